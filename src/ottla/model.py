@@ -227,7 +227,7 @@ _RETRIABLE: Final = frozenset(
 
 
 def topic_name_fault(name: str) -> str | None:
-    """Says what is wrong with a topic's name, or None: the name becomes a folder's name, so it may not leave its folder."""
+    """What is wrong with a topic's name, or None: it becomes a folder's name, so it may not leave its folder."""
     if not name:
         return "the empty string is not allowed"
     if name in {".", ".."}:
