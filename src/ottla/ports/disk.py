@@ -40,6 +40,13 @@ class File(Protocol):
 
     def truncate(self, size: int) -> None: ...
 
+    def allocate(self, size: int) -> None:
+        """Grows the file to `size` with zeros whose blocks are set aside: a full disk is met here and not later.
+
+        Does nothing where the file is as large already.
+        """
+        ...
+
     def sync(self) -> None:
         """Returns when everything written is on the medium. It blocks, so workers call it."""
         ...

@@ -1,0 +1,362 @@
+"""A broker's configuration: parsed once, checked whole, then handed out in slices.
+
+A property's value comes from, in this order: the dynamic configuration of this broker, that of all brokers, the
+environment (`KAFKA_*`), the file, Kafka's default. What comes out is frozen; a dynamic change makes a new `Config`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ottla.config import environment
+from ottla.config.errors import ConfigError
+from ottla.config.listeners import (
+    Listener,
+    check_advertised,
+    check_bindable,
+    parse_listeners,
+    parse_protocol_map,
+)
+from ottla.config.log import LONG_MAX, LogConfig
+from ottla.config.reader import Reader
+from ottla.config.slices import (
+    BrokerConfig,
+    CoordinationConfig,
+    GroupsConfig,
+    OffsetsConfig,
+    ReplicationConfig,
+    ServerConfig,
+    StorageConfig,
+    TransactionsConfig,
+)
+
+HOUR_MS: Final = 60 * 60 * 1000
+MINUTE_MS: Final = 60 * 1000
+
+
+class Config(NamedTuple):
+    broker: BrokerConfig
+    server: ServerConfig
+    #: What holds for a topic that overrides nothing.
+    log: LogConfig
+    storage: StorageConfig
+    replication: ReplicationConfig
+    groups: GroupsConfig
+    transactions: TransactionsConfig
+    coordination: CoordinationConfig
+    #: What the file and the environment set, as text: the ground on which dynamic changes stand.
+    properties: Mapping[str, str]
+    #: One line for each name that is unknown or has no effect; to be logged once at start.
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, str] | None = None, *, env: Mapping[str, str] | None = None) -> Config:
+        """Reads file properties and the environment's `KAFKA_*` over them; raises ConfigError at the first bad value."""
+        env = env or {}
+        merged = {**(properties or {}), **environment.properties_from(env)}
+        return assemble(merged, merged, environment.default_data_directory(env))
+
+
+def assemble(effective: Mapping[str, str], static: Mapping[str, str], data_directory: str) -> Config:
+    """Types and checks `effective`; `static` is what of it does not come from dynamic changes."""
+    reader = Reader(effective)
+    config = Config(
+        broker=_broker(reader),
+        server=_server(reader),
+        log=_log(reader),
+        storage=_storage(reader, data_directory),
+        replication=_replication(reader),
+        groups=_groups(reader),
+        transactions=_transactions(reader),
+        coordination=_coordination(reader),
+        properties=static,
+        warnings=(),
+    )
+    reader.check_rest()
+    _check_together(config, reader)
+    return config._replace(warnings=tuple(reader.warnings()))
+
+
+def _broker(reader: Reader) -> BrokerConfig:
+    node_id, broker_id = reader.integer("node.id"), reader.integer("broker.id")
+    if node_id >= 0 and broker_id >= 0 and node_id != broker_id:
+        raise ConfigError("node.id", str(node_id), f"must be the same as broker.id, which is {broker_id}")
+    roles = reader.strings("process.roles")
+    if roles and "broker" not in roles:
+        raise ConfigError("process.roles", ",".join(roles), "a process that is only a controller does not exist here")
+    return BrokerConfig(
+        id=max(node_id, broker_id),
+        id_generation=reader.boolean("broker.id.generation.enable"),
+        reserved_id_max=reader.integer("reserved.broker.max.id"),
+        rack=reader.text_or_none("broker.rack") or None,
+        num_partitions=reader.integer("num.partitions"),
+        default_replication_factor=reader.integer("default.replication.factor"),
+        auto_create_topics=reader.boolean("auto.create.topics.enable"),
+        delete_topics=reader.boolean("delete.topic.enable"),
+        describe_partitions_max=reader.integer("max.request.partition.size.limit"),
+        controlled_shutdown=reader.boolean("controlled.shutdown.enable"),
+        controlled_shutdown_retries_max=reader.integer("controlled.shutdown.max.retries"),
+        controlled_shutdown_retry_backoff_ms=reader.integer("controlled.shutdown.retry.backoff.ms"),
+    )
+
+
+def _server(reader: Reader) -> ServerConfig:
+    listeners, advertised = _listeners(reader)
+    return ServerConfig(
+        listeners=listeners,
+        advertised_listeners=advertised,
+        inter_broker_listener=_inter_broker_listener(reader, listeners),
+        control_plane_listener=_control_plane_listener(reader, listeners),
+        request_bytes_max=reader.integer("socket.request.max.bytes"),
+        socket_send_buffer_bytes=reader.integer("socket.send.buffer.bytes"),
+        socket_receive_buffer_bytes=reader.integer("socket.receive.buffer.bytes"),
+        listen_backlog=reader.integer("socket.listen.backlog.size"),
+        connections_idle_ms_max=reader.integer("connections.max.idle.ms"),
+        connections_max=reader.integer("max.connections"),
+        connections_per_ip_max=reader.integer("max.connections.per.ip"),
+        connections_per_ip_overrides=_per_ip_overrides(reader),
+        connections_per_listener={
+            listener.name: limit
+            for listener in listeners
+            if (limit := reader.listener_integer(listener.name, "max.connections")) is not None
+        },
+        connection_creation_rate_max=reader.integer("max.connection.creation.rate"),
+        queued_requests_max=reader.integer("queued.max.requests"),
+        queued_request_bytes_max=reader.integer("queued.max.request.bytes"),
+        fetch_bytes_max=reader.integer("fetch.max.bytes"),
+        fetch_sessions_max=reader.integer("max.incremental.fetch.session.cache.slots"),
+    )
+
+
+def _listeners(reader: Reader) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
+    protocols = parse_protocol_map(reader.text("listener.security.protocol.map"))
+    # A property file for Kafka's own quorum names the controllers' listeners: those are not ours to open.
+    controllers = {name.upper() for name in reader.strings("controller.listener.names")}
+    for name in controllers:
+        protocols.setdefault(name, "PLAINTEXT")
+
+    def served(prop: str) -> tuple[Listener, ...]:
+        everything = parse_listeners(prop, reader.strings(prop), protocols)
+        return tuple(listener for listener in everything if listener.name not in controllers)
+
+    listeners = served("listeners")
+    if not listeners:
+        raise ConfigError("listeners", reader.text_of("listeners"), "no listener is left for clients")
+    check_bindable(listeners)
+    prop = "advertised.listeners" if reader.is_set("advertised.listeners") else "listeners"
+    advertised = served(prop)
+    check_advertised(advertised, listeners, prop)
+    return listeners, advertised
+
+
+def _inter_broker_listener(reader: Reader, listeners: tuple[Listener, ...]) -> str:
+    name = reader.text_or_none("inter.broker.listener.name")
+    protocol = reader.text("security.inter.broker.protocol")
+    if name is None:
+        for listener in listeners:
+            if listener.name == protocol:
+                return listener.name
+        if reader.is_set("security.inter.broker.protocol"):
+            raise ConfigError("security.inter.broker.protocol", protocol, "no listener has this name")
+        return listeners[0].name
+    if reader.is_set("security.inter.broker.protocol"):
+        why = "only one of inter.broker.listener.name and security.inter.broker.protocol may be set"
+        raise ConfigError("inter.broker.listener.name", name, why)
+    return _named_listener("inter.broker.listener.name", name, listeners)
+
+
+def _control_plane_listener(reader: Reader, listeners: tuple[Listener, ...]) -> str | None:
+    name = reader.text_or_none("control.plane.listener.name")
+    return None if name is None else _named_listener("control.plane.listener.name", name, listeners)
+
+
+def _named_listener(prop: str, name: str, listeners: tuple[Listener, ...]) -> str:
+    if name.upper() not in {listener.name for listener in listeners}:
+        raise ConfigError(prop, name, "no listener has this name")
+    return name.upper()
+
+
+def _per_ip_overrides(reader: Reader) -> dict[str, int]:
+    prop = "max.connections.per.ip.overrides"
+    text = reader.text(prop)
+    limits: dict[str, int] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        host, separator, limit = item.rpartition(":")
+        if not separator or not host or not (limit.isascii() and limit.isdigit() and int(limit[:11]) < 2**31):
+            raise ConfigError(prop, text, f"'{item}' is not HOST:NUMBER")
+        limits[host.strip().strip("[]")] = int(limit)
+    return limits
+
+
+def _log(reader: Reader) -> LogConfig:
+    flush_ms = reader.integer_or_none("log.flush.interval.ms")
+    scheduler_ms = reader.integer("log.flush.scheduler.interval.ms")
+    roll_ms = reader.first(("log.roll.ms", 1), ("log.roll.hours", HOUR_MS))
+    jitter_ms = reader.first(("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOUR_MS))
+    retention_ms = reader.first(
+        ("log.retention.ms", 1), ("log.retention.minutes", MINUTE_MS), ("log.retention.hours", HOUR_MS)
+    )
+    return LogConfig(
+        segment_bytes=reader.integer("log.segment.bytes"),
+        segment_ms=roll_ms,
+        segment_jitter_ms=jitter_ms,
+        segment_index_bytes=reader.integer("log.index.size.max.bytes"),
+        index_interval_bytes=reader.integer("log.index.interval.bytes"),
+        preallocate=reader.boolean("log.preallocate"),
+        retention_ms=max(-1, retention_ms),
+        retention_bytes=reader.integer("log.retention.bytes"),
+        file_delete_delay_ms=reader.integer("log.segment.delete.delay.ms"),
+        cleanup_policy=frozenset(reader.strings("log.cleanup.policy")),
+        delete_retention_ms=reader.integer("log.cleaner.delete.retention.ms"),
+        min_cleanable_dirty_ratio=reader.real("log.cleaner.min.cleanable.ratio"),
+        min_compaction_lag_ms=reader.integer("log.cleaner.min.compaction.lag.ms"),
+        max_compaction_lag_ms=reader.integer("log.cleaner.max.compaction.lag.ms"),
+        flush_messages=reader.integer("log.flush.interval.messages"),
+        flush_ms=scheduler_ms if flush_ms is None else flush_ms,
+        max_message_bytes=reader.integer("message.max.bytes"),
+        message_timestamp_type=reader.text("log.message.timestamp.type"),
+        message_timestamp_before_max_ms=reader.integer("log.message.timestamp.before.max.ms"),
+        message_timestamp_after_max_ms=reader.integer("log.message.timestamp.after.max.ms"),
+        compression_type=reader.text("compression.type"),
+        compression_gzip_level=reader.integer("compression.gzip.level"),
+        compression_lz4_level=reader.integer("compression.lz4.level"),
+        compression_zstd_level=reader.integer("compression.zstd.level"),
+        min_insync_replicas=reader.integer("min.insync.replicas"),
+        unclean_leader_election=reader.boolean("unclean.leader.election.enable"),
+    )
+
+
+def _storage(reader: Reader, data_directory: str) -> StorageConfig:
+    directories = reader.strings_or_none("log.dirs") or reader.strings_or_none("log.dir") or [data_directory]
+    cordoned = reader.strings("cordoned.log.dirs")
+    if cordoned == ["*"]:
+        cordoned = directories
+    for directory in cordoned:
+        if directory not in directories:
+            raise ConfigError("cordoned.log.dirs", ",".join(cordoned), f"{directory} is not one of log.dirs")
+    return StorageConfig(
+        log_dirs=tuple(directories),
+        cordoned_log_dirs=frozenset(cordoned),
+        retention_check_interval_ms=reader.integer("log.retention.check.interval.ms"),
+        flush_check_interval_ms=reader.integer("log.flush.scheduler.interval.ms"),
+        flush_checkpoint_interval_ms=reader.integer("log.flush.offset.checkpoint.interval.ms"),
+        start_offset_checkpoint_interval_ms=reader.integer("log.flush.start.offset.checkpoint.interval.ms"),
+        initial_task_delay_ms=reader.integer("log.initial.task.delay.ms"),
+        recovery_threads_per_dir=reader.integer("num.recovery.threads.per.data.dir"),
+        producer_id_expiration_ms=reader.integer("producer.id.expiration.ms"),
+        producer_id_check_interval_ms=reader.integer("producer.id.expiration.check.interval.ms"),
+        cleaner_enabled=reader.boolean("log.cleaner.enable"),
+        cleaner_threads=reader.integer("log.cleaner.threads"),
+        cleaner_backoff_ms=reader.integer("log.cleaner.backoff.ms"),
+        cleaner_dedupe_buffer_bytes=reader.integer("log.cleaner.dedupe.buffer.size"),
+        cleaner_dedupe_load_factor=reader.real("log.cleaner.io.buffer.load.factor"),
+        cleaner_io_buffer_bytes=reader.integer("log.cleaner.io.buffer.size"),
+        cleaner_io_bytes_per_second_max=reader.real("log.cleaner.io.max.bytes.per.second"),
+    )
+
+
+def _replication(reader: Reader) -> ReplicationConfig:
+    return ReplicationConfig(
+        lag_time_ms_max=reader.integer("replica.lag.time.max.ms"),
+        fetchers_per_broker=reader.integer("num.replica.fetchers"),
+        fetch_bytes_min=reader.integer("replica.fetch.min.bytes"),
+        fetch_bytes_max=reader.integer("replica.fetch.max.bytes"),
+        fetch_response_bytes_max=reader.integer("replica.fetch.response.max.bytes"),
+        fetch_wait_ms_max=reader.integer("replica.fetch.wait.max.ms"),
+        fetch_backoff_ms=reader.integer("replica.fetch.backoff.ms"),
+        socket_timeout_ms=reader.integer("replica.socket.timeout.ms"),
+        socket_receive_buffer_bytes=reader.integer("replica.socket.receive.buffer.bytes"),
+        high_watermark_checkpoint_interval_ms=reader.integer("replica.high.watermark.checkpoint.interval.ms"),
+        auto_leader_rebalance=reader.boolean("auto.leader.rebalance.enable"),
+        leader_imbalance_check_interval_seconds=reader.integer("leader.imbalance.check.interval.seconds"),
+        leader_imbalance_percentage=reader.integer("leader.imbalance.per.broker.percentage"),
+        unclean_election_interval_ms=reader.integer("unclean.leader.election.interval.ms"),
+        leader_throttled_rate=reader.integer("leader.replication.throttled.rate"),
+        follower_throttled_rate=reader.integer("follower.replication.throttled.rate"),
+        alter_log_dirs_bytes_per_second_max=reader.integer("replica.alter.log.dirs.io.max.bytes.per.second"),
+        request_timeout_ms=reader.integer("request.timeout.ms"),
+    )
+
+
+def _groups(reader: Reader) -> GroupsConfig:
+    return GroupsConfig(
+        session_timeout_ms_min=reader.integer("group.min.session.timeout.ms"),
+        session_timeout_ms_max=reader.integer("group.max.session.timeout.ms"),
+        initial_rebalance_delay_ms=reader.integer("group.initial.rebalance.delay.ms"),
+        size_max=reader.integer("group.max.size"),
+        rebalance_protocols=frozenset(reader.strings("group.coordinator.rebalance.protocols")),
+        consumer_session_timeout_ms=reader.integer("group.consumer.session.timeout.ms"),
+        consumer_session_timeout_ms_min=reader.integer("group.consumer.min.session.timeout.ms"),
+        consumer_session_timeout_ms_max=reader.integer("group.consumer.max.session.timeout.ms"),
+        consumer_heartbeat_interval_ms=reader.integer("group.consumer.heartbeat.interval.ms"),
+        consumer_heartbeat_interval_ms_min=reader.integer("group.consumer.min.heartbeat.interval.ms"),
+        consumer_heartbeat_interval_ms_max=reader.integer("group.consumer.max.heartbeat.interval.ms"),
+        consumer_size_max=reader.integer("group.consumer.max.size"),
+        consumer_assignors=tuple(reader.strings("group.consumer.assignors")),
+        consumer_migration_policy=reader.text("group.consumer.migration.policy").lower(),
+        offsets=OffsetsConfig(
+            topic_partitions=reader.integer("offsets.topic.num.partitions"),
+            topic_replication_factor=reader.integer("offsets.topic.replication.factor"),
+            topic_segment_bytes=reader.integer("offsets.topic.segment.bytes"),
+            topic_compression_codec=reader.integer("offsets.topic.compression.codec"),
+            metadata_bytes_max=reader.integer("offset.metadata.max.bytes"),
+            load_buffer_bytes=reader.integer("offsets.load.buffer.size"),
+            retention_minutes=reader.integer("offsets.retention.minutes"),
+            retention_check_interval_ms=reader.integer("offsets.retention.check.interval.ms"),
+            commit_timeout_ms=reader.integer("offsets.commit.timeout.ms"),
+        ),
+    )
+
+
+def _transactions(reader: Reader) -> TransactionsConfig:
+    cleanup = "transaction.remove.expired.transaction.cleanup.interval.ms"
+    return TransactionsConfig(
+        topic_partitions=reader.integer("transaction.state.log.num.partitions"),
+        topic_replication_factor=reader.integer("transaction.state.log.replication.factor"),
+        topic_min_isr=reader.integer("transaction.state.log.min.isr"),
+        topic_segment_bytes=reader.integer("transaction.state.log.segment.bytes"),
+        load_buffer_bytes=reader.integer("transaction.state.log.load.buffer.size"),
+        timeout_ms_max=reader.integer("transaction.max.timeout.ms"),
+        transactional_id_expiration_ms=reader.integer("transactional.id.expiration.ms"),
+        abort_check_interval_ms=reader.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        expiration_check_interval_ms=reader.integer(cleanup),
+        partition_verification=reader.boolean("transaction.partition.verification.enable"),
+        two_phase_commit=reader.boolean("transaction.two.phase.commit.enable"),
+        add_partitions_backoff_ms=reader.integer("add.partitions.to.txn.retry.backoff.ms"),
+        add_partitions_backoff_ms_max=reader.integer("add.partitions.to.txn.retry.backoff.max.ms"),
+    )
+
+
+def _coordination(reader: Reader) -> CoordinationConfig:
+    session_ms = reader.integer("zookeeper.session.timeout.ms")
+    connection_ms = reader.integer_or_none("zookeeper.connection.timeout.ms")
+    return CoordinationConfig(
+        zookeeper_connect=reader.text_or_none("zookeeper.connect") or "",
+        session_timeout_ms=session_ms,
+        connection_timeout_ms=session_ms if connection_ms is None else connection_ms,
+        set_acl=reader.boolean("zookeeper.set.acl"),
+        in_flight_requests_max=reader.integer("zookeeper.max.in.flight.requests"),
+    )
+
+
+def _check_together(config: Config, reader: Reader) -> None:
+    """What is wrong only in company: the same rules that stop Kafka's start."""
+    server, replication = config.server, config.replication
+    if server.connections_per_ip_max == 0 and not server.connections_per_ip_overrides:
+        why = "zero is allowed only where max.connections.per.ip.overrides is set"
+        raise ConfigError("max.connections.per.ip", "0", why)
+    if 0 <= server.queued_request_bytes_max < server.request_bytes_max:
+        why = f"must not be less than socket.request.max.bytes, which is {server.request_bytes_max}"
+        raise ConfigError("queued.max.request.bytes", reader.text_of("queued.max.request.bytes"), why)
+    if replication.fetch_wait_ms_max > replication.socket_timeout_ms:
+        why = f"must not be more than replica.socket.timeout.ms, which is {replication.socket_timeout_ms}"
+        raise ConfigError("replica.fetch.wait.max.ms", str(replication.fetch_wait_ms_max), why)
+    if replication.fetch_wait_ms_max > replication.lag_time_ms_max:
+        why = f"must not be more than replica.lag.time.max.ms, which is {replication.lag_time_ms_max}"
+        raise ConfigError("replica.fetch.wait.max.ms", str(replication.fetch_wait_ms_max), why)
+    storage = config.storage
+    if storage.cleaner_enabled and storage.cleaner_dedupe_buffer_bytes < storage.cleaner_threads << 20:
+        why = "must be at least 1 MiB for each of log.cleaner.threads"
+        raise ConfigError("log.cleaner.dedupe.buffer.size", str(storage.cleaner_dedupe_buffer_bytes), why)
+    assert config.log.flush_ms <= LONG_MAX

@@ -1,0 +1,93 @@
+"""Every property of Kafka 4.3 and of its ZooKeeper mode (3.9): name, type, default, range, update mode, meaning.
+
+The tables are text, two lines a property, because there are four hundred of them and a call a property would make nine
+lines of each. The first line of an entry has, separated by two spaces:
+
+    name  type  default  rule  importance  update mode  used or unused  [internal]
+
+`-` is "none", `""` is the empty string; `rule` is explained at `ottla.config.values.Definition`. `unused` means that
+nothing in Ottla reads the property. Tables are parsed on first use, in about two milliseconds.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from ottla.config.values import Definition
+
+#: The words a client may write for a property that moved to another name.
+RENAMED: Final = {"delegation.token.master.key": "delegation.token.secret.key"}
+
+
+@cache
+def broker_definitions() -> dict[str, Definition]:
+    from ottla.config.definitions import (
+        broker,
+        groups,
+        log,
+        network,
+        quorum,
+        replication,
+        security,
+        share_groups,
+        tiered_storage,
+        transactions,
+        zookeeper,
+    )
+
+    subjects = (
+        broker,
+        groups,
+        log,
+        network,
+        quorum,
+        replication,
+        security,
+        share_groups,
+        tiered_storage,
+        transactions,
+        zookeeper,
+    )
+    definitions: dict[str, Definition] = {}
+    for subject in subjects:
+        read = _read(subject.TABLE)
+        assert definitions.keys().isdisjoint(read)
+        definitions.update(read)
+    return definitions
+
+
+@cache
+def topic_definitions() -> dict[str, Definition]:
+    from ottla.config.definitions import topic
+
+    return _read(topic.TABLE)
+
+
+def nearest(name: str, kind: str) -> str | None:
+    """The known name that looks most like an unknown one, or None where none comes close."""
+    from difflib import get_close_matches
+
+    known = broker_definitions() if kind == "broker" else topic_definitions()
+    # Only the start matters, and difflib takes quadratic time: a client may send a name of 32 KB.
+    found = get_close_matches(name[:100], known, n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def _read(table: str) -> dict[str, Definition]:
+    lines = table.splitlines()
+    definitions = {}
+    for entry, documentation in zip(lines[::2], lines[1::2], strict=True):
+        name, kind, default, rule, importance, update_mode, used, *more = entry.split("  ")
+        definitions[name] = Definition(
+            name,
+            kind,
+            None if default == "-" else default.strip('"'),
+            None if rule == "-" else rule,
+            importance,
+            update_mode,
+            used == "used",
+            bool(more),
+            documentation.strip(),
+        )
+    return definitions

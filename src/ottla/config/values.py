@@ -1,0 +1,190 @@
+"""From text to typed values, by Kafka's own rules: what is a number, a boolean, a list, and which are allowed.
+
+A property's value is text everywhere: in a file, in the environment, in a znode, on the wire. It is checked against its
+`Definition` once, here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from ottla.config.errors import HIDDEN, ConfigError
+
+#: Kafka's types, with the numbers that DescribeConfigs gives them.
+TYPE_CODES: Final = {
+    "BOOLEAN": 1,
+    "STRING": 2,
+    "INT": 3,
+    "SHORT": 4,
+    "LONG": 5,
+    "DOUBLE": 6,
+    "LIST": 7,
+    "CLASS": 8,
+    "PASSWORD": 9,
+}
+#: A whole number is refused when its Java type could not hold it: Kafka's tools would not read it back.
+_BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
+
+Value = bool | int | float | str | list[str]
+
+
+class Definition(NamedTuple):
+    """What is known about one property."""
+
+    name: str
+    type: str
+    #: As it would stand in a file; None where there is no value at all.
+    default: str | None
+    #: The rule as text: `1..`, `0..1`, `{a,b}`, `some` (a list that may not be empty), or the name of a rule in `RULES`.
+    rule: str | None
+    importance: str
+    #: read-only, per-broker (only on a named broker) or cluster-wide (also as the default of all brokers).
+    update_mode: str
+    #: Whether anything in Ottla reads it; where not, setting it is answered with a warning.
+    has_effect: bool
+    #: Internal ones are Kafka's own test switches: settable, not listed.
+    is_internal: bool
+    documentation: str
+
+    @property
+    def is_sensitive(self) -> bool:
+        return self.type == "PASSWORD"
+
+
+def parse(definition: Definition, text: str) -> Value:
+    """The typed value of `text`; raises ConfigError with Kafka's reasons."""
+    kind = definition.type
+    trimmed = text.strip()
+    value: Value
+    if kind == "BOOLEAN":
+        lowered = trimmed.lower()
+        if lowered not in {"true", "false"}:
+            raise _fault(definition, text, "Expected value to be either true or false")
+        value = lowered == "true"
+    elif kind in _BITS:
+        value = _whole_number(definition, trimmed)
+    elif kind == "DOUBLE":
+        value = _real_number(definition, trimmed)
+    elif kind == "LIST":
+        value = _list(definition, trimmed)
+    elif kind == "PASSWORD":
+        value = text
+    else:
+        value = trimmed
+    if definition.rule is not None:
+        reason = _broken_rule(definition, value)
+        if reason is not None:
+            raise _fault(definition, text, reason)
+    return value
+
+
+def _fault(definition: Definition, text: str, why: str) -> ConfigError:
+    return ConfigError(definition.name, HIDDEN if definition.is_sensitive else text, why)
+
+
+def _whole_number(definition: Definition, text: str) -> int:
+    digits = text[1:] if text[:1] in {"+", "-"} else text
+    # 20 digits hold any i64; the bound also keeps Python's slow conversion of endless numbers away.
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
+        raise _fault(definition, text, f"Not a number of type {definition.type}")
+    number = int(text)
+    limit = 1 << (_BITS[definition.type] - 1)
+    if not -limit <= number < limit:
+        raise _fault(definition, text, f"Not a number of type {definition.type}")
+    return number
+
+
+def _real_number(definition: Definition, text: str) -> float:
+    # Java also takes a type suffix (0.5d), Python also takes underscores and names.
+    digits = text[:-1] if text[-1:] in {"d", "D", "f", "F"} else text
+    if len(digits) > 64 or not digits or not set(digits) <= set("0123456789+-.eE"):
+        raise _fault(definition, text, "Not a number of type DOUBLE")
+    try:
+        return float(digits)
+    except ValueError:
+        raise _fault(definition, text, "Not a number of type DOUBLE") from None
+
+
+def _list(definition: Definition, text: str) -> list[str]:
+    if not text:
+        return []
+    items = [item.strip() for item in text.split(",")]
+    if "" in items:
+        raise ConfigError(definition.name, text, "Values must not be empty")
+    return list(dict.fromkeys(items))  # Kafka drops repetitions as well
+
+
+def _broken_rule(definition: Definition, value: Value) -> str | None:
+    """Why the rule does not allow the value, or None."""
+    rule = definition.rule
+    assert rule is not None
+    named = RULES.get(rule)
+    if named is not None:
+        return named(value)
+    if ".." in rule:
+        assert isinstance(value, int | float)
+        low, _, high = rule.partition("..")
+        if low and value < float(low):
+            return f"Value must be at least {low}"
+        if high and value > float(high):
+            return f"Value must be no more than {high}"
+        return None
+    choices = rule.strip("{}").split(",")
+    for item in value if isinstance(value, list) else [value]:
+        if item not in choices:
+            return f"String must be one of: {', '.join(choices)}"
+    return None
+
+
+def _some(value: Value) -> str | None:
+    return None if value else "Must not be empty"
+
+
+def _gzip_level(value: Value) -> str | None:
+    assert isinstance(value, int)
+    return None if value == -1 or 1 <= value <= 9 else "Value must be between 1 and 9 or equal to -1"
+
+
+def _migration_policy(value: Value) -> str | None:
+    choices = ["disabled", "downgrade", "upgrade", "bidirectional"]
+    return None if str(value).lower() in choices else f"String must be one of (case insensitive): {', '.join(choices)}"
+
+
+def _assertion_algorithm(value: Value) -> str | None:
+    choices = ["es256", "rs256"]
+    return None if str(value).lower() in choices else f"String must be one of (case insensitive): {', '.join(choices)}"
+
+
+def _throttled_replicas(value: Value) -> str | None:
+    assert isinstance(value, list)
+    if value == ["*"]:
+        return None
+    for item in value:
+        partition, _, broker = item.partition(":")
+        if not (partition.isascii() and partition.isdigit() and broker.isascii() and broker.isdigit()):
+            return (
+                "Must be the literal '*' or a list of replicas as [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+            )
+    return None
+
+
+def _codec_number(value: Value) -> str | None:
+    assert isinstance(value, int)
+    return None if 0 <= value <= 4 else f"Unknown compression type id: {value}"
+
+
+def _retention(value: Value) -> str | None:
+    assert isinstance(value, int)
+    return None if value != 0 else "Must be unlimited (-1) or greater than or equal to 1"
+
+
+RULES: Final[dict[str, Callable[[Value], str | None]]] = {
+    "some": _some,
+    "gzip-level": _gzip_level,
+    "migration-policy": _migration_policy,
+    "assertion-algorithm": _assertion_algorithm,
+    "throttled-replicas": _throttled_replicas,
+    "codec-number": _codec_number,
+    "retention": _retention,
+}

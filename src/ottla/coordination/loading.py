@@ -1,0 +1,181 @@
+"""A start: the newest snapshot, the journals behind it, and what is wrong with any of them.
+
+Two snapshots are kept, and the journals from the older one on: a damaged newest snapshot then costs nothing. Names are
+`snapshot.<zxid of its state>` and `journal.<first zxid that it may hold>`, in 20 digits.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ottla.coordination.errors import CoordinationError, StorageDamaged
+from ottla.coordination.journal import JournalContents, JournalFile, read_contents
+from ottla.coordination.snapshot import SnapshotFault, decode_snapshot
+from ottla.coordination.tree import ZnodeTree
+from ottla.ports.disk import Disk
+
+SNAPSHOTS_KEPT: Final = 2
+_JOURNAL: Final = "journal."
+_SNAPSHOT: Final = "snapshot."
+_DIGITS: Final = 20
+
+_log = logging.getLogger(__name__)
+
+
+class LoadReport(NamedTuple):
+    """What a start found."""
+
+    snapshot_zxid: int
+    txns_replayed: int
+    #: Bytes of a torn tail that were cut from the journal, and the file they were put in.
+    torn_bytes: int
+    torn_kept_in: str | None
+    #: Snapshots that could not be read.
+    damaged_snapshots: tuple[str, ...]
+
+
+class Loaded(NamedTuple):
+    tree: ZnodeTree
+    report: LoadReport
+    #: Where the last journal can be written on: its first zxid and its good size. None: a new file is due.
+    resume: tuple[int, int] | None
+
+
+def journal_name(first_zxid: int) -> str:
+    return f"{_JOURNAL}{first_zxid:0{_DIGITS}d}"
+
+
+def snapshot_name(zxid: int) -> str:
+    return f"{_SNAPSHOT}{zxid:0{_DIGITS}d}"
+
+
+def zxids_of(names: Sequence[str], prefix: str) -> list[int]:
+    found = (name[len(prefix) :] for name in names if name.startswith(prefix))
+    return sorted(int(digits) for digits in found if len(digits) == _DIGITS and digits.isascii() and digits.isdigit())
+
+
+def load(disk: Disk, directory: str) -> Loaded:
+    """Reads the directory. Raises StorageDamaged where acknowledged writes would be lost by going on."""
+    names = disk.names(directory)
+    for name in names:
+        if name.endswith(".tmp"):
+            disk.remove(f"{directory}/{name}")
+    tree, damaged = _newest_snapshot(disk, directory, zxids_of(names, _SNAPSHOT))
+    base = tree.zxid
+    # A journal is needed when it may hold anything behind the snapshot, so when the next one does not start there yet.
+    journals = zxids_of(names, _JOURNAL)
+    journals = [
+        first for index, first in enumerate(journals) if index + 1 == len(journals) or journals[index + 1] > base + 1
+    ]
+    replayed = 0
+    contents: JournalContents | None = None
+    for index, first in enumerate(journals):
+        path = f"{directory}/{journal_name(first)}"
+        contents = read_contents(disk.read_file(path), first)
+        if contents.damaged_below_tail or (contents.fault and index + 1 < len(journals)):
+            raise StorageDamaged(
+                f"{path} is damaged at byte {contents.good_size} ({contents.fault}), below what was acknowledged "
+                f"later: restore the file, or move {directory} away to start empty"
+            )
+        replayed += _replay(tree, contents, path, damaged)
+    if not journals:
+        return Loaded(tree, LoadReport(base, 0, 0, None, tuple(damaged)), None)
+    assert contents is not None
+    torn, kept_in = _set_torn_tail_aside(disk, directory, journal_name(journals[-1]), contents)
+    # A journal that the snapshot covers wholly is not written on, so that it can be pruned.
+    resume = (journals[-1], contents.good_size) if contents.good_size and tree.zxid > base else None
+    return Loaded(tree, LoadReport(base, replayed, torn, kept_in, tuple(damaged)), resume)
+
+
+def _newest_snapshot(disk: Disk, directory: str, zxids: Sequence[int]) -> tuple[ZnodeTree, list[str]]:
+    damaged: list[str] = []
+    for zxid in reversed(zxids):
+        path = f"{directory}/{snapshot_name(zxid)}"
+        try:
+            tree = decode_snapshot(disk.read_file(path))
+            if tree.zxid != zxid:
+                raise SnapshotFault(f"it is of zxid {tree.zxid}")
+        except SnapshotFault as fault:
+            _log.warning("the snapshot %s is damaged (%s): using an older one and the journals", path, fault)
+            damaged.append(path)
+        else:
+            return tree, damaged
+    return ZnodeTree(), damaged
+
+
+def _replay(tree: ZnodeTree, contents: JournalContents, path: str, damaged_snapshots: Sequence[str]) -> int:
+    count = 0
+    for frame in contents.frames:
+        if frame.first_zxid > tree.zxid + 1:
+            instead = f" ({damaged_snapshots[0]} is damaged)" if damaged_snapshots else ""
+            raise StorageDamaged(
+                f"{path} goes on at transaction {frame.first_zxid}, but those from {tree.zxid + 1} on are in no "
+                f"file{instead}: restore the missing files"
+            )
+        for zxid, txn in enumerate(frame.txns, frame.first_zxid):
+            if zxid <= tree.zxid:
+                continue
+            try:
+                tree.apply(txn.session_id, txn.ops, zxid, txn.time_ms)
+            except CoordinationError as error:
+                raise StorageDamaged(f"{path}: transaction {zxid} does not fit the tree ({error})") from error
+            count += 1
+    return count
+
+
+def _set_torn_tail_aside(
+    disk: Disk, directory: str, name: str, contents: JournalContents
+) -> tuple[int, str | None]:
+    """Keeps what is about to be cut, for whoever wants to know what it was. The cut comes when the file is reopened."""
+    if contents.fault is None:
+        return 0, None
+    path = f"{directory}/{name}"
+    tail = disk.read_file(path)[contents.good_size :]
+    if not any(tail):
+        # Nothing but zeros, or nothing at all: a file that was made longer and never written.
+        return len(tail), None
+    kept_in = f"{directory}/torn.{name}.{contents.good_size}"
+    file = disk.open(kept_in, create=True)
+    try:
+        file.truncate(0)
+        file.append([tail])
+        file.sync()
+    finally:
+        file.close()
+    _log.warning(
+        "cut a torn tail of %d bytes from %s at byte %d (%s), kept in %s: nothing in it was acknowledged",
+        len(tail),
+        path,
+        contents.good_size,
+        contents.fault,
+        kept_in,
+    )
+    return len(tail), kept_in
+
+
+def open_journal(disk: Disk, directory: str, loaded: Loaded) -> JournalFile:
+    """The journal to write on. Durable when this returns."""
+    if loaded.resume:
+        first, good_size = loaded.resume
+        return JournalFile.reopen(disk, f"{directory}/{journal_name(first)}", first, good_size)
+    first = loaded.tree.zxid + 1
+    journal = JournalFile.create(disk, f"{directory}/{journal_name(first)}", first)
+    journal.sync_new(directory)
+    return journal
+
+
+def prune(disk: Disk, directory: str) -> None:
+    """Deletes snapshots but the last two, and journals that the older of them covers. A worker's."""
+    names = disk.names(directory)
+    snapshots = zxids_of(names, _SNAPSHOT)
+    for zxid in snapshots[:-SNAPSHOTS_KEPT]:
+        disk.remove(f"{directory}/{snapshot_name(zxid)}")
+    if len(snapshots) < SNAPSHOTS_KEPT:
+        return
+    oldest_kept = snapshots[-SNAPSHOTS_KEPT]
+    journals = zxids_of(names, _JOURNAL)
+    for first, following in zip(journals, journals[1:], strict=False):
+        if following <= oldest_kept + 1:
+            disk.remove(f"{directory}/{journal_name(first)}")

@@ -1,0 +1,65 @@
+"""One-time watches: who is to be told when a path changes, and how ZooKeeper tells whom.
+
+`get` and `exists` leave a data watch, `children` a child watch. A creation or a change of data is told to data watches,
+a change among the children to child watches, a deletion to both, and to each watcher once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.coordination.interface import EventType, Watch, WatchEvent
+
+_Table = dict[str, dict[tuple[int, Watch], None]]
+
+
+class WatchTable:
+    """The watches of all sessions of one tree."""
+
+    def __init__(self) -> None:
+        #: path -> (session, watch), in the order in which they were left.
+        self._data: _Table = {}
+        self._child: _Table = {}
+        self._of_session: dict[int, set[tuple[bool, str, Watch]]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._of_session.values()))
+
+    def leave_data(self, session_id: int, path: str, watch: Watch) -> None:
+        self._data.setdefault(path, {})[session_id, watch] = None
+        self._of_session.setdefault(session_id, set()).add((False, path, watch))
+
+    def leave_child(self, session_id: int, path: str, watch: Watch) -> None:
+        self._child.setdefault(path, {})[session_id, watch] = None
+        self._of_session.setdefault(session_id, set()).add((True, path, watch))
+
+    def take(self, changes: Sequence[WatchEvent]) -> list[tuple[Watch, WatchEvent]]:
+        """The watches that these changes fire, in order; they are no longer left."""
+        fired: list[tuple[Watch, WatchEvent]] = []
+        if not self._of_session:
+            return fired
+        for event in changes:
+            told: dict[tuple[int, Watch], None] = {}
+            if event.type is not EventType.NODE_CHILDREN_CHANGED:
+                told |= self._pop(self._data, event.path, child=False)
+            if event.type in (EventType.NODE_CHILDREN_CHANGED, EventType.NODE_DELETED):
+                told |= self._pop(self._child, event.path, child=True)
+            fired.extend((watch, event) for _, watch in told)
+        return fired
+
+    def drop_session(self, session_id: int) -> None:
+        for child, path, watch in self._of_session.pop(session_id, ()):
+            table = self._child if child else self._data
+            watchers = table[path]
+            del watchers[session_id, watch]
+            if not watchers:
+                del table[path]
+
+    def _pop(self, table: _Table, path: str, *, child: bool) -> dict[tuple[int, Watch], None]:
+        watchers = table.pop(path, {})
+        for session_id, watch in watchers:
+            left = self._of_session[session_id]
+            left.discard((child, path, watch))
+            if not left:
+                del self._of_session[session_id]
+        return watchers

@@ -1,0 +1,71 @@
+"""One request on its way through a handler: who sent it, in which version, and the broker's parts to serve it with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ottla.config import Config
+from ottla.controller.interface import Controller
+from ottla.controller.metadata_cache import MetadataCache
+from ottla.handlers.request_metrics import RequestMetrics
+from ottla.ports import Clock, Workers
+from ottla.replication.replicas import Replicas
+from ottla.security.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource, authorized_operations
+from ottla.security.principal import Principal
+from ottla.security.quotas import Quotas, Use
+
+if TYPE_CHECKING:
+    from ottla.handlers.producer_ids import ProducerIds
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """The broker's parts, as handlers use them."""
+
+    broker_id: int
+    config: Config
+    clock: Clock
+    workers: Workers
+    metadata: MetadataCache
+    replicas: Replicas
+    controller: Controller
+    authorizer: Authorizer
+    quotas: Quotas
+    producer_ids: ProducerIds
+    metrics: RequestMetrics
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    services: Services
+    version: int
+    correlation_id: int
+    client_id: str | None
+    principal: Principal
+    host: str
+    #: The name of the listener: a client learns the endpoints of the listener that it came by.
+    listener: str
+    now_ms: int
+
+    def allowed(self, operation: Operation, resource: Resource, name: str) -> bool:
+        authorizer = self.services.authorizer
+        return authorizer.allows_all or authorizer.allowed(self.principal, self.host, operation, resource, name)
+
+    def allowed_on_cluster(self, operation: Operation) -> bool:
+        return self.allowed(operation, Resource.CLUSTER, CLUSTER_NAME)
+
+    def allowed_on_topic(self, operation: Operation, topic: str) -> bool:
+        return self.allowed(operation, Resource.TOPIC, topic)
+
+    def authorized_operations(self, resource: Resource, name: str) -> int:
+        return authorized_operations(self.services.authorizer, self.principal, self.host, resource, name)
+
+    def throttle_ms(self, use: Use = Use.REQUEST_TIME, amount: float = 0.0) -> int:
+        """How long the client is to hold back after this request."""
+        quotas = self.services.quotas
+        if quotas.unlimited:
+            return 0
+        return quotas.throttle_ms(self.principal, self.client_id, use, amount, self.now_ms)
+
+

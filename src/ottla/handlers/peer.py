@@ -1,0 +1,74 @@
+"""What a handler sees of the connection that a request came on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ottla.ports import File
+from ottla.security.principal import Principal
+
+
+class Slot:
+    """The place of one answer in a connection's order; `data` is None until the answer is known, empty for acks=0."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes | None = None) -> None:
+        self.data = data
+
+
+class FilePiece:
+    """A piece of a segment on its way out; the lease keeps the file open however slow the reader is."""
+
+    __slots__ = ("count", "file", "position")
+
+    def __init__(self, file: File, position: int, count: int) -> None:
+        self.file = file
+        self.position = position
+        self.count = count
+        file.lease()
+
+
+Outgoing = bytes | bytearray | memoryview | FilePiece
+
+
+class Received(Protocol):
+    """The buffer that a frame stands in: `data` to search and unpack, `view` to slice without a copy."""
+
+    data: bytearray
+    view: memoryview
+
+
+class Peer(Protocol):
+    principal: Principal
+    slots: Any
+    busy: bool
+    closed: bool
+    cancel: Callable[[], None] | None
+    produces_open: int
+    #: What handlers remember of the last request of their kind, to recognise its like.
+    produce_memo: Any
+    fetch_memo: Any
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def listener_name(self) -> str: ...
+
+    def answer(self, data: Outgoing) -> None:
+        """Hands over the next answer, or a piece of it."""
+        ...
+
+    def finish(self) -> None:
+        """The request that made the connection busy is done; what waited behind it may go on."""
+        ...
+
+    def fill(self, slot: Slot, data: bytes) -> None:
+        """Gives a waiting Produce its answer; it leaves when all before it have left."""
+        ...
+
+    def abort(self) -> None:
+        """Closes the connection: the only answer to a client that broke the protocol, or asked for none."""
+        ...

@@ -1,0 +1,293 @@
+"""Produce (0), versions 3 to 13; 0 to 2 carry the record format of before Kafka 0.11 and are not served.
+
+A request is served inside a round, in two halves: `serve` checks each batch and stages it, `end_round` answers after
+the round's writes. Most clients send the same request again and again, with another batch in it: everything before
+the batch is remembered as a prefix, and a request that begins with it needs no parsing.
+
+Left out until transactions have their coordinator: a transactional id is refused.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from ottla import logs
+from ottla.handlers.call import Services
+from ottla.handlers.peer import Peer, Received, Slot
+from ottla.handlers.produce_answer import AnswerTemplate, PartitionAnswer, TopicAnswer, encode_answer
+from ottla.handlers.produce_wait import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Outcome, ProduceWait
+from ottla.handlers.routes import HOT, PRODUCE
+from ottla.model import INTERNAL_TOPICS, ErrorCode, TopicPartition
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.header import decode_request_header
+from ottla.protocol.hot.produce import parse_produce
+from ottla.replication.leader import Leader
+from ottla.security.authorizer import Operation, Resource
+from ottla.storage.append import Appended
+from ottla.storage.errors import AppendRefused
+
+log_event = logs.logger("handlers")
+
+_VERSION_MIN, _VERSION_MAX = HOT[PRODUCE]
+_FLEXIBLE: Final = 9
+_BY_ID: Final = 13
+_LENGTH: Final = Struct(">i")
+#: Bytes of a frame before its client id: API key, version and correlation id.
+_FIXED_HEAD: Final = 8
+
+
+class Memo:
+    """A request's constant part: the bytes before the batch's length, those behind the batch, and its answer."""
+
+    __slots__ = ("acks", "leader", "prefix", "prefix_end", "template", "timeout_ms", "topic", "trailer", "version")
+
+    def __init__(
+        self, version: int, prefix: bytes, trailer: bytes, acks: int, timeout_ms: int, leader: Leader, topic: str | bytes
+    ) -> None:
+        self.version = version
+        self.prefix = prefix
+        self.prefix_end = _FIXED_HEAD + len(prefix)
+        self.trailer = trailer
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.leader = leader
+        self.topic = topic
+        self.template = AnswerTemplate(version, topic, leader.tp.partition)
+
+
+Outcomes = list[tuple[str | bytes, list[Outcome]]]
+#: A recognised request between its two halves.
+Quick = tuple[Peer, Memo, int, Leader, Appended]
+
+
+class ProduceHandler:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._replicas = services.replicas
+        self._metrics = services.metrics
+        self._requests, self._times = services.metrics.of_api("Produce")
+        self._now_ms = 0
+        #: Requests of this round in the order they came: recognised ones, and all others.
+        self._open: list[Quick | tuple[Peer, ProduceWait]] = []
+        #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
+        self._remembers = services.authorizer.allows_all and services.quotas.unlimited
+
+    def begin_round(self) -> None:
+        self._now_ms = self._services.clock.wall_ms()
+
+    # -- first half: check and stage
+
+    def serve(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+        memo: Memo | None = peer.produce_memo
+        data = buffer.data
+        if (
+            memo is not None
+            and memo.version == version
+            and memo.leader.active
+            and data.startswith(memo.prefix, start + _FIXED_HEAD)
+        ):
+            at = start + memo.prefix_end
+            if version < _FLEXIBLE:
+                length = _LENGTH.unpack_from(data, at)[0] if at + 4 <= end else -1
+                at += 4
+            else:
+                length, at = _compact_length(data, at, end)
+            trailer = memo.trailer
+            records_end = at + length
+            if length > 0 and records_end + len(trailer) == end and data.startswith(trailer, records_end):
+                leader = memo.leader
+                try:
+                    appended = leader.append(buffer.view[at:records_end], self._now_ms)
+                except AppendRefused:
+                    pass  # refused without a trace in the log: the long way says it again, with all its words
+                else:
+                    if not leader.dirty:
+                        self._replicas.staged(leader)
+                    peer.produces_open += 1
+                    self._open.append((peer, memo, correlation, leader, appended))
+                    self._metrics.bytes_in.value += length
+                    self._metrics.messages_in.value += appended.last_offset - appended.first_offset + 1
+                    return
+        self._serve_any(peer, buffer, start, end, version, correlation)
+
+    def _serve_any(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+        if not _VERSION_MIN <= version <= _VERSION_MAX:
+            self._refuse(peer, f"Produce in version {version} is not served")
+            return
+        frame = buffer.view[:end]
+        try:
+            body = decode_request_header(frame, start)[1]
+            transactional_id, acks, timeout_ms, topics = parse_produce(frame, body, version)
+        except DecodeError as error:
+            self._refuse(peer, f"Produce in version {version} cannot be read: {error}")
+            return
+        outcomes: Outcomes = []
+        for topic, partitions in topics:
+            name, fault = self._topic(topic, peer, transactional_id, acks)
+            served = []
+            for partition, records_start, records_end in partitions:
+                if fault is not None:
+                    served.append(Outcome(partition, answer=PartitionAnswer(partition, fault)))
+                    continue
+                records = buffer.view[records_start:records_end] if records_end > records_start else None
+                served.append(self._append(TopicPartition(name, partition), records, acks))
+            outcomes.append((topic, served))
+        if self._remembers and len(outcomes) == 1 and len(outcomes[0][1]) == 1:
+            _, records_start, records_end = topics[0][1][0]
+            self._remember(peer, buffer, start, end, version, acks, timeout_ms, records_start, records_end, outcomes[0])
+        peer.produces_open += 1
+        self._open.append((peer, self._wait(peer, version, correlation, acks, timeout_ms, outcomes)))
+
+    def _topic(
+        self, topic: str | bytes, peer: Peer, transactional_id: str | None, acks: int
+    ) -> tuple[str, ErrorCode | None]:
+        """A topic's name, and why nothing may be written to it."""
+        if isinstance(topic, bytes):
+            known = self._services.metadata.topic_name(topic)
+            if known is None:
+                return "", ErrorCode.UNKNOWN_TOPIC_ID
+            name = known
+        else:
+            name = topic
+        if transactional_id is not None:
+            return name, ErrorCode.INVALID_TXN_STATE
+        if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+            return name, ErrorCode.INVALID_REQUIRED_ACKS
+        authorizer = self._services.authorizer
+        if not authorizer.allows_all and not authorizer.allowed(
+            peer.principal, peer.host, Operation.WRITE, Resource.TOPIC, name
+        ):
+            return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if name in INTERNAL_TOPICS:
+            return name, ErrorCode.INVALID_TOPIC_EXCEPTION
+        return name, None
+
+    def _append(self, tp: TopicPartition, records: memoryview | None, acks: int) -> Outcome:
+        leader = self._replicas.leaders.get(tp)
+        if leader is None:
+            return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, self._replicas.why_not_leader(tp)))
+        if records is None:
+            return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.INVALID_RECORD))
+        if acks == ACKS_ALL and not leader.has_enough_replicas():
+            return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.NOT_ENOUGH_REPLICAS))
+        try:
+            appended = leader.append(records, self._now_ms)
+        except AppendRefused as refused:
+            self._metrics.failed_produces.value += 1
+            answer = PartitionAnswer(
+                tp.partition, refused.error, record_errors=tuple(refused.record_errors), message=refused.message
+            )
+            return Outcome(tp.partition, answer=answer)
+        self._replicas.staged(leader)
+        self._metrics.bytes_in.value += len(records)
+        self._metrics.messages_in.value += appended.last_offset - appended.first_offset + 1
+        return Outcome(tp.partition, leader, appended)
+
+    def _remember(
+        self,
+        peer: Peer,
+        buffer: Received,
+        start: int,
+        end: int,
+        version: int,
+        acks: int,
+        timeout_ms: int,
+        records_start: int,
+        records_end: int,
+        outcome: tuple[str | bytes, list[Outcome]],
+    ) -> None:
+        topic, (only,) = outcome
+        if only.leader is None or (acks == ACKS_ALL and len(only.leader.isr.members) > 1):
+            peer.produce_memo = None
+            return
+        if version < _FLEXIBLE:
+            prefix_end = records_start - 4
+        else:
+            prefix_end = records_start - _compact_size(records_end - records_start + 1)
+        data = buffer.data
+        prefix, trailer = bytes(data[start + _FIXED_HEAD : prefix_end]), bytes(data[records_end:end])
+        peer.produce_memo = Memo(version, prefix, trailer, acks, timeout_ms, only.leader, topic)
+
+    # -- second half: answer
+
+    def end_round(self) -> None:
+        opened = self._open
+        if not opened:
+            return
+        self._open = []
+        self._requests.value += len(opened)
+        self._metrics.total_produces.value += len(opened)
+        for entry in opened:
+            peer = entry[0]
+            peer.produces_open -= 1
+            if len(entry) == 2:
+                self._settle(peer, entry[1])
+                continue
+            _, memo, correlation, leader, appended = entry
+            acks = memo.acks
+            if leader.fault is None and leader.high_watermark > appended.last_offset and acks and not peer.slots:
+                peer.answer(
+                    memo.template.fill(
+                        correlation, appended.first_offset, appended.append_time_ms, leader.log.start_offset
+                    )
+                )
+            else:
+                self._settle_quick(peer, memo, correlation, leader, appended)
+
+    def _settle_quick(self, peer: Peer, memo: Memo, correlation: int, leader: Leader, appended: Appended) -> None:
+        """A recognised request that cannot be answered at once, or not from its template."""
+        outcomes: Outcomes = [(memo.topic, [Outcome(leader.tp.partition, leader, appended)])]
+        self._settle(peer, self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes))
+
+    def _wait(
+        self, peer: Peer, version: int, correlation: int, acks: int, timeout_ms: int, outcomes: Outcomes
+    ) -> ProduceWait:
+        def answered(slot: Slot, answers: list[TopicAnswer]) -> None:
+            self._answer(peer, slot, version, correlation, acks, answers)
+
+        return ProduceWait(acks, timeout_ms, outcomes, answered)
+
+    def _settle(self, peer: Peer, wait: ProduceWait) -> None:
+        peer.slots.append(wait.slot)
+        if not wait.try_complete(self._now_ms):
+            deadline_ms = self._services.clock.monotonic_ms() + max(0, wait.timeout_ms)
+            self._replicas.waiters.park(wait, wait.partitions(), deadline_ms)
+
+    def _answer(
+        self, peer: Peer, slot: Slot, version: int, correlation: int, acks: int, answers: list[TopicAnswer]
+    ) -> None:
+        failed = sum(answer.error != ErrorCode.NONE for _, partitions in answers for answer in partitions)
+        self._metrics.failed_produces.value += failed
+        if peer.closed:
+            return
+        if acks == ACKS_NONE:
+            if failed:
+                # Nobody waits for an answer that could say so: closing makes the client look again, as Kafka does.
+                self._refuse(peer, "a Produce with acks=0 could not be served")
+            else:
+                peer.fill(slot, b"")
+            return
+        peer.fill(slot, encode_answer(version, correlation, answers, 0))
+
+    def _refuse(self, peer: Peer, reason: str) -> None:
+        log_event.limited("produce-refused", 1_000).warning("closing a connection", peer=peer.host, reason=reason)
+        peer.abort()
+
+
+def _compact_length(data: bytearray, at: int, end: int) -> tuple[int, int]:
+    """An unsigned varint that counts from 1, and the position behind it; (-1, at) where it does not end in time."""
+    value = shift = 0
+    while at < end and shift < 35:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value - 1, at
+        shift += 7
+    return -1, at
+
+
+def _compact_size(value: int) -> int:
+    """The bytes that an unsigned varint takes."""
+    return max(1, (value.bit_length() + 6) // 7)

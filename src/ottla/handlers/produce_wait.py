@@ -1,0 +1,119 @@
+"""One Produce request after its batches were staged: what each partition came to, and whether it may be answered.
+
+acks=1 is answered when this broker vouches for the records, acks=all when every in-sync replica has them. Either waits
+where replicas or the disk are behind; a leader that resigns meanwhile answers for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ottla.handlers.peer import Slot
+from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer
+from ottla.model import ErrorCode, TopicPartition
+from ottla.replication.leader import Leader
+from ottla.storage.append import Appended
+
+ACKS_NONE: Final = 0
+ACKS_LEADER: Final = 1
+ACKS_ALL: Final = -1
+
+
+def acknowledged(leader: Leader, next_offset: int, acks: int) -> bool:
+    """Whether what ends before `next_offset` is as safe as these acks promise."""
+    return leader.high_watermark >= next_offset or (acks == ACKS_LEADER and leader.durable_end >= next_offset)
+
+
+class Outcome:
+    """One partition of the request: staged at a leader, or already an error."""
+
+    __slots__ = ("answer", "appended", "leader", "partition")
+
+    def __init__(
+        self,
+        partition: int,
+        leader: Leader | None = None,
+        appended: Appended | None = None,
+        answer: PartitionAnswer | None = None,
+    ) -> None:
+        self.partition = partition
+        self.leader = leader
+        self.appended = appended
+        #: Set once this partition's part is decided.
+        self.answer = answer
+
+    def fail(self, error: ErrorCode, message: str | None = None) -> None:
+        self.answer = PartitionAnswer(self.partition, error, message=message)
+
+
+def _settle(outcome: Outcome, acks: int) -> bool:
+    """Decides a partition's part if it can be decided now."""
+    if outcome.answer is not None:
+        return True
+    leader, appended = outcome.leader, outcome.appended
+    assert leader is not None
+    assert appended is not None
+    if not leader.active:
+        outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    elif leader.fault is not None:
+        outcome.fail(leader.fault, "the log could not be written")
+    elif acks != ACKS_NONE and not acknowledged(leader, appended.last_offset + 1, acks):
+        return False
+    elif acks == ACKS_ALL and not leader.has_enough_replicas():
+        outcome.fail(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+    else:
+        outcome.answer = PartitionAnswer(
+            outcome.partition,
+            ErrorCode.NONE,
+            appended.first_offset,
+            appended.append_time_ms,
+            leader.log.start_offset,
+        )
+    return True
+
+
+class ProduceWait:
+    """A request from the end of its round until its answer."""
+
+    __slots__ = ("_answered", "acks", "slot", "timeout_ms", "topics")
+
+    def __init__(
+        self,
+        acks: int,
+        timeout_ms: int,
+        topics: list[tuple[str | bytes, list[Outcome]]],
+        answered: Callable[[Slot, list[TopicAnswer]], None],
+    ) -> None:
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.topics = topics
+        #: The answer's place behind those of earlier requests.
+        self.slot = Slot()
+        self._answered = answered
+
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions that are still to be decided."""
+        return [o.leader.tp for _, outcomes in self.topics for o in outcomes if o.answer is None and o.leader is not None]
+
+    def try_complete(self, now_ms: int) -> bool:  # noqa: ARG002 - a Waiter is told the time
+        decided = True
+        for _, outcomes in self.topics:
+            for outcome in outcomes:
+                decided = _settle(outcome, self.acks) and decided
+        if decided:
+            self._answer()
+        return decided
+
+    def expire(self, now_ms: int) -> None:  # noqa: ARG002 - a Waiter is told the time
+        for _, outcomes in self.topics:
+            for outcome in outcomes:
+                if not _settle(outcome, self.acks):
+                    outcome.fail(ErrorCode.REQUEST_TIMED_OUT)
+        self._answer()
+
+    def _answer(self) -> None:
+        answers: list[TopicAnswer] = [
+            (topic, [o.answer for o in outcomes if o.answer is not None]) for topic, outcomes in self.topics
+        ]
+        self._answered(self.slot, answers)

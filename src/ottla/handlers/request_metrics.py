@@ -1,0 +1,45 @@
+"""Counts of requests and bytes, under the names that dashboards for Kafka use.
+
+The hot handlers add to plain attributes of counters; everything else is worked out when somebody looks.
+"""
+
+from __future__ import annotations
+
+from ottla.metrics import Counter, Registry
+
+
+class RequestMetrics:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        topic_metric = "kafka_server_brokertopicmetrics_{}_total".format
+
+        def counter(name: str, text: str) -> Counter:
+            return registry.counter(topic_metric(name), text)
+
+        self.messages_in = counter("messagesin", "Records appended.")
+        self.bytes_in = counter("bytesin", "Bytes of record batches appended.")
+        self.bytes_out = counter("bytesout", "Bytes of record batches sent to consumers.")
+        self.failed_produces = counter("failedproducerequests", "Produce partitions answered with an error.")
+        self.failed_fetches = counter("failedfetchrequests", "Fetch partitions answered with an error.")
+        self.total_produces = counter("totalproducerequests", "Produce requests.")
+        self.total_fetches = counter("totalfetchrequests", "Fetch requests.")
+        self._requests: dict[int, Counter] = {}
+        self._times: dict[int, Counter] = {}
+
+    def request(self, api_key: int, name: str, elapsed_ms: float) -> None:
+        """One answered request of an API that is not served inside rounds."""
+        counter = self._requests.get(api_key)
+        if counter is None:
+            counter, times = self.of_api(name)
+            self._requests[api_key] = counter
+            self._times[api_key] = times
+        counter.value += 1
+        self._times[api_key].value += elapsed_ms
+
+    def of_api(self, name: str) -> tuple[Counter, Counter]:
+        """The counters of one API: requests, and the milliseconds they took in all."""
+        labels = {"request": name}
+        return (
+            self._registry.counter("kafka_network_requestmetrics_requests_total", "Requests by API.", labels),
+            self._registry.counter("kafka_network_requestmetrics_totaltimems", "Milliseconds spent, by API.", labels),
+        )

@@ -1,0 +1,50 @@
+"""Which API is served where, and in which versions. Only what stands here is advertised.
+
+A module is imported when its API is first asked for, so that a broker starts without the sixty it may never need.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Route(NamedTuple):
+    module: str
+    version_min: int
+    version_max: int
+
+
+#: Produce is advertised from 0, since librdkafka falls back to the old record format otherwise; 0 to 2 are refused.
+PRODUCE: Final = 0
+FETCH: Final = 1
+API_VERSIONS: Final = 18
+
+HOT: Final[dict[int, tuple[int, int]]] = {PRODUCE: (3, 13), FETCH: (4, 18)}
+
+ROUTES: Final[dict[int, Route]] = {
+    2: Route("list_offsets", 1, 11),
+    3: Route("metadata", 0, 13),
+    10: Route("find_coordinator", 0, 6),
+    18: Route("api_versions", 0, 4),
+    19: Route("create_topics", 2, 7),
+    20: Route("delete_topics", 1, 6),
+    21: Route("delete_records", 0, 2),
+    22: Route("init_producer_id", 0, 6),
+    23: Route("offset_for_leader_epoch", 2, 4),
+    32: Route("describe_configs", 1, 4),
+    33: Route("alter_configs", 0, 2),
+    34: Route("alter_replica_log_dirs", 1, 2),
+    35: Route("describe_log_dirs", 1, 5),
+    37: Route("create_partitions", 0, 3),
+    44: Route("incremental_alter_configs", 0, 1),
+    60: Route("describe_cluster", 0, 2),
+    61: Route("describe_producers", 0, 0),
+    75: Route("describe_topic_partitions", 0, 0),
+}
+
+
+def advertised() -> list[tuple[int, int, int]]:
+    """(api key, lowest version, highest version) of all that is served, in the order of the keys."""
+    served = [(key, route.version_min, route.version_max) for key, route in ROUTES.items()]
+    served += [(PRODUCE, 0, HOT[PRODUCE][1]), (FETCH, *HOT[FETCH])]
+    return sorted(served)

@@ -1,0 +1,159 @@
+"""An asyncio loop in virtual time: what waits for an hour is done at once, and one seed gives one order of events.
+
+Time moves only when nothing is ready, and then straight to the next timer. There is no selector, no thread and no
+real sleep. Where nothing is ready and no timer is set, nothing can ever happen again: that is reported as a deadlock
+with the names of the tasks that wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from ottla.ports.memory.clock import Timeline
+
+if TYPE_CHECKING:
+    from collections import deque
+
+T = TypeVar("T")
+
+#: Turns without any time passing. A broker needs some hundreds for a burst; a million is a loop that feeds itself.
+STANDSTILL_TURNS_MAX: Final = 1_000_000
+#: Waiting tasks that a deadlock's message names.
+TASKS_NAMED_MAX: Final = 10
+
+
+class DeadlockError(RuntimeError):
+    """Everything waits and nothing will wake it."""
+
+
+class StandstillError(RuntimeError):
+    """Call-backs go on scheduling call-backs, and time does not move."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """`Random(seed)` shuffles what is ready at one moment; without a seed the order is asyncio's own."""
+
+    # Kept by BaseEventLoop; named here for the type checker.
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+    _stopping: bool
+    _timer_cancelled_count: int
+
+    def __init__(self, timeline: Timeline | None = None, *, seed: int | None = None) -> None:
+        super().__init__()
+        self.timeline = timeline if timeline is not None else Timeline()
+        #: Turns of the loop so far: a cheap fingerprint of a run.
+        self.turns = 0
+        self._order = None if seed is None else Random(seed)
+        self._standstill_turns = 0
+        self._fatal: BaseException | None = None
+
+    def time(self) -> float:
+        return self.timeline.seconds
+
+    def _run_once(self) -> None:
+        self.turns += 1
+        self._drop_cancelled_timers()
+        self._move_time()
+        while self._scheduled and self._scheduled[0].when() <= self.timeline.seconds:
+            timer = heapq.heappop(self._scheduled)
+            timer._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001 - cancel() looks at it
+            self._ready.append(timer)
+        batch = list(self._ready)
+        self._ready.clear()
+        if self._order is not None and len(batch) > 1:
+            self._order.shuffle(batch)
+        for position, handle in enumerate(batch):
+            if not handle.cancelled():
+                handle._run()  # noqa: SLF001 - how BaseEventLoop runs them
+            if self._fatal is not None:
+                self._ready.extendleft(reversed(batch[position + 1 :]))
+                fatal, self._fatal = self._fatal, None
+                raise fatal
+
+    def _drop_cancelled_timers(self) -> None:
+        # A heap of thousands of cancelled time-outs would be kept until each is due.
+        if self._timer_cancelled_count > 100 and self._timer_cancelled_count > len(self._scheduled) // 2:
+            kept = []
+            for timer in self._scheduled:
+                if timer.cancelled():
+                    timer._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001
+                else:
+                    kept.append(timer)
+            heapq.heapify(kept)
+            self._scheduled = kept
+            self._timer_cancelled_count = 0
+        while self._scheduled and self._scheduled[0].cancelled():
+            self._timer_cancelled_count -= 1
+            heapq.heappop(self._scheduled)._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def _move_time(self) -> None:
+        if self._ready or self._stopping:
+            self._standstill_turns += 1
+            if self._standstill_turns > STANDSTILL_TURNS_MAX:
+                raise StandstillError(f"{STANDSTILL_TURNS_MAX} turns at {self.timeline.seconds} s; next: {self._ready[0]}")
+            return
+        if not self._scheduled:
+            raise DeadlockError(f"nothing is ready and no timer is set; {self._waiting()}")
+        self._standstill_turns = 0
+        # A timer set for the past is due now.
+        self.timeline.move_to(max(self._scheduled[0].when(), self.timeline.seconds))
+
+    def _waiting(self) -> str:
+        tasks = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
+        named = [f"{task.get_name()} in {getattr(task.get_coro(), '__qualname__', '?')}" for task in tasks]
+        more = f" and {len(named) - TASKS_NAMED_MAX} more" if len(named) > TASKS_NAMED_MAX else ""
+        return f"waiting: {', '.join(named[:TASKS_NAMED_MAX]) or 'no task'}{more}"
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, BaseException) and not isinstance(error, Exception | asyncio.CancelledError):
+            # A simulated crash ends the run, also out of a call-back; asyncio would log it and go on.
+            self._fatal = error
+        else:
+            super().call_exception_handler(context)
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+        """Runs it on the loop, in its turn: a thread would bring its own order of events."""
+        future: asyncio.Future[T] = self.create_future()
+        self.call_soon(run_into, future, lambda: func(*args))
+        return future
+
+    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:
+        raise OSError("names are not looked up in a simulation: use the Network port")
+
+    def _write_to_self(self) -> None:
+        """Nothing sleeps that would have to be woken."""
+
+    def _process_events(self, _: Any) -> None:
+        raise AssertionError("there is no selector")
+
+
+def run_into(future: asyncio.Future[T], work: Callable[[], T]) -> None:
+    """Runs `work` and settles `future` with it, as an executor does."""
+    if future.cancelled():
+        return
+    try:
+        future.set_result(work())
+    except Exception as error:
+        if isinstance(error, StopIteration):  # futures refuse it
+            error = RuntimeError(repr(error))
+        future.set_exception(error)
+    except BaseException as error:
+        future.set_exception(error)
+        future.exception()  # it is raised here and now: nobody needs to fetch it as well
+        raise
+
+
+def cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    """Ends every task, so that the loop can be closed without complaints."""
+    tasks = sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name())
+    for task in tasks:
+        task.cancel()
+    gathered = cast("asyncio.Future[Any]", asyncio.gather(*tasks, return_exceptions=True)) if tasks else None
+    if gathered is not None:
+        loop.run_until_complete(gathered)

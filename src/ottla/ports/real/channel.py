@@ -1,0 +1,116 @@
+"""One accepted connection on a real socket.
+
+`receive_into` and `send` are the socket's own bound methods, kept in the instance: a call then costs no Python frame.
+A closed socket has no descriptor any more, so whoever still holds the channel gets EBADF and never another peer's
+bytes, even when the system has given the number away again.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from ottla.ports.disk import Buffer, File
+from ottla.ports.network import READABLE, WRITABLE
+from ottla.ports.real.disk import IOV_MAX
+
+#: One piece of a file where sendfile is not used: above it the copy costs more than further calls.
+PIECE_BYTES: Final = 128 * 1024
+
+
+class Rounds(Protocol):
+    """Who polls the connections of one owner."""
+
+    def add(self, channel: SocketChannel, token: Any) -> None: ...
+
+    def change(self, channel: SocketChannel, wanted: int) -> None: ...
+
+    def discard(self, channel: SocketChannel) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class SocketChannel:
+    __slots__ = (
+        "__weakref__",
+        "_closed",
+        "_rounds",
+        "_send_message",
+        "_socket",
+        "fd",
+        "peer",
+        "peer_port",
+        "receive_into",
+        "send",
+        "token",
+        "wanted",
+    )
+
+    #: Bytes into the view; 0 when the peer will send no more.
+    receive_into: Callable[[memoryview], int]
+    #: How many bytes were taken.
+    send: Callable[[Buffer], int]
+
+    def __init__(self, connection: socket.socket, address: tuple[Any, ...], rounds: Rounds) -> None:
+        self.fd = connection.fileno()
+        self.peer = unmapped(address[0])
+        self.peer_port: int = address[1]
+        self.receive_into = connection.recv_into
+        self.send = connection.send
+        self.token: Any = None
+        #: What is polled for now: READABLE and WRITABLE bits.
+        self.wanted = READABLE
+        self._send_message = connection.sendmsg
+        self._socket = connection
+        self._rounds = rounds
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.peer}:{self.peer_port} fd={self.fd}>"
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def send_buffers(self, buffers: Sequence[Buffer]) -> int:
+        return self._send_message(buffers if len(buffers) <= IOV_MAX else buffers[:IOV_MAX])
+
+    def send_file(self, file: File, position: int, count: int) -> int:
+        source = file.fileno()
+        if source < 0:
+            return self._send_piece(file, position, count)
+        return os.sendfile(self._socket.fileno(), source, position, count)
+
+    def _send_piece(self, file: File, position: int, count: int) -> int:
+        data = file.read(min(count, PIECE_BYTES), position)
+        return self.send(data) if data else 0
+
+    def watch(self, *, reading: bool, writing: bool) -> None:
+        wanted = (READABLE if reading else 0) | (WRITABLE if writing else 0)
+        if wanted != self.wanted and not self._closed:
+            self._rounds.change(self, wanted)
+            self.wanted = wanted
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self.token = None  # the owner usually holds the channel: this ends the circle
+        self._rounds.discard(self)
+        self._socket.close()
+
+
+class PortableChannel(SocketChannel):
+    """The same without sendfile, whose arguments and answers differ from system to system."""
+
+    __slots__ = ()
+
+    def send_file(self, file: File, position: int, count: int) -> int:
+        return self._send_piece(file, position, count)
+
+
+def unmapped(address: str) -> str:
+    """An IPv4 peer of a socket that serves both families, written as IPv4."""
+    return address.removeprefix("::ffff:") if "." in address else address

@@ -1,0 +1,15 @@
+"""This machine's clock."""
+
+from __future__ import annotations
+
+import time
+
+
+class RealClock:
+    __slots__ = ()
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000

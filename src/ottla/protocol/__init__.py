@@ -1,0 +1,1 @@
+"""The wire: frames, headers, and one message class for each request and response of Kafka."""

@@ -1,0 +1,176 @@
+"""Writes the functions that read structs from bytes."""
+
+from __future__ import annotations
+
+from ottla.protocol.compile.schema import FIXED, Field, Schema, SchemaError, Struct
+from ottla.protocol.compile.shape import (
+    Form,
+    Segment,
+    chain,
+    code_name,
+    codes,
+    compact,
+    default,
+    either,
+    groups,
+    indent,
+    is_run,
+    least_size,
+    runs,
+    since,
+    snake,
+)
+
+
+def reader(schema: Schema, struct: Struct) -> list[str]:
+    lines = [f"m = object.__new__({struct.name})"]
+    for group in groups(schema, struct):
+        lines += chain(group, lambda segment: _segment(schema, segment))
+    lines += _tags(schema, struct)
+    lines.append("return m, pos")
+    head = (
+        f"def _read_{snake(struct.name)}(buf: Buffer, pos: int, limit: int, version: int) -> tuple[{struct.name}, int]:"
+    )
+    return [head, *indent(lines), "", "", *_tag_reader(schema, struct)]
+
+
+def _segment(schema: Schema, segment: Segment) -> list[str]:
+    lines: list[str] = []
+    for run in runs(segment.fields):
+        if is_run(run):
+            lines += _fixed(run)
+            continue
+        one, here = run[0]
+        if here.present and not here.tagged:
+            lines += _value(schema, one, here, compact(schema, segment))
+        else:
+            lines.append(f"m.{one.name} = {default(one)}")
+    return lines
+
+
+def _fixed(run: list[tuple[Field, Form]]) -> list[str]:
+    size = sum(FIXED[one.base][1] for one, _ in run)
+    if len(run) == 1 and run[0][0].base == "bool":
+        return [f"m.{run[0][0].name} = buf[pos] != 0", "pos += 1"]
+    names = ", ".join(f"m.{one.name}" for one, _ in run)
+    if len(run) == 1:
+        names = f"({names},)"
+    return [f"{names} = _unpack_{code_name(codes(run))}(buf, pos)", f"pos += {size}"]
+
+
+def _value(schema: Schema, one: Field, here: Form, way: str) -> list[str]:
+    place = f"m.{one.name}"
+    if one.array:
+        return _array(schema, one, here, way)
+    if one.struct:
+        read = f"{place}, pos = _read_{snake(one.base)}(buf, pos, limit, version)"
+        if not here.nullable:
+            return [read]
+        return ["pos += 1", "if buf[pos - 1] > 0x7F:", f"    {place} = None", "else:", f"    {read}"]
+    words = ("compact_" if here.compact else "") + ("nullable_" if here.nullable else "")
+    return [f"{place}, pos = read_{words}{_kind(one)}(buf, pos, limit)"]
+
+
+def _array(schema: Schema, one: Field, here: Form, way: str) -> list[str]:
+    call = f"read_{{}}{'nullable_' if here.nullable else ''}count(buf, pos, limit, {least_size(schema, one)})"
+    lines = [f"count, pos = {either(way, call)}"]
+    place = f"m.{one.name}"
+    if one.base in FIXED:
+        code, size = FIXED[one.base]
+        body = [f'{place}, pos = read_numbers(buf, pos, count, "{code}", {size})']
+    else:
+        item = one.base if one.struct else "str" if one.base == "string" else "Buffer"
+        if one.struct:
+            read = f"_read_{snake(one.base)}(buf, pos, limit, version)"
+        else:
+            read = f"read_{one.name}(buf, pos, limit)"
+        own = f"{one.name}_or_null_" if here.nullable and one.nullable != one.versions else f"{one.name}_"
+        body = [] if one.struct else [f"read_{one.name} = {either(way, f'read_{{}}{_kind(one)}')}"]
+        body += [
+            f"{own}: list[{item}] = []",
+            "for _ in range(count):",
+            f"    {own}item, pos = {read}",
+            f"    {own}.append({own}item)",
+            f"{place} = {own}",
+        ]
+    if here.nullable:
+        return [*lines, "if count < 0:", f"    {place} = None", "else:", *indent(body)]
+    return [*lines, *body]
+
+
+def _kind(one: Field) -> str:
+    return "string" if one.base == "string" else "bytes"
+
+
+def _tags(schema: Schema, struct: Struct) -> list[str]:
+    if not schema.flexible(struct.used.last):
+        return ["m.unknown_tags = NO_TAGS"]
+    if any(one.tag is not None for one in struct.fields):
+        lines = [
+            "if buf[pos] == 0:",
+            "    m.unknown_tags = NO_TAGS",
+            "    pos += 1",
+            "else:",
+            f"    pos = _read_{snake(struct.name)}_tags(m, buf, pos, limit, version)",
+        ]
+    else:
+        lines = [
+            "if buf[pos] == 0:",
+            "    m.unknown_tags = NO_TAGS",
+            "    pos += 1",
+            "else:",
+            "    m.unknown_tags, pos = read_tags(buf, pos, limit)",
+        ]
+    assert schema.flexible_from is not None
+    condition = since(schema.flexible_from, struct)
+    if condition is None:
+        return lines
+    return [f"if {condition}:", *indent(lines), "else:", "    m.unknown_tags = NO_TAGS"]
+
+
+def _tag_reader(schema: Schema, struct: Struct) -> list[str]:
+    """The rare path: some tagged field is there."""
+    tagged = [one for one in struct.fields if one.tag is not None]
+    if not tagged or not schema.flexible(struct.used.last):
+        return []
+    lines = [
+        "unknown: dict[int, bytes] = {}",
+        "many, pos = read_tag_count(buf, pos, limit)",
+        "for _ in range(many):",
+        "    tag, pos, end = read_tag(buf, pos, limit)",
+    ]
+    word = "if"
+    for one in sorted(tagged, key=lambda one: one.tag or 0):
+        assert one.tagged is not None
+        lines.append(f"    {word} tag == {one.tag}:")
+        if since(one.tagged.first, struct, schema.flexible_from or 0):
+            # Kafka refuses a defined tag in a version before it, instead of keeping it as an unknown one.
+            lines += [f"        if version < {one.tagged.first}:", "            raise tag_too_early(m, tag, version)"]
+        lines += indent([line.replace("limit", "end") for line in _tagged_value(schema, one)], 2)
+        word = "elif"
+    lines += [
+        "    else:",
+        "        unknown[tag] = bytes(buf[pos:end])",
+        "        pos = end",
+        "    if pos != end:",
+        "        raise tag_of_other_size(m, tag)",
+        "m.unknown_tags = unknown or NO_TAGS",
+        "return pos",
+    ]
+    name = snake(struct.name)
+    head = f"def _read_{name}_tags(m: {struct.name}, buf: Buffer, pos: int, limit: int, version: int) -> int:"
+    return [head, *indent(lines), "", ""]
+
+
+def _tagged_value(schema: Schema, one: Field) -> list[str]:
+    assert one.tagged is not None
+    here = Form(
+        present=True,
+        compact=not one.array and not one.struct and one.base not in FIXED,
+        nullable=one.nullable is not None and one.tagged.first in one.nullable,
+    )
+    if one.struct and not one.array and here.nullable:
+        raise SchemaError(f"{one.name}: a struct in a tagged field that may be null is not supported")
+    if not one.array and one.base in FIXED:
+        return _fixed([(one, here)])
+    return _value(schema, one, here, "yes")

@@ -1,0 +1,144 @@
+"""Writes the functions that append structs to a bytearray."""
+
+from __future__ import annotations
+
+from ottla.protocol.compile.schema import FIXED, Field, Schema, Struct
+from ottla.protocol.compile.shape import (
+    Form,
+    Segment,
+    chain,
+    code_name,
+    codes,
+    compact,
+    either,
+    groups,
+    indent,
+    is_run,
+    runs,
+    since,
+    snake,
+    unset,
+)
+
+
+def writer(schema: Schema, struct: Struct) -> list[str]:
+    lines: list[str] = []
+    for group in groups(schema, struct):
+        lines += chain(group, lambda segment: _segment(schema, segment))
+    lines += _tags(schema, struct)
+    head = f"def _write_{snake(struct.name)}(out: bytearray, m: {struct.name}, version: int) -> None:"
+    return [head, *indent(lines), "", ""]
+
+
+def _segment(schema: Schema, segment: Segment) -> list[str]:
+    lines: list[str] = []
+    for run in runs(segment.fields):
+        one, here = run[0]
+        if is_run(run):
+            lines += _fixed(run, "out")
+        elif here.tagged:
+            continue
+        elif here.present:
+            lines += _value(one, here, "out", compact(schema, segment))
+        elif not one.ignorable:
+            lines += [f"if {unset('m', one)}:", f'    raise not_in_version(m, "{one.name}", version)']
+    return lines
+
+
+def _fixed(run: list[tuple[Field, Form]], out: str) -> list[str]:
+    if len(run) == 1:
+        one = run[0][0]
+        if one.base == "bool":
+            return [f"{out}.append(1 if m.{one.name} else 0)"]
+        if one.base == "uuid":
+            return [f"put_uuid({out}, m.{one.name})"]
+    values = ", ".join(f"uuid_bytes(m.{one.name})" if one.base == "uuid" else f"m.{one.name}" for one, _ in run)
+    return [f"{out} += _pack_{code_name(codes(run))}({values})"]
+
+
+def _value(one: Field, here: Form, out: str, way: str) -> list[str]:
+    place = f"m.{one.name}"
+    if one.array:
+        body = _array(one, out, way)
+        null = {"yes": f"{out}.append(0)", "no": f"{out} += NULL_COUNT"}.get(way, "")
+        null = null or f'{out} += b"\\0" if {way} else NULL_COUNT'
+    elif one.struct:
+        body = [f"_write_{snake(one.base)}({out}, {place}, version)"]
+        if here.nullable:
+            body.insert(0, f"{out}.append(1)")
+        null = f"{out}.append(0xFF)"
+    else:
+        kind = "string" if one.base == "string" else "bytes"
+        words = ("compact_" if here.compact else "") + ("nullable_" if here.nullable else "")
+        body = [f"put_{words}{kind}({out}, {place})"]
+        if here.nullable:
+            return body
+        null = ""
+    if here.nullable:
+        return [f"if {place} is None:", f"    {null}", "else:", *indent(body)]
+    if one.nullable:
+        return [f"if {place} is None:", f'    raise not_nullable(m, "{one.name}", version)', *body]
+    return body
+
+
+def _array(one: Field, out: str, way: str) -> list[str]:
+    place = f"m.{one.name}"
+    lines = [either(way, f"put_{{}}count({out}, len({place}))")]
+    if " if " in lines[0]:
+        lines = [
+            f"if {way}:",
+            f"    put_compact_count({out}, len({place}))",
+            "else:",
+            f"    put_count({out}, len({place}))",
+        ]
+    if one.base in FIXED:
+        return [*lines, f'put_numbers({out}, {place}, "{FIXED[one.base][0]}")']
+    item = f"{one.name}_item"
+    if one.struct:
+        return [*lines, f"for {item} in {place}:", f"    _write_{snake(one.base)}({out}, {item}, version)"]
+    kind = "string" if one.base == "string" else "bytes"
+    lines.append(f"put_{one.name} = {either(way, f'put_{{}}{kind}')}")
+    return [*lines, f"for {item} in {place}:", f"    put_{one.name}({out}, {item})"]
+
+
+def _tags(schema: Schema, struct: Struct) -> list[str]:
+    refuse = ["if m.unknown_tags:", "    raise not_tagged(m, version)"]
+    if not schema.flexible(struct.used.last):
+        return refuse
+    tagged = sorted((one for one in struct.fields if one.tag is not None), key=lambda one: one.tag or 0)
+    if tagged:
+        lines = ["tags: list[tuple[int, bytearray]] = []"]
+        for one in tagged:
+            lines += _tagged(schema, one, struct)
+        defined = f"_TAGS_{snake(struct.name).upper()}"
+        lines += ["if tags or m.unknown_tags:", f"    put_tags(out, tags, m.unknown_tags, {defined})"]
+    else:
+        lines = ["if m.unknown_tags:", "    put_tags(out, [], m.unknown_tags, NO_TAGS)"]
+    lines += ["else:", "    out.append(0)"]
+    assert schema.flexible_from is not None
+    condition = since(schema.flexible_from, struct)
+    if condition is None:
+        return lines
+    return [f"if {condition}:", *indent(lines), f"el{refuse[0]}", refuse[1]]
+
+
+def _tagged(schema: Schema, one: Field, struct: Struct) -> list[str]:
+    assert one.tagged is not None
+    condition = since(one.tagged.first, struct, schema.flexible_from or 0)
+    test = unset("m", one)
+    nullable = one.nullable is not None and one.tagged.first in one.nullable
+    here = Form(present=True, compact=not one.array and not one.struct and one.base not in FIXED, nullable=nullable)
+    write = _fixed([(one, here)], "tag") if not one.array and one.base in FIXED else _value(one, here, "tag", "yes")
+    return [
+        f"if {condition} and {test}:" if condition else f"if {test}:",
+        "    tag = bytearray()",
+        *indent(write),
+        f"    tags.append(({one.tag}, tag))",
+    ]
+
+
+def defined_tags(struct: Struct) -> list[str]:
+    tags = sorted(one.tag for one in struct.fields if one.tag is not None)
+    if not tags:
+        return []
+    return [f"_TAGS_{snake(struct.name).upper()} = frozenset(({', '.join(map(str, tags))},))"]

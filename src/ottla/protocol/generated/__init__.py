@@ -1,0 +1,1 @@
+"""Messages made from the schema files; each module is imported when its API is first used."""

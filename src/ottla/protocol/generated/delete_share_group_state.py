@@ -1,0 +1,317 @@
+"""Removes the kept state of share partitions.
+
+Made from schemas/delete_share_group_state.schema by `python -m ottla.protocol.compile`: change that file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import Struct
+
+from ottla.protocol.message import Message, Structure, bad_bytes, bad_value, undecodable, unencodable
+from ottla.protocol.primitives import (
+    Buffer,
+    DECODE_FAULTS,
+    EMPTY_LIST,
+    ENCODE_FAULTS,
+    NO_TAGS,
+    ZERO_UUID,
+    put_compact_count,
+    put_compact_nullable_string,
+    put_compact_string,
+    put_tags,
+    put_uuid,
+    read_compact_count,
+    read_compact_nullable_string,
+    read_compact_string,
+    read_tags,
+)
+
+_pack_i = Struct(">i").pack
+_pack_ih = Struct(">ih").pack
+_unpack_i = Struct(">i").unpack_from
+_unpack_ih = Struct(">ih").unpack_from
+_unpack_u = Struct(">16s").unpack_from
+
+class PartitionData(Structure):
+    __slots__ = ("partition", "unknown_tags",)
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        unknown_tags: Mapping[int, bytes] = NO_TAGS,
+    ) -> None:
+        self.partition = partition
+        self.unknown_tags = unknown_tags
+
+
+class DeleteStateData(Structure):
+    __slots__ = ("topic_id", "partitions", "unknown_tags",)
+
+    def __init__(
+        self,
+        *,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[PartitionData] = EMPTY_LIST,
+        unknown_tags: Mapping[int, bytes] = NO_TAGS,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY_LIST else partitions
+        self.unknown_tags = unknown_tags
+
+
+class DeleteShareGroupStateRequest(Message):
+    __slots__ = ("group_id", "topics", "unknown_tags",)
+    API_KEY = 86
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        topics: list[DeleteStateData] = EMPTY_LIST,
+        unknown_tags: Mapping[int, bytes] = NO_TAGS,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY_LIST else topics
+        self.unknown_tags = unknown_tags
+
+    def encode_into(self, out: bytearray, version: int) -> None:
+        if not 0 <= version <= 0:
+            raise unencodable(DeleteShareGroupStateRequest, version)
+        try:
+            _write_delete_share_group_state_request(out, self, version)
+        except ENCODE_FAULTS as fault:
+            raise bad_value(DeleteShareGroupStateRequest, version, fault) from fault
+
+    @classmethod
+    def decode(cls, buf: Buffer, version: int, pos: int = 0) -> tuple[DeleteShareGroupStateRequest, int]:
+        if not 0 <= version <= 0:
+            raise undecodable(DeleteShareGroupStateRequest, version)
+        try:
+            return _read_delete_share_group_state_request(buf, pos, len(buf), version)
+        except DECODE_FAULTS as fault:
+            raise bad_bytes(DeleteShareGroupStateRequest, version, fault) from fault
+
+
+class PartitionResult(Structure):
+    __slots__ = ("partition", "error_code", "error_message", "unknown_tags",)
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        unknown_tags: Mapping[int, bytes] = NO_TAGS,
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = unknown_tags
+
+
+class DeleteStateResult(Structure):
+    __slots__ = ("topic_id", "partitions", "unknown_tags",)
+
+    def __init__(
+        self,
+        *,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[PartitionResult] = EMPTY_LIST,
+        unknown_tags: Mapping[int, bytes] = NO_TAGS,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY_LIST else partitions
+        self.unknown_tags = unknown_tags
+
+
+class DeleteShareGroupStateResponse(Message):
+    __slots__ = ("results", "unknown_tags",)
+    API_KEY = 86
+    MIN_VERSION = 0
+    MAX_VERSION = 0
+    FLEXIBLE_FROM = 0
+
+    def __init__(
+        self,
+        *,
+        results: list[DeleteStateResult] = EMPTY_LIST,
+        unknown_tags: Mapping[int, bytes] = NO_TAGS,
+    ) -> None:
+        self.results = [] if results is EMPTY_LIST else results
+        self.unknown_tags = unknown_tags
+
+    def encode_into(self, out: bytearray, version: int) -> None:
+        if not 0 <= version <= 0:
+            raise unencodable(DeleteShareGroupStateResponse, version)
+        try:
+            _write_delete_share_group_state_response(out, self, version)
+        except ENCODE_FAULTS as fault:
+            raise bad_value(DeleteShareGroupStateResponse, version, fault) from fault
+
+    @classmethod
+    def decode(cls, buf: Buffer, version: int, pos: int = 0) -> tuple[DeleteShareGroupStateResponse, int]:
+        if not 0 <= version <= 0:
+            raise undecodable(DeleteShareGroupStateResponse, version)
+        try:
+            return _read_delete_share_group_state_response(buf, pos, len(buf), version)
+        except DECODE_FAULTS as fault:
+            raise bad_bytes(DeleteShareGroupStateResponse, version, fault) from fault
+
+
+def _read_partition_data(buf: Buffer, pos: int, limit: int, version: int) -> tuple[PartitionData, int]:
+    m = object.__new__(PartitionData)
+    (m.partition,) = _unpack_i(buf, pos)
+    pos += 4
+    if buf[pos] == 0:
+        m.unknown_tags = NO_TAGS
+        pos += 1
+    else:
+        m.unknown_tags, pos = read_tags(buf, pos, limit)
+    return m, pos
+
+
+def _write_partition_data(out: bytearray, m: PartitionData, version: int) -> None:
+    out += _pack_i(m.partition)
+    if m.unknown_tags:
+        put_tags(out, [], m.unknown_tags, NO_TAGS)
+    else:
+        out.append(0)
+
+
+def _read_delete_state_data(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DeleteStateData, int]:
+    m = object.__new__(DeleteStateData)
+    (m.topic_id,) = _unpack_u(buf, pos)
+    pos += 16
+    count, pos = read_compact_count(buf, pos, limit, 5)
+    partitions_: list[PartitionData] = []
+    for _ in range(count):
+        partitions_item, pos = _read_partition_data(buf, pos, limit, version)
+        partitions_.append(partitions_item)
+    m.partitions = partitions_
+    if buf[pos] == 0:
+        m.unknown_tags = NO_TAGS
+        pos += 1
+    else:
+        m.unknown_tags, pos = read_tags(buf, pos, limit)
+    return m, pos
+
+
+def _write_delete_state_data(out: bytearray, m: DeleteStateData, version: int) -> None:
+    put_uuid(out, m.topic_id)
+    put_compact_count(out, len(m.partitions))
+    for partitions_item in m.partitions:
+        _write_partition_data(out, partitions_item, version)
+    if m.unknown_tags:
+        put_tags(out, [], m.unknown_tags, NO_TAGS)
+    else:
+        out.append(0)
+
+
+def _read_delete_share_group_state_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DeleteShareGroupStateRequest, int]:
+    m = object.__new__(DeleteShareGroupStateRequest)
+    m.group_id, pos = read_compact_string(buf, pos, limit)
+    count, pos = read_compact_count(buf, pos, limit, 21)
+    topics_: list[DeleteStateData] = []
+    for _ in range(count):
+        topics_item, pos = _read_delete_state_data(buf, pos, limit, version)
+        topics_.append(topics_item)
+    m.topics = topics_
+    if buf[pos] == 0:
+        m.unknown_tags = NO_TAGS
+        pos += 1
+    else:
+        m.unknown_tags, pos = read_tags(buf, pos, limit)
+    return m, pos
+
+
+def _write_delete_share_group_state_request(out: bytearray, m: DeleteShareGroupStateRequest, version: int) -> None:
+    put_compact_string(out, m.group_id)
+    put_compact_count(out, len(m.topics))
+    for topics_item in m.topics:
+        _write_delete_state_data(out, topics_item, version)
+    if m.unknown_tags:
+        put_tags(out, [], m.unknown_tags, NO_TAGS)
+    else:
+        out.append(0)
+
+
+def _read_partition_result(buf: Buffer, pos: int, limit: int, version: int) -> tuple[PartitionResult, int]:
+    m = object.__new__(PartitionResult)
+    m.partition, m.error_code = _unpack_ih(buf, pos)
+    pos += 6
+    m.error_message, pos = read_compact_nullable_string(buf, pos, limit)
+    if buf[pos] == 0:
+        m.unknown_tags = NO_TAGS
+        pos += 1
+    else:
+        m.unknown_tags, pos = read_tags(buf, pos, limit)
+    return m, pos
+
+
+def _write_partition_result(out: bytearray, m: PartitionResult, version: int) -> None:
+    out += _pack_ih(m.partition, m.error_code)
+    put_compact_nullable_string(out, m.error_message)
+    if m.unknown_tags:
+        put_tags(out, [], m.unknown_tags, NO_TAGS)
+    else:
+        out.append(0)
+
+
+def _read_delete_state_result(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DeleteStateResult, int]:
+    m = object.__new__(DeleteStateResult)
+    (m.topic_id,) = _unpack_u(buf, pos)
+    pos += 16
+    count, pos = read_compact_count(buf, pos, limit, 8)
+    partitions_: list[PartitionResult] = []
+    for _ in range(count):
+        partitions_item, pos = _read_partition_result(buf, pos, limit, version)
+        partitions_.append(partitions_item)
+    m.partitions = partitions_
+    if buf[pos] == 0:
+        m.unknown_tags = NO_TAGS
+        pos += 1
+    else:
+        m.unknown_tags, pos = read_tags(buf, pos, limit)
+    return m, pos
+
+
+def _write_delete_state_result(out: bytearray, m: DeleteStateResult, version: int) -> None:
+    put_uuid(out, m.topic_id)
+    put_compact_count(out, len(m.partitions))
+    for partitions_item in m.partitions:
+        _write_partition_result(out, partitions_item, version)
+    if m.unknown_tags:
+        put_tags(out, [], m.unknown_tags, NO_TAGS)
+    else:
+        out.append(0)
+
+
+def _read_delete_share_group_state_response(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DeleteShareGroupStateResponse, int]:
+    m = object.__new__(DeleteShareGroupStateResponse)
+    count, pos = read_compact_count(buf, pos, limit, 21)
+    results_: list[DeleteStateResult] = []
+    for _ in range(count):
+        results_item, pos = _read_delete_state_result(buf, pos, limit, version)
+        results_.append(results_item)
+    m.results = results_
+    if buf[pos] == 0:
+        m.unknown_tags = NO_TAGS
+        pos += 1
+    else:
+        m.unknown_tags, pos = read_tags(buf, pos, limit)
+    return m, pos
+
+
+def _write_delete_share_group_state_response(out: bytearray, m: DeleteShareGroupStateResponse, version: int) -> None:
+    put_compact_count(out, len(m.results))
+    for results_item in m.results:
+        _write_delete_state_result(out, results_item, version)
+    if m.unknown_tags:
+        put_tags(out, [], m.unknown_tags, NO_TAGS)
+    else:
+        out.append(0)

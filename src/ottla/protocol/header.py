@@ -1,0 +1,151 @@
+"""What stands before a message: the frame's length, and the header of a request or a response.
+
+    request   int32 length | int16 key | int16 version | int32 correlation id [| client id [| tagged fields]]
+    response  int32 length | int32 correlation id [| tagged fields]
+
+The client id keeps its int16 length in every header version, so that a broker can read it before it knows more. Which
+header a message has follows from its API and version: see `apis.request_header_version`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import Struct
+
+from ottla.protocol.apis import APIS, request_header_version, response_header_version
+from ottla.protocol.errors import DecodeError, EncodeError
+from ottla.protocol.generated.catalogue import ApiKey
+from ottla.protocol.message import Message, Structure
+from ottla.protocol.primitives import (
+    DECODE_FAULTS,
+    ENCODE_FAULTS,
+    HEADER_TAGS_MAX,
+    NO_TAGS,
+    Buffer,
+    put_nullable_string,
+    put_tags,
+    read_nullable_string,
+    read_tags,
+    read_uvarint,
+)
+
+_FIXED = Struct(">hhi")
+_LENGTH = Struct(">i")
+#: A plain dict of the first flexible versions: this is read once a request.
+_FLEXIBLE_FROM = {key: 1 << 15 if row.flexible_from is None else row.flexible_from for key, row in APIS.items()}
+_CONTROLLED_SHUTDOWN = int(ApiKey.CONTROLLED_SHUTDOWN)
+
+
+class RequestHeader(Structure):
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None = None,
+        unknown_tags: Mapping[int, bytes] = NO_TAGS,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.unknown_tags = unknown_tags
+
+
+def decode_request_header(buf: Buffer, pos: int = 0) -> tuple[RequestHeader, int]:
+    """Reads a request's header; returns it and where the body begins.
+
+    The version may be one that we do not serve: that is for the caller to judge, since ApiVersions answers it.
+    """
+    try:
+        key, version, correlation_id = _FIXED.unpack_from(buf, pos)
+        flexible_from = _FLEXIBLE_FROM.get(key)
+        if flexible_from is None:
+            raise DecodeError(f"there is no API with key {key}")
+        pos += 8
+        header = object.__new__(RequestHeader)
+        header.api_key = key
+        header.api_version = version
+        header.correlation_id = correlation_id
+        header.client_id = None
+        header.unknown_tags = NO_TAGS
+        if key != _CONTROLLED_SHUTDOWN or version != 0:
+            header.client_id, pos = read_nullable_string(buf, pos, len(buf))
+        if version >= flexible_from:
+            if buf[pos] == 0:
+                pos += 1
+            else:
+                if read_uvarint(buf, pos)[0] > HEADER_TAGS_MAX:
+                    raise DecodeError(f"a request header with more than {HEADER_TAGS_MAX} tagged fields")
+                header.unknown_tags, pos = read_tags(buf, pos, len(buf))
+    except DECODE_FAULTS as fault:
+        raise DecodeError(f"these bytes are no request header: {fault}") from fault
+    return header, pos
+
+
+def encode_request(header: RequestHeader, message: Message) -> bytes:
+    """A whole frame: length, header, body."""
+    out = bytearray(4)
+    put_request_header(out, header)
+    message.encode_into(out, header.api_version)
+    return _framed(out)
+
+
+def put_request_header(out: bytearray, header: RequestHeader) -> None:
+    version = request_header_version(header.api_key, header.api_version)
+    try:
+        out += _FIXED.pack(header.api_key, header.api_version, header.correlation_id)
+        if version >= 1:
+            put_nullable_string(out, header.client_id)
+        if version >= 2:
+            put_tags(out, [], header.unknown_tags, ())
+    except ENCODE_FAULTS as fault:
+        raise EncodeError(f"{header!r} cannot be said: {fault}") from fault
+    if version < 2 and header.unknown_tags:
+        raise EncodeError(f"request header {version} has no tagged fields")
+
+
+def decode_response_header(
+    buf: Buffer, api_key: int, version: int, pos: int = 0
+) -> tuple[int, Mapping[int, bytes], int]:
+    """Reads a response's header; returns correlation id, tagged fields, and where the body begins."""
+    try:
+        (correlation_id,) = _LENGTH.unpack_from(buf, pos)
+        pos += 4
+        if response_header_version(api_key, version) == 0:
+            return correlation_id, NO_TAGS, pos
+        tags, pos = read_tags(buf, pos, len(buf))
+    except DECODE_FAULTS as fault:
+        raise DecodeError(f"these bytes are no response header: {fault}") from fault
+    return correlation_id, tags, pos
+
+
+def encode_response(
+    api_key: int, version: int, correlation_id: int, message: Message, unknown_tags: Mapping[int, bytes] = NO_TAGS
+) -> bytes:
+    """A whole frame: length, header, body."""
+    out = bytearray(4)
+    put_response_header(out, api_key, version, correlation_id, unknown_tags)
+    message.encode_into(out, version)
+    return _framed(out)
+
+
+def put_response_header(
+    out: bytearray, api_key: int, version: int, correlation_id: int, unknown_tags: Mapping[int, bytes] = NO_TAGS
+) -> None:
+    try:
+        out += _LENGTH.pack(correlation_id)
+        if response_header_version(api_key, version) == 1:
+            put_tags(out, [], unknown_tags, ())
+        elif unknown_tags:
+            raise EncodeError("response header 0 has no tagged fields")
+    except ENCODE_FAULTS as fault:
+        raise EncodeError(f"a response header cannot be said: {fault}") from fault
+
+
+def _framed(out: bytearray) -> bytes:
+    out[0:4] = _LENGTH.pack(len(out) - 4)
+    return bytes(out)

@@ -1,0 +1,219 @@
+"""Kafka's five codecs, with decompression that stops at a bound.
+
+A batch's records are compressed as one block. gzip, lz4 (frame format) and zstd are their ordinary streams; snappy is
+`snappy.py`'s framing. A few bytes can unfold to gigabytes, so every reader is given the most that it may produce and
+works towards it in steps: what a bomb costs is the bound, never its claim.
+
+Libraries are imported at first use: a broker that stores what it gets needs none of them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Final
+
+from ottla.records import snappy, zstd_frame
+from ottla.records.batch import Readable
+from ottla.records.errors import CorruptBatch, DecompressionTooLarge, UnsupportedCodec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NONE: Final = 0
+GZIP: Final = 1
+SNAPPY: Final = 2
+LZ4: Final = 3
+ZSTD: Final = 4
+
+NAMES: Final = {NONE: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
+CODECS: Final = {name: codec for codec, name in NAMES.items()}
+
+#: The levels of Kafka's compression.<codec>.level: the least, the most, and what is meant where none is given.
+LEVELS: Final = {GZIP: (1, 9, -1), LZ4: (1, 17, 9), ZSTD: (-131072, 22, 3)}
+
+#: What decoders accept where the caller does not say. A batch of the default max.message.bytes at a ratio of 128.
+DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
+
+#: First step of a streamed decompression; each further one is twice as long, so that a large block takes few.
+_STEP_BYTES: Final = 128 * 1024
+#: A zstd frame whose blocks cannot unfold to more is read in one step.
+_ONE_STEP_BYTES: Final = 1024 * 1024
+_GZIP_WINDOW: Final = 31  # zlib's name for its largest window (15) inside a gzip header (16)
+#: liblz4 knows high-compression levels 3 to 12; its level 0 is the fast compressor.
+_LZ4_FAST: Final = 0
+_LZ4_LEVEL_MIN: Final = 3
+_LZ4_LEVEL_MAX: Final = 12
+
+
+def codec_id(name: str) -> int:
+    """The number of a codec that is named as in Kafka's compression.type; raises UnsupportedCodec."""
+    codec = CODECS.get(name)
+    if codec is None:
+        raise UnsupportedCodec(f"unknown compression codec {name!r}: known are {', '.join(CODECS)}")
+    return codec
+
+
+def codec_name(codec: int) -> str:
+    name = NAMES.get(codec)
+    if name is None:
+        raise UnsupportedCodec(f"unknown compression codec {codec}")
+    return name
+
+
+def check_level(codec: int, level: int) -> None:
+    """Raises ValueError for a level that Kafka's option for this codec refuses."""
+    if codec not in LEVELS:
+        raise ValueError(f"codec {codec_name(codec)} has no levels")
+    low, high, default = LEVELS[codec]
+    if level != default and not low <= level <= high:
+        raise ValueError(f"compression level {level} of {codec_name(codec)} must be {default} or from {low} to {high}")
+
+
+def compress(codec: int, data: Readable, level: int | None = None) -> bytes:
+    """`data` as one block. A level is used by gzip, lz4 and zstd and must be one that `check_level` accepts."""
+    if codec == NONE:
+        return bytes(data)
+    writer = _WRITERS.get(codec)
+    if writer is None:
+        raise UnsupportedCodec(f"unknown compression codec {codec}")
+    return writer(data, level)
+
+
+def decompress(codec: int, data: Readable, max_size: int = DECOMPRESSED_BYTES_MAX) -> bytes | memoryview:
+    """The reverse: all of `data` must be one whole block, and what comes out at most `max_size` bytes.
+
+    Uncompressed data comes back as a view of what was given.
+    """
+    if codec == NONE:
+        if len(data) > max_size:
+            raise DecompressionTooLarge(f"{len(data)} bytes of records exceed the bound of {max_size}")
+        return memoryview(data)
+    reader = _READERS.get(codec)
+    if reader is None:
+        raise UnsupportedCodec(f"unknown compression codec {codec}")
+    return reader(data, max_size)
+
+
+def _compress_gzip(data: Readable, level: int | None) -> bytes:
+    return zlib.compress(data, -1 if level is None else level, wbits=_GZIP_WINDOW)
+
+
+def _compress_snappy(data: Readable, _level: int | None) -> bytes:
+    return snappy.compress(data)
+
+
+def _compress_lz4(data: Readable, level: int | None) -> bytes:
+    import lz4.frame
+
+    # Kafka's default, 9, is its fast compressor; any other level is lz4's high compression.
+    fast = level is None or level == LEVELS[LZ4][2]
+    # Java's reader knows independent blocks only.
+    return bytes(
+        lz4.frame.compress(
+            data,
+            compression_level=_LZ4_FAST if fast else min(max(level or 0, _LZ4_LEVEL_MIN), _LZ4_LEVEL_MAX),
+            block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+            block_linked=False,
+            store_size=False,
+        )
+    )
+
+
+def _compress_zstd(data: Readable, level: int | None) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=LEVELS[ZSTD][2] if level is None else level).compress(data)
+
+
+def _decompress_gzip(data: Readable, max_size: int) -> bytes:
+    parts: list[bytes] = []
+    budget = max_size
+    rest: Readable = data
+    try:
+        while True:  # a gzip stream may consist of several members, as Java's reader accepts
+            member = zlib.decompressobj(_GZIP_WINDOW)
+            # One byte beyond the bound tells a block that fits from one that goes on.
+            part = member.decompress(rest, budget + 1)
+            budget -= len(part)
+            if budget < 0:
+                raise _too_large(max_size)
+            parts.append(part)
+            if not member.eof:
+                raise CorruptBatch("a gzip block ends in its middle")
+            rest = member.unused_data
+            if not rest:
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+    except zlib.error as error:
+        raise CorruptBatch(f"gzip: {error}") from error
+
+
+def _decompress_lz4(data: Readable, max_size: int) -> bytes:
+    import lz4.frame
+
+    reader = lz4.frame.LZ4FrameDecompressor()
+    parts: list[bytes] = []
+    total = 0
+    # The library allocates a whole step before it knows what will come, so the first one is a guess at a usual ratio.
+    step = max(_STEP_BYTES, 4 * len(data))
+    rest: Readable = data
+    try:
+        while not reader.eof:
+            part = reader.decompress(rest, min(step, max_size - total + 1))
+            total += len(part)
+            if total > max_size:
+                raise _too_large(max_size)
+            parts.append(part)
+            if not part and not reader.eof and reader.needs_input:
+                raise CorruptBatch("an lz4 frame ends in its middle")
+            rest = b""
+            step *= 2
+    except (RuntimeError, ValueError, EOFError) as error:
+        raise CorruptBatch(f"lz4: {error}") from error
+    if reader.unused_data:
+        raise CorruptBatch(f"{len(reader.unused_data)} bytes follow an lz4 frame")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _decompress_snappy(data: Readable, max_size: int) -> bytes | memoryview:
+    return snappy.decompress(data, max_size)
+
+
+def _decompress_zstd(data: Readable, max_size: int) -> bytes:
+    import zstandard
+
+    # The library's readers end quietly at a cut frame, so the frames' own chain of blocks is walked first.
+    size = zstd_frame.size_bound(data)
+    reader = zstandard.ZstdDecompressor(max_window_size=zstd_frame.WINDOW_BYTES_MAX)
+    try:
+        if size <= min(max_size, _ONE_STEP_BYTES):
+            with reader.stream_reader(data, read_across_frames=True) as stream:
+                return stream.read(size + 1)
+        parts: list[bytes] = []
+        total = 0
+        with reader.stream_reader(data, read_across_frames=True) as stream:
+            while part := stream.read(min(_STEP_BYTES, max_size - total + 1)):
+                parts.append(part)
+                total += len(part)
+                if total > max_size:
+                    raise _too_large(max_size)
+        return b"".join(parts)
+    except zstandard.ZstdError as error:
+        raise CorruptBatch(f"zstd: {error}") from error
+
+
+def _too_large(max_size: int) -> DecompressionTooLarge:
+    return DecompressionTooLarge(f"the records decompress to more than the bound of {max_size} bytes")
+
+
+_WRITERS: Final[dict[int, Callable[[Readable, int | None], bytes]]] = {
+    GZIP: _compress_gzip,
+    SNAPPY: _compress_snappy,
+    LZ4: _compress_lz4,
+    ZSTD: _compress_zstd,
+}
+_READERS: Final[dict[int, Callable[[Readable, int], bytes | memoryview]]] = {
+    GZIP: _decompress_gzip,
+    SNAPPY: _decompress_snappy,
+    LZ4: _decompress_lz4,
+    ZSTD: _decompress_zstd,
+}

@@ -1,0 +1,86 @@
+"""The leader's side of a partition: appends, what is committed, and reads below it.
+
+Two offsets tell how far things are. The log's end is what this broker has; the high watermark is what every in-sync
+replica has, and where the topic asks for a flush with each append, what the disk has as well. Consumers see nothing at
+or above the high watermark, so nothing they saw can be lost with this broker.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.model import ErrorCode, TopicPartition
+from ottla.replication.isr import InSyncReplicas
+from ottla.storage.append import Appended
+from ottla.storage.log import Log
+from ottla.storage.reader import Slice
+
+
+class Fenced(NamedTuple):
+    """The answer to a request that names another term than this leader's."""
+
+    error: ErrorCode
+
+
+class Leader:
+    __slots__ = ("active", "dirty", "epoch", "fault", "high_watermark", "isr", "log", "tp")
+
+    def __init__(self, tp: TopicPartition, log: Log, epoch: int, isr: InSyncReplicas, high_watermark: int) -> None:
+        self.tp = tp
+        self.log = log
+        self.epoch = epoch
+        self.isr = isr
+        #: Never above the log's end, never below what a client was told; it only rises while this leader leads.
+        self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
+        #: False once the role has moved on: those who kept a reference must look again.
+        self.active = True
+        #: Whether something is staged that the round has yet to write.
+        self.dirty = False
+        #: Why the last write failed; it stands until the next append is tried.
+        self.fault: ErrorCode | None = None
+        self.advance()
+
+    @property
+    def durable_end(self) -> int:
+        """The end of what this broker itself vouches for."""
+        log = self.log
+        return log.recovery_point if log.config.flush_messages <= 1 else log.end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Everything below is decided: committed, and of no open transaction."""
+        unstable = self.log.first_unstable_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def has_enough_replicas(self) -> bool:
+        return len(self.isr.members) >= self.log.config.min_insync_replicas
+
+    def append(self, records: memoryview, now_ms: int) -> Appended:
+        """Checks the batch and gives it its offsets; the round's end writes it. Raises AppendRefused."""
+        self.fault = None
+        return self.log.stage(records, leader_epoch=self.epoch, now_ms=now_ms)
+
+    def advance(self) -> bool:
+        """Moves the high watermark to what all in-sync replicas have; True when it moved."""
+        committed = self.isr.committed(self.durable_end)
+        if committed <= self.high_watermark:
+            return False
+        self.high_watermark = committed
+        return True
+
+    def follower_fetched(self, replica: int, offset: int) -> bool:
+        """A follower that asks for an offset has all below it. True when that moved the high watermark."""
+        return self.isr.follower_has(replica, offset) and self.advance()
+
+    def fencing(self, current_leader_epoch: int) -> ErrorCode:
+        """What to answer to one who thinks that this term is `current_leader_epoch` (-1: does not say)."""
+        if current_leader_epoch < 0 or current_leader_epoch == self.epoch:
+            return ErrorCode.NONE
+        if current_leader_epoch < self.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def read(self, offset: int, max_bytes: int, *, committed: bool, whole_first_batch: bool = True) -> Slice:
+        """Batches from `offset` on, up to the high watermark or, for `committed`, to the last stable offset."""
+        limit = self.last_stable_offset if committed else self.high_watermark
+        return self.log.read(offset, max_bytes, limit, whole_first_batch=whole_first_batch)

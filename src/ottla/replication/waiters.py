@@ -1,0 +1,91 @@
+"""Requests that wait: a fetch for bytes, a produce for the in-sync replicas or for the disk.
+
+A waiter stands under the partitions that it waits for. A change of a partition marks its waiters once, however many
+changes one round brings, and `settle` then asks each marked one whether it is done. Time-outs are one heap, so that ten
+thousand long polls cost one timer.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from itertools import count
+from typing import Protocol
+
+from ottla.model import TopicPartition
+
+
+class Waiter(Protocol):
+    def try_complete(self, now_ms: int) -> bool:
+        """Answers its client if what it waits for is there; True when it has answered."""
+        ...
+
+    def expire(self, now_ms: int) -> None:
+        """Answers with what is there at its deadline."""
+        ...
+
+
+class Waiters:
+    def __init__(self) -> None:
+        self._by_partition: dict[TopicPartition, dict[Waiter, None]] = {}
+        self._keys: dict[Waiter, tuple[TopicPartition, ...]] = {}
+        #: Those whose partition changed since the last `settle`, in the order of the changes.
+        self._marked: dict[Waiter, None] = {}
+        #: (deadline, order, waiter). A finished waiter stays until its time: removal from a heap costs more.
+        self._deadlines: list[tuple[int, int, Waiter]] = []
+        self._order = count()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def park(self, waiter: Waiter, partitions: Iterable[TopicPartition], deadline_ms: int) -> None:
+        keys = tuple(partitions)
+        self._keys[waiter] = keys
+        for key in keys:
+            standing = self._by_partition.get(key)
+            if standing is None:
+                standing = self._by_partition[key] = {}
+            standing[waiter] = None
+        heapq.heappush(self._deadlines, (deadline_ms, next(self._order), waiter))
+
+    def forget(self, waiter: Waiter) -> None:
+        """Drops a waiter that needs no answer, or has given it; unknown ones are fine."""
+        keys = self._keys.pop(waiter, None)
+        if keys is None:
+            return
+        self._marked.pop(waiter, None)
+        for key in keys:
+            standing = self._by_partition.get(key)
+            if standing is not None:
+                standing.pop(waiter, None)
+                if not standing:
+                    del self._by_partition[key]
+        # Clients that come and go must not fill the heap with the dead until their deadlines.
+        if len(self._deadlines) > 64 and len(self._deadlines) > 4 * len(self._keys):
+            self._deadlines = [entry for entry in self._deadlines if entry[2] in self._keys]
+            heapq.heapify(self._deadlines)
+
+    def changed(self, partition: TopicPartition) -> None:
+        standing = self._by_partition.get(partition)
+        if standing:
+            self._marked.update(standing)
+
+    def settle(self, now_ms: int) -> None:
+        """Lets everyone whose partition changed try; a waiter that answers may cause further changes."""
+        while self._marked:
+            marked, self._marked = self._marked, {}
+            for waiter in marked:
+                if waiter in self._keys and waiter.try_complete(now_ms):
+                    self.forget(waiter)
+
+    def expire(self, now_ms: int) -> None:
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            waiter = heapq.heappop(self._deadlines)[2]
+            if waiter in self._keys:
+                self.forget(waiter)
+                waiter.expire(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        while self._deadlines and self._deadlines[0][2] not in self._keys:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None

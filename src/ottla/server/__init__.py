@@ -1,0 +1,1 @@
+"""The broker's shell: listeners, connections, rounds and dispatch, and the broker's life."""

@@ -1,0 +1,60 @@
+"""Buffers that requests are received into, used again and again.
+
+Receiving into a fresh buffer costs a page fault for each 4 KiB, which halves the rate of large batches. A buffer is
+taken when a connection has something to read and given back when the round has written what it staged, so ten thousand
+idle connections hold none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: The first read of a connection: one system call brings a small request whole, and several pipelined ones.
+FIRST_READ_BYTES: Final = 64 * 1024
+#: Kept for reuse at the most; what is over it is left to the allocator.
+_KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
+class Buffer:
+    __slots__ = ("data", "size", "view")
+
+    def __init__(self, size: int) -> None:
+        #: The allocator hands out zeroed pages lazily: a large announced frame costs memory only as its bytes arrive.
+        self.data = bytearray(size)
+        self.view = memoryview(self.data)
+        self.size = size
+
+
+class BufferPool:
+    def __init__(self) -> None:
+        self._small: list[Buffer] = []
+        #: By size, which is always a power of two: a frame of 1.1 MB and one of 1.9 MB share buffers.
+        self._large: dict[int, list[Buffer]] = {}
+        self._kept_bytes = 0
+
+    def small(self) -> Buffer:
+        if self._small:
+            self._kept_bytes -= FIRST_READ_BYTES
+            return self._small.pop()
+        return Buffer(FIRST_READ_BYTES)
+
+    def at_least(self, size: int) -> Buffer:
+        """A buffer for a frame of a known length."""
+        if size <= FIRST_READ_BYTES:
+            return self.small()
+        rounded = 1 << (size - 1).bit_length()
+        kept = self._large.get(rounded)
+        if kept:
+            self._kept_bytes -= rounded
+            return kept.pop()
+        return Buffer(rounded)
+
+    def give_back(self, buffer: Buffer) -> None:
+        size = buffer.size
+        if self._kept_bytes + size > _KEPT_BYTES_MAX:
+            return
+        self._kept_bytes += size
+        if size == FIRST_READ_BYTES:
+            self._small.append(buffer)
+        else:
+            self._large.setdefault(size, []).append(buffer)

@@ -1,0 +1,209 @@
+"""One connection: frames in, answers out in the order of the requests.
+
+A connection works on one request at a time, as Kafka's brokers do, with one exception: Produce requests that follow
+one another are taken while earlier ones still wait for replicas or for the disk, and their answers stand in `slots`
+until their turn. While anything is unsent nothing more is taken, so a client that does not read holds at most one
+round of answers here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.handlers.peer import FilePiece, Outgoing, Slot
+from ottla.ports import Channel
+from ottla.security.principal import ANONYMOUS, Principal
+
+if TYPE_CHECKING:
+    from ottla.server.buffers import Buffer
+    from ottla.server.listeners import ServedListener
+
+#: Produce answers that may wait at once; clients keep five in flight, and more is allowed to them.
+SLOTS_MAX: Final = 32
+
+
+class Connection:
+    __slots__ = (
+        "_after",
+        "answers",
+        "buffer",
+        "busy",
+        "cancel",
+        "channel",
+        "client_software",
+        "closed",
+        "end",
+        "fetch_memo",
+        "last_active_ms",
+        "listener",
+        "muted",
+        "peer_gone",
+        "principal",
+        "produce_memo",
+        "produces_open",
+        "released",
+        "slots",
+        "start",
+        "unsent",
+    )
+
+    def __init__(
+        self, channel: Channel, listener: ServedListener, now_ms: int, after: Callable[[Connection], None]
+    ) -> None:
+        self.channel = channel
+        self.listener = listener
+        self.principal: Principal = ANONYMOUS
+        self.client_software = ("", "")
+        self.last_active_ms = now_ms
+        #: What was received and not yet served: buffer[start:end]. None when all was.
+        self.buffer: Buffer | None = None
+        self.start = 0
+        self.end = 0
+        #: A request is being worked on, or waits; frames behind it wait too.
+        self.busy = False
+        #: Drops the request that waits, when the peer has gone.
+        self.cancel: Callable[[], None] | None = None
+        #: Produce requests of this round whose answers are not made yet.
+        self.produces_open = 0
+        self.slots: deque[Slot] = deque()
+        #: Answers made and not yet handed to the socket.
+        self.answers: list[Outgoing] = []
+        #: What the socket would not take yet. While there is any, no frame is taken.
+        self.unsent: deque[Outgoing] = deque()
+        self.muted = False
+        self.peer_gone = False
+        #: To be closed at the end of the round.
+        self.closed = False
+        #: Closed, and everything it held given back.
+        self.released = False
+        #: What handlers remember of the last request of their kind, to recognise its like.
+        self.produce_memo: Any = None
+        self.fetch_memo: Any = None
+        self._after = after
+
+    @property
+    def host(self) -> str:
+        return self.channel.peer
+
+    @property
+    def listener_name(self) -> str:
+        return self.listener.name
+
+    # -- answers
+
+    def answer(self, data: Outgoing) -> None:
+        """Hands over the next answer, or a piece of it."""
+        answers = self.answers
+        answers.append(data)
+        if len(answers) == 1:
+            self._after(self)
+
+    def finish(self) -> None:
+        """The request that made the connection busy is done; what waited behind it may go on."""
+        self.busy = False
+        self.cancel = None
+        self._after(self)
+
+    def fill(self, slot: Slot, data: bytes) -> None:
+        """Gives a waiting Produce its answer; it leaves when all before it have left."""
+        slot.data = data
+        slots = self.slots
+        while slots and slots[0].data is not None:
+            ready = slots.popleft().data
+            if ready:
+                self.answer(ready)
+        self._after(self)
+
+    def takes(self, api_key: int) -> bool:
+        """Whether a frame of this API may be served now."""
+        if self.busy or self.unsent:
+            return False
+        if self.produces_open or self.slots:
+            return api_key == 0 and len(self.slots) + self.produces_open < SLOTS_MAX
+        return True
+
+    def abort(self) -> None:
+        self.closed = True
+        self._after(self)
+
+    # -- sending
+
+    def send_answers(self) -> None:
+        """Gives the socket what was answered; what it does not take waits in `unsent`. OSError: the peer has gone."""
+        answers = self.answers
+        if self.unsent:
+            self.unsent.extend(answers)
+            answers.clear()
+            return
+        if len(answers) == 1 and type(answers[0]) is not FilePiece:
+            data = answers[0]
+        elif any(type(piece) is FilePiece for piece in answers):
+            self.unsent.extend(answers)
+            answers.clear()
+            self.send_unsent()
+            return
+        else:
+            data = b"".join(answers)  # type: ignore[arg-type]
+        answers.clear()
+        try:
+            sent = self.channel.send(data)  # type: ignore[arg-type]
+        except BlockingIOError:
+            sent = 0
+        if sent != len(data):  # type: ignore[arg-type]
+            self.unsent.append(memoryview(data)[sent:])  # type: ignore[arg-type]
+            self._watch()
+
+    def send_unsent(self) -> None:
+        """Goes on where the socket was full."""
+        unsent = self.unsent
+        channel = self.channel
+        try:
+            while unsent:
+                piece = unsent[0]
+                if type(piece) is FilePiece:
+                    sent = channel.send_file(piece.file, piece.position, piece.count)
+                    if sent == 0:
+                        raise ConnectionAbortedError("a segment ended before the slice that was promised of it")
+                    piece.position += sent
+                    piece.count -= sent
+                    if piece.count:
+                        continue
+                    piece.file.release()
+                else:
+                    sent = channel.send(piece)  # type: ignore[arg-type]
+                    if sent != len(piece):  # type: ignore[arg-type]
+                        unsent[0] = memoryview(piece)[sent:]  # type: ignore[arg-type]
+                        continue
+                unsent.popleft()
+        except BlockingIOError:
+            pass
+        self._watch()
+
+    # -- reading
+
+    def mute(self, muted: bool) -> None:
+        if muted != self.muted:
+            self.muted = muted
+            self._watch()
+
+    def _watch(self) -> None:
+        self.channel.watch(reading=not self.muted, writing=bool(self.unsent))
+
+    def release(self) -> None:
+        """Lets go of everything held for the peer and closes the channel; only the first call does something."""
+        if self.released:
+            return
+        self.released = self.closed = True
+        if self.cancel is not None:
+            self.cancel()
+            self.cancel = None
+        for piece in (*self.unsent, *self.answers):
+            if type(piece) is FilePiece:
+                piece.file.release()
+        self.unsent.clear()
+        self.answers.clear()
+        self.slots.clear()
+        self.produce_memo = self.fetch_memo = None
+        self.channel.close()

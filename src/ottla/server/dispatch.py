@@ -1,0 +1,179 @@
+"""From a frame to its handler, and from what the handler returns to the answer.
+
+A request that cannot be understood is answered by closing the connection, as Kafka does: nothing behind it on the wire
+can be trusted. The one exception is ApiVersions, which a newer client asks in a version that we may not know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from inspect import isawaitable
+from struct import Struct
+from typing import Any, Final
+
+from ottla import logs
+from ottla.handlers.api_versions import unsupported_version_answer
+from ottla.handlers.call import Call, Services
+from ottla.handlers.fetch import FetchHandler
+from ottla.handlers.peer import Peer, Received
+from ottla.handlers.produce import ProduceHandler
+from ottla.handlers.routes import API_VERSIONS, FETCH, PRODUCE, ROUTES
+from ottla.protocol.apis import api
+from ottla.protocol.errors import DecodeError, EncodeError
+from ottla.protocol.header import RequestHeader, decode_request_header, encode_response
+
+log_event = logs.logger("server")
+
+_KEY_VERSION_CORRELATION: Final = Struct(">hhi")
+
+Handle = Callable[[Call, Any], Any | Awaitable[Any]]
+
+
+class Dispatcher:
+    def __init__(self, services: Services, produce: ProduceHandler, fetch: FetchHandler) -> None:
+        self._services = services
+        self._produce = produce
+        self._fetch = fetch
+        self.hot = {PRODUCE: produce.serve, FETCH: fetch.serve}
+        self._handles: dict[int, Handle] = {}
+        #: Handlers that are waiting: kept so that they are not collected, and can be ended at stop.
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+
+    # -- rounds
+
+    def begin_round(self) -> None:
+        self._produce.begin_round()
+
+    def end_round(self) -> None:
+        """One write a partition, the answers that waited for it, and those whose wait it ended."""
+        self._services.replicas.write_round()
+        self._produce.end_round()
+        self._fetch.end_round()
+        waiters = self._services.replicas.waiters
+        now_ms = self._services.clock.monotonic_ms()
+        waiters.settle(now_ms)
+        deadline_ms = waiters.next_deadline_ms()
+        if deadline_ms is not None and (self._timer is None or deadline_ms < self._timer_ms):
+            self._arm(deadline_ms, now_ms)
+
+    def _arm(self, deadline_ms: int, now_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_s = max(0, deadline_ms - now_ms) / 1000
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        waiters = self._services.replicas.waiters
+        now_ms = self._services.clock.monotonic_ms()
+        waiters.expire(now_ms)
+        deadline_ms = waiters.next_deadline_ms()
+        if deadline_ms is not None:
+            self._arm(deadline_ms, now_ms)
+
+    # -- all other requests
+
+    def serve(self, connection: Peer, buffer: Received, start: int, end: int) -> None:
+        key, version, correlation = _KEY_VERSION_CORRELATION.unpack_from(buffer.data, start)
+        route = ROUTES.get(key)
+        if route is None or not route.version_min <= version <= route.version_max:
+            if key == API_VERSIONS:
+                connection.answer(unsupported_version_answer(correlation))
+                return
+            self._refuse(connection, f"API {key} in version {version} is not served")
+            return
+        # A copy: the buffer goes back to the pool at the end of the round, the handler may need longer.
+        frame = bytes(buffer.view[start:end])
+        try:
+            header, position = decode_request_header(frame, 0)
+            request, position = api(key).request_type.decode(frame, version, position)
+        except DecodeError as error:
+            self._refuse(connection, f"API {key} in version {version} cannot be read: {error}")
+            return
+        if position != len(frame):
+            self._refuse(connection, f"API {key} in version {version} has {len(frame) - position} bytes too many")
+            return
+        self._call(connection, header, request)
+
+    def _call(self, connection: Peer, header: RequestHeader, request: Any) -> None:
+        call = Call(
+            services=self._services,
+            version=header.api_version,
+            correlation_id=header.correlation_id,
+            client_id=header.client_id,
+            principal=connection.principal,
+            host=connection.host,
+            listener=connection.listener_name,
+            now_ms=self._services.clock.wall_ms(),
+        )
+        started_ms = self._services.clock.monotonic_ms()
+        try:
+            result = self._handle(header.api_key)(call, request)
+        except Exception as error:  # noqa: BLE001 - one request's fault must not end the round of all others
+            self._failed(connection, header, error)
+            return
+        if not isawaitable(result):
+            self._answer(connection, header, result, started_ms)
+            return
+        connection.busy = True
+        task = asyncio.ensure_future(self._wait(connection, header, result, started_ms))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _wait(self, connection: Peer, header: RequestHeader, result: Awaitable[Any], started_ms: int) -> None:
+        try:
+            response = await result
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed(connection, header, error)
+            return
+        if not connection.closed:
+            self._answer(connection, header, response, started_ms)
+            connection.finish()
+
+    def _handle(self, key: int) -> Handle:
+        handle = self._handles.get(key)
+        if handle is None:
+            handle = import_module(f"ottla.handlers.{ROUTES[key].module}").handle
+            self._handles[key] = handle
+        return handle
+
+    def _answer(self, connection: Peer, header: RequestHeader, response: Any, started_ms: int) -> None:
+        try:
+            data = (
+                response
+                if isinstance(response, bytes)
+                else encode_response(header.api_key, header.api_version, header.correlation_id, response)
+            )
+        except EncodeError as error:
+            self._failed(connection, header, error)
+            return
+        connection.answer(data)
+        elapsed_ms = self._services.clock.monotonic_ms() - started_ms
+        self._services.metrics.request(header.api_key, api(header.api_key).name, elapsed_ms)
+
+    # -- faults
+
+    def _refuse(self, connection: Peer, reason: str) -> None:
+        log_event.limited("refused", 1_000).warning("closing a connection", peer=connection.host, reason=reason)
+        connection.abort()
+
+    def _failed(self, connection: Peer, header: RequestHeader, error: Exception) -> None:
+        log_event.exception("a request failed", error, api=header.api_key, version=header.api_version)
+        connection.abort()
+
+    # -- stop
+
+    async def drain(self, seconds: float) -> None:
+        """Gives requests in progress a moment to end, and ends the rest."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for task in self._tasks:
+            task.cancel()

@@ -1,0 +1,276 @@
+"""A round: receive from every ready connection, serve their frames, write the logs once, send all answers.
+
+The loop body works on locals, since module and attribute look-ups would cost a quarter more. Frames are cut in the
+buffer that they were received into; whoever serves one takes what it needs before the round ends, when the buffer goes
+back to the pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final, Protocol
+
+from ottla import logs
+from ottla.handlers.peer import Received
+from ottla.ports import Clock
+from ottla.ports.network import BROKEN, READABLE, WRITABLE
+from ottla.server.buffers import FIRST_READ_BYTES, Buffer, BufferPool
+from ottla.server.connection import Connection
+
+log_event = logs.logger("server")
+
+#: Frames of one connection in one round; the others' turn comes before its next ones.
+FRAMES_A_ROUND: Final = 32
+#: api key, version and correlation id: no request is shorter.
+_REQUEST_BYTES_MIN: Final = 8
+_HEAD: Final = Struct(">ihhi")
+
+#: (connection, buffer, start, end, version, correlation id); start is behind the length, at the API key.
+ServeFrame = Callable[[Connection, Received, int, int, int, int], None]
+
+
+class Dispatch(Protocol):
+    #: By API key: those that serve themselves inside the round.
+    hot: dict[int, ServeFrame]
+
+    def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None: ...
+
+    def begin_round(self) -> None: ...
+
+    def end_round(self) -> None:
+        """Writes what the round staged and makes the answers that waited for it."""
+        ...
+
+
+class Rounds:
+    def __init__(self, dispatch: Dispatch, clock: Clock, frame_bytes_max: int, closed: Callable[[Connection], None]) -> None:
+        self._dispatch = dispatch
+        self._clock = clock
+        self._frame_bytes_max = frame_bytes_max
+        self._closed = closed
+        self._pool = BufferPool()
+        #: Connections with frames that a round left for the next one.
+        self._backlog: dict[Connection, None] = {}
+        #: Connections that something happened to: answers to send, an end to a wait, a close.
+        self._touched: list[Connection] = []
+        #: Buffers whose frames are served, but whose batches the round has yet to write.
+        self._used: list[Buffer] = []
+        self._running = False
+        self._scheduled = False
+
+    def run(self, ready: list[tuple[Any, int]]) -> None:
+        """Serves everything that is ready, as the network calls it."""
+        self._running = True
+        try:
+            self._dispatch.begin_round()
+            now_ms = self._clock.monotonic_ms()
+            for connection, events in ready:
+                if connection.closed:
+                    continue
+                connection.last_active_ms = now_ms
+                if events & WRITABLE and connection.unsent:
+                    self._send_unsent(connection)
+                if events & (READABLE | BROKEN):
+                    self._receive(connection, events)
+            if self._backlog:
+                backlog, self._backlog = self._backlog, {}
+                for connection in backlog:
+                    if not connection.closed and connection.buffer is not None:
+                        self._cut(connection, connection.buffer)
+            self._dispatch.end_round()
+        finally:
+            self._running = False
+            self._settle()
+
+    def touched(self, connection: Connection) -> None:
+        """Something happened to a connection; inside a round its end sees to it, else the next turn of the loop."""
+        self._touched.append(connection)
+        if not self._running:
+            self._schedule()
+
+    def control_first(self, ready: list[tuple[Any, int]]) -> None:
+        """The round of a server with a control listener: its connections are served before all others."""
+        ready.sort(key=lambda entry: not entry[0].listener.control)
+        self.run(ready)
+
+    # -- receiving
+
+    def _receive(self, connection: Connection, events: int) -> None:
+        buffer = connection.buffer
+        try:
+            if buffer is None:
+                buffer = self._pool.small()
+                connection.start = connection.end = 0
+                try:
+                    received = connection.channel.receive_into(buffer.view)
+                except BaseException:
+                    self._pool.give_back(buffer)
+                    raise
+                connection.buffer = buffer
+            else:
+                if connection.end == buffer.size and not self._make_room(connection, buffer):
+                    connection.mute(True)
+                    return
+                received = connection.channel.receive_into(buffer.view[connection.end :])
+        except BlockingIOError:
+            return
+        except OSError:
+            self._lost(connection)
+            return
+        if received == 0:
+            self._peer_gone(connection)
+            return
+        connection.end += received
+        self._cut(connection, buffer)
+
+    def _make_room(self, connection: Connection, buffer: Buffer) -> bool:
+        """Moves the rest of a frame to the front; False where whole frames fill the buffer and wait for their turn."""
+        start = connection.start
+        if start == 0:
+            return False
+        rest = connection.end - start
+        # The served part may still be staged in this very round: then the buffer must stay as it is until its end.
+        buffer.data[:rest] = buffer.data[start : connection.end]
+        connection.start = 0
+        connection.end = rest
+        return True
+
+    def _cut(self, connection: Connection, buffer: Buffer) -> None:
+        """Serves the whole frames that stand in a connection's buffer."""
+        data = buffer.data
+        start = connection.start
+        end = connection.end
+        unpack = _HEAD.unpack_from
+        hot = self._dispatch.hot
+        frames_left = FRAMES_A_ROUND
+        needed = 0
+        while end - start >= 12:
+            length, key, version, correlation = unpack(data, start)
+            if length > self._frame_bytes_max or length < _REQUEST_BYTES_MIN:
+                self._bad_frame(connection, length)
+                return
+            frame_end = start + 4 + length
+            if frame_end > end:
+                needed = length + 4
+                break
+            if not frames_left or not connection.takes(key):
+                connection.start = start
+                if not frames_left:
+                    self._backlog[connection] = None
+                return
+            frames_left -= 1
+            serve = hot.get(key)
+            if serve is not None:
+                serve(connection, buffer, start + 4, frame_end, version, correlation)
+            else:
+                self._dispatch.serve(connection, buffer, start + 4, frame_end)
+            start = frame_end
+            if connection.closed:
+                return
+        connection.start = start
+        if start == end:
+            connection.buffer = None
+            self._used.append(buffer)
+        elif needed > buffer.size - start or end == buffer.size:
+            self._move_rest(connection, buffer, max(needed, FIRST_READ_BYTES))
+        if needed == 0 and 4 <= end - start < 12:
+            length = int.from_bytes(data[start : start + 4], "big", signed=True)
+            if length > self._frame_bytes_max or length < _REQUEST_BYTES_MIN:
+                self._bad_frame(connection, length)
+
+    def _move_rest(self, connection: Connection, buffer: Buffer, size: int) -> None:
+        """Puts the beginning of a frame that will not fit here into a buffer of its size."""
+        rest = connection.end - connection.start
+        larger = self._pool.at_least(size)
+        larger.data[:rest] = buffer.data[connection.start : connection.end]
+        connection.buffer = larger
+        connection.start = 0
+        connection.end = rest
+        self._used.append(buffer)
+
+    # -- ends
+
+    def _bad_frame(self, connection: Connection, length: int) -> None:
+        log_event.limited("bad-frame", 1_000).warning(
+            "closing a connection that announced a frame of a bad size", peer=connection.host, bytes=length
+        )
+        self._lost(connection)
+
+    def _peer_gone(self, connection: Connection) -> None:
+        """The peer sends no more. Produces of this round are still written and answered; a wait is given up."""
+        connection.peer_gone = True
+        if connection.produces_open or connection.answers:
+            self._touched.append(connection)
+        else:
+            self._lost(connection)
+
+    def _lost(self, connection: Connection) -> None:
+        connection.closed = True
+        self._touched.append(connection)
+
+    def _send_unsent(self, connection: Connection) -> None:
+        try:
+            connection.send_unsent()
+        except OSError:
+            self._lost(connection)
+            return
+        if not connection.unsent:
+            self._touched.append(connection)
+
+    def _settle(self) -> None:
+        """The end of a round: answers go out, buffers go back, those whose wait is over go on with their next frame."""
+        touched = self._touched
+        while touched:
+            self._touched = []
+            for connection in touched:
+                self._settle_one(connection)
+            touched = self._touched
+        pool = self._pool
+        for buffer in self._used:
+            pool.give_back(buffer)
+        self._used.clear()
+        if self._backlog:
+            self._schedule()
+
+    def _settle_one(self, connection: Connection) -> None:
+        if connection.answers and not connection.closed:
+            try:
+                connection.send_answers()
+            except OSError:
+                connection.closed = True
+        if connection.closed or (connection.peer_gone and not connection.produces_open):
+            self._close(connection)
+            return
+        if connection.busy or connection.unsent:
+            return
+        if connection.muted:
+            connection.mute(False)
+        if connection.buffer is not None and connection.end - connection.start >= 12:
+            self._backlog[connection] = None
+
+    def _close(self, connection: Connection) -> None:
+        if connection.released:
+            return
+        self._backlog.pop(connection, None)
+        connection.release()
+        if connection.buffer is not None:
+            self._used.append(connection.buffer)
+            connection.buffer = None
+        self._closed(connection)
+
+    def close_connection(self, connection: Connection) -> None:
+        """Closes from outside a round: idle for too long, or the server stops."""
+        self._close(connection)
+        if not self._running:
+            self._settle()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._run_scheduled)
+
+    def _run_scheduled(self) -> None:
+        self._scheduled = False
+        self.run([])

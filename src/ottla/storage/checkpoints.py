@@ -1,0 +1,118 @@
+"""The three checkpoint files of one log directory.
+
+They only say where to begin: the recovery point (below it everything is on the medium), the log start (below it records
+were deleted although their segment is still there) and the high watermark. A damaged file therefore costs time and is
+no reason to stop: it counts as empty, and a warning says so.
+
+A file is written only when its contents changed. Writes are prepared on the loop and may run in a worker; one that was
+overtaken by a younger one writes nothing, so an old recovery point never comes back after it was lowered.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock as Mutex
+from typing import Final
+
+from ottla.model import TopicPartition
+from ottla.ports.disk import Disk
+from ottla.storage.formats import offset_checkpoint
+from ottla.storage.formats.atomic_write import replace_file
+from ottla.storage.formats.errors import FormatError
+from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+
+FILES: Final = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
+
+_CONSEQUENCES: Final = {
+    RECOVERY_POINTS: "all logs of the directory are checked from their beginning",
+    LOG_STARTS: "deleted records may be seen again until their segment goes",
+    HIGH_WATERMARKS: "high watermarks begin at the log start",
+}
+
+Offsets = dict[TopicPartition, int]
+#: One table a file, by the file's name.
+Tables = Mapping[str, Offsets]
+
+
+@dataclass(slots=True, eq=False)
+class Checkpoints:
+    """What the files of one directory hold, as last read or written."""
+
+    disk: Disk
+    directory: str
+    tables: Tables = field(default_factory=lambda: {name: {} for name in FILES})
+    #: The bytes on disk; a name that is missing here is a file that is absent or damaged.
+    contents: dict[str, bytes] = field(default_factory=dict)
+    #: Whether the recovery points could not be read: then no log of the directory may skip its recovery.
+    damaged: bool = False
+    #: Writes are numbered as they are prepared; `_latest` is the last that reached the disk.
+    _prepared: int = 0
+    _latest: int = 0
+    _mutex: Mutex = field(default_factory=Mutex)
+
+    @staticmethod
+    def read(disk: Disk, directory: str, on_warning: Callable[[str], None]) -> Checkpoints:
+        """Raises OSError where the directory itself fails."""
+        tables: dict[str, Offsets] = {}
+        checkpoints = Checkpoints(disk, directory, tables)
+        for name in FILES:
+            tables[name] = {}
+            try:
+                data = disk.read_file(os.path.join(directory, name))
+                tables[name] = offset_checkpoint.decode(data)
+                checkpoints.contents[name] = data
+            except FileNotFoundError:
+                pass
+            except FormatError as error:
+                checkpoints.damaged = checkpoints.damaged or name == RECOVERY_POINTS
+                on_warning(f"{name} is damaged and counts as empty ({error}): {_CONSEQUENCES[name]}")
+        return checkpoints
+
+    def mentions(self, partition: TopicPartition) -> bool:
+        return any(partition in table for table in self.tables.values())
+
+    def offset(self, name: str, partition: TopicPartition, default: int = 0) -> int:
+        return self.tables[name].get(partition, default)
+
+    def prepare(self, tables: Tables) -> CheckpointWrite:
+        """The caller gives the tables away: nothing changes them afterwards."""
+        assert tables.keys() == set(FILES)
+        self._prepared += 1
+        return CheckpointWrite(self, self._prepared, tables)
+
+    def _write(self, number: int, tables: Tables) -> None:
+        with self._mutex:
+            if number < self._latest:
+                return
+            changed = [
+                (name, data)
+                for name, table in tables.items()
+                if (data := offset_checkpoint.encode(table)) != self.contents.get(name)
+            ]
+            for name, data in changed:
+                self.contents.pop(name, None)
+                replace_file(self.disk, os.path.join(self.directory, name), data)
+            if changed:
+                self.disk.sync_directory(self.directory)
+            self.contents.update(changed)
+            self.tables = tables
+            self._latest = number
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointWrite:
+    """One round of checkpoints of one directory, as plain values."""
+
+    checkpoints: Checkpoints
+    number: int
+    tables: Tables
+
+    @property
+    def directory(self) -> str:
+        return self.checkpoints.directory
+
+    def run(self) -> None:
+        """Blocks. Everything is durable when it returns; on OSError the directory has failed."""
+        self.checkpoints._write(self.number, self.tables)  # noqa: SLF001 - one subject in two classes

@@ -1,0 +1,208 @@
+"""One log directory: taken at start, given back at the stop, or lost in between.
+
+It is locked first, so that two brokers never write into it. The clean-shutdown marker is taken away, durably, before
+anything else changes: from then on a crash is seen as one.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.model import TopicPartition
+from ottla.ports.disk import Disk, Lock
+from ottla.ports.entropy import Entropy
+from ottla.storage.checkpoints import Checkpoints, CheckpointWrite, Offsets
+from ottla.storage.directory_errors import DirectoryLocked
+from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
+from ottla.storage.formats import clean_shutdown
+from ottla.storage.formats.errors import FormatError
+from ottla.storage.formats.names import LOCK, FolderKind, format_folder
+from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from ottla.storage.identity import claim
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+
+class Identity(NamedTuple):
+    """What the broker claims its directories with."""
+
+    broker_id: int
+    cluster_id: str
+    entropy: Entropy
+
+
+class LogDirectory:
+    """A working directory has a lock and no `failure`; a failed one has a reason and no logs."""
+
+    __slots__ = (
+        "_lock",
+        "checkpoints",
+        "cordoned",
+        "directory_id",
+        "disk",
+        "failure",
+        "futures",
+        "logs",
+        "path",
+        "unopened",
+        "was_clean",
+    )
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self.disk = disk
+        self.path = path
+        #: Why it is offline, in a sentence; None while it works.
+        self.failure: str | None = None
+        self.directory_id = b""
+        #: Whether the last broker to use it left everything on the medium.
+        self.was_clean = False
+        #: New partitions are not placed here.
+        self.cordoned = False
+        self.checkpoints = Checkpoints(disk, path)
+        self.logs: dict[TopicPartition, Log] = {}
+        #: Copies on their way into this directory, by their folder's name as well.
+        self.futures: dict[TopicPartition, tuple[str, Log]] = {}
+        #: Folders that are there and not open, with the reason: damaged, standing twice, or of an unknown topic.
+        self.unopened: dict[TopicPartition, str] = {}
+        self._lock: Lock | None = None
+
+    def __repr__(self) -> str:
+        return f"<LogDirectory {self.path} {self.failure or 'online'}, {len(self.logs)} logs>"
+
+    @property
+    def is_online(self) -> bool:
+        return self.failure is None
+
+    @property
+    def replica_count(self) -> int:
+        return len(self.logs) + len(self.futures)
+
+    def folder(self, partition: TopicPartition) -> str:
+        """Where the partition's folder is, or would be."""
+        return os.path.join(self.path, format_folder(partition))
+
+    def take(self, identity: Identity, on_event: OnEvent) -> None:
+        """Creates, locks, checks and reads. An I/O fault puts it offline; DirectoryLocked and WrongIdentity are raised."""
+        try:
+            self.disk.make_directory(self.path)
+            self._take_lock()
+            self.directory_id = claim(
+                self.disk, self.path, identity.broker_id, identity.cluster_id, identity.entropy
+            )
+            self.was_clean = self._take_marker(on_event)
+            self.checkpoints = Checkpoints.read(self.disk, self.path, lambda text: self.warn(on_event, text))
+        except FormatError as error:
+            self._give_up(f"{error}: nobody can tell whose directory it is; restore the file or remove the directory")
+        except OSError as error:
+            self._give_up(f"it cannot be used: {error.strerror or error}")
+        except BaseException:
+            self.release()
+            raise
+
+    def _take_lock(self) -> None:
+        lock_path = os.path.join(self.path, LOCK)
+        try:
+            self._lock = self.disk.lock(lock_path)
+        except BlockingIOError as error:
+            raise DirectoryLocked(
+                f"Failed to acquire the lock on {lock_path}: another broker is using this directory. "
+                "Stop that process, or give this broker a log directory of its own."
+            ) from error
+
+    def _take_marker(self, on_event: OnEvent) -> bool:
+        path = os.path.join(self.path, clean_shutdown.FILE_NAME)
+        try:
+            data = self.disk.read_file(path)
+        except FileNotFoundError:
+            return False
+        try:
+            clean_shutdown.decode(data)
+        except FormatError as error:
+            # Its presence is what counts, in Kafka too; only the broker epoch in it is lost.
+            self.warn(on_event, f"{clean_shutdown.FILE_NAME} is damaged ({error}); the stop counts as clean")
+        self.disk.remove(path)
+        self.disk.sync_directory(self.path)
+        return True
+
+    def warn(self, on_event: OnEvent, message: str, partition: TopicPartition | None = None) -> None:
+        on_event(DirectoryEvent(Severity.WARNING, self.path, message, partition))
+
+    def _give_up(self, failure: str) -> None:
+        self.failure = failure
+        self.release()
+
+    def fail(self, failure: str) -> list[TopicPartition]:
+        """Goes offline: closes what is open, without writing, and returns the partitions that are gone with it."""
+        lost = [*self.logs, *self.unopened]
+        for log in [*self.logs.values(), *(log for _, log in self.futures.values())]:
+            # The device is failing: what closing would still write is rebuilt when it returns.
+            with suppress(Exception):
+                log.close()
+        self.logs.clear()
+        self.futures.clear()
+        self.unopened.clear()
+        self._give_up(failure)
+        return lost
+
+    def tables(self, high_watermarks: Mapping[TopicPartition, int]) -> dict[str, Offsets]:
+        """The checkpoints as they should be now."""
+        recovery_points: Offsets = {}
+        log_starts: Offsets = {}
+        watermarks: Offsets = {}
+        old = self.checkpoints.tables
+        for partition in self.unopened:
+            # Whoever opens the folder one day must not take damage below its recovery point for a torn tail.
+            for table, name in (
+                (recovery_points, RECOVERY_POINTS),
+                (log_starts, LOG_STARTS),
+                (watermarks, HIGH_WATERMARKS),
+            ):
+                if partition in old[name]:
+                    table[partition] = old[name][partition]
+        for partition, (_, log) in self.futures.items():
+            recovery_points[partition] = log.recovery_point
+        for partition, log in self.logs.items():
+            recovery_points[partition] = log.recovery_point
+            if log.start_offset > 0:
+                log_starts[partition] = log.start_offset
+            high_watermark = high_watermarks.get(partition)
+            if high_watermark is None:
+                high_watermark = old[HIGH_WATERMARKS].get(partition, log.start_offset)
+            watermarks[partition] = high_watermark
+        return {RECOVERY_POINTS: recovery_points, LOG_STARTS: log_starts, HIGH_WATERMARKS: watermarks}
+
+    def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> CheckpointWrite:
+        return self.checkpoints.prepare(self.tables(high_watermarks))
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Before a log begins at 0 here: a former log's offsets under its name must not be applied to it."""
+        if self.checkpoints.mentions(partition):
+            tables = {
+                name: {tp: offset for tp, offset in table.items() if tp != partition}
+                for name, table in self.checkpoints.tables.items()
+            }
+            self.checkpoints.prepare(tables).run()
+
+    def rename_folder(self, partition: TopicPartition, kind: FolderKind, entropy: Entropy) -> str:
+        """Durably takes the partition's name away from its folder; returns the new path."""
+        assert kind in (FolderKind.DELETE, FolderKind.STRAY)
+        name = format_folder(partition, kind, entropy.token(16).hex())
+        return self.rename(format_folder(partition), name)
+
+    def rename(self, name: str, new_name: str) -> str:
+        target = os.path.join(self.path, new_name)
+        self.disk.rename(os.path.join(self.path, name), target)
+        self.disk.sync_directory(self.path)
+        return target
+
+    def mark_clean(self, broker_epoch: int) -> None:
+        clean_shutdown.write(self.disk, os.path.join(self.path, clean_shutdown.FILE_NAME), broker_epoch)
+
+    def release(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()

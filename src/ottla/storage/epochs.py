@@ -1,0 +1,92 @@
+"""Where each leader's term began in this log, to find where two replicas' logs part.
+
+Every batch carries its leader's epoch, so the file beside the log only saves a scan: it is written with the flush that
+makes its records durable, and after a crash the terms above the recovery point come from the batches again. That keeps
+a change of leaders of many partitions free of fsyncs.
+
+Invariant: epochs rise strictly, and their start offsets as well, except that the first may be moved up by retention.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final
+
+from ottla.ports import Disk
+from ottla.storage.formats import epoch_checkpoint
+
+NO_EPOCH: Final = -1
+
+
+class EpochCache:
+    __slots__ = ("_epochs", "_starts", "dirty")
+
+    def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
+        self._epochs = [epoch for epoch, _ in entries or ()]
+        self._starts = [start for _, start in entries or ()]
+        #: Whether the file beside the log says something else.
+        self.dirty = False
+
+    @classmethod
+    def load(cls, disk: Disk, path: str) -> EpochCache:
+        """Raises FormatError where the file is damaged."""
+        return cls(epoch_checkpoint.read(disk, path))
+
+    @property
+    def latest(self) -> int:
+        return self._epochs[-1] if self._epochs else NO_EPOCH
+
+    def entries(self) -> list[tuple[int, int]]:
+        return list(zip(self._epochs, self._starts, strict=True))
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """A leader's term begins. Terms that had not written anything, or that this one contradicts, go."""
+        if epoch < 0:
+            return
+        while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
+            if self._epochs[-1] == epoch and self._starts[-1] <= start_offset:
+                return
+            self._epochs.pop()
+            self._starts.pop()
+        self._epochs.append(epoch)
+        self._starts.append(start_offset)
+        self.dirty = True
+
+    def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int] | None:
+        """The largest term up to `epoch` and where it ended here; None for a term that this log cannot know of."""
+        if epoch < 0 or not self._epochs or epoch > self._epochs[-1]:
+            return None
+        if epoch == self._epochs[-1]:
+            return epoch, log_end
+        above = bisect_right(self._epochs, epoch)
+        return (self._epochs[above - 1] if above else epoch), self._starts[above]
+
+    def epoch_at(self, offset: int) -> int:
+        """The term in which the record at this offset was written; -1 where that is not known."""
+        above = bisect_right(self._starts, offset)
+        return self._epochs[above - 1] if above else NO_EPOCH
+
+    def truncate_from_end(self, offset: int) -> None:
+        """Forgets the terms that began at or above the log's new end."""
+        while self._starts and self._starts[-1] >= offset:
+            self._starts.pop()
+            self._epochs.pop()
+            self.dirty = True
+
+    def truncate_from_start(self, offset: int) -> None:
+        """Forgets the terms that ended at or below the log's new start; the one that it falls into begins there."""
+        below = bisect_right(self._starts, offset) - 1
+        if below < 0 or (below == 0 and self._starts[0] == offset):
+            return
+        del self._starts[:below]
+        del self._epochs[:below]
+        self._starts[0] = offset
+        self.dirty = True
+
+    def clear(self) -> None:
+        if self._epochs:
+            self._epochs.clear()
+            self._starts.clear()
+            self.dirty = True
+
+

@@ -1,0 +1,86 @@
+"""What storage raises: the world's faults, each with what its reader has to know to act on it."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final
+
+from ottla.model import ErrorCode, TopicPartition
+
+#: The disk has no room for us; everything that is on it stays readable.
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class FaultKind(Enum):
+    #: Writes are refused until there is room again; reads go on.
+    DISK_FULL = "disk full"
+    #: The directory cannot be trusted any more: all its partitions go offline.
+    DIRECTORY_FAILED = "directory failed"
+
+
+class StorageFault(Exception):
+    """The disk refused. What the log held before the call is still there and still known."""
+
+    def __init__(self, kind: FaultKind, path: str, error: OSError) -> None:
+        super().__init__(f"{path}: {error.strerror or error}")
+        self.kind = kind
+        self.path = path
+        self.errno = error.errno
+
+    @classmethod
+    def of(cls, path: str, error: OSError) -> StorageFault:
+        return cls(FaultKind.DISK_FULL if error.errno in _FULL else FaultKind.DIRECTORY_FAILED, path, error)
+
+    @property
+    def directory_failed(self) -> bool:
+        return self.kind is FaultKind.DIRECTORY_FAILED
+
+
+class CorruptLog(Exception):
+    """A log is damaged where it was known to be good. Nothing was cut: the partition goes offline."""
+
+    def __init__(self, tp: TopicPartition, path: str, position: int, reason: str) -> None:
+        super().__init__(
+            f"{tp}: {path} is damaged at byte {position}: {reason}. These records were safely on disk before, so "
+            f"nothing has been cut. Restore the file from a backup or another replica; or, to give up what is damaged, "
+            f"move the folder away and let the partition start empty or be copied from its leader"
+        )
+        self.tp = tp
+        self.path = path
+        self.position = position
+
+
+class DamagedIndex(Exception):
+    """An index file is not what its format says. It is rebuilt from the log, so nobody outside storage sees this."""
+
+
+class BadBatch(Exception):
+    """What lies at this position of a log file is no batch that may stand there."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"byte {position}: {reason}")
+        self.position = position
+        self.reason = reason
+
+
+class OffsetOutOfRange(Exception):
+    """Below the log's start or above its end."""
+
+    def __init__(self, offset: int, start: int, end: int) -> None:
+        super().__init__(f"offset {offset} is not between {start} and {end}")
+        self.offset = offset
+
+
+class AppendRefused(Exception):
+    """A batch may not be appended. The log is as it was."""
+
+    def __init__(
+        self, error: ErrorCode, message: str, record_errors: Sequence[tuple[int, str | None]] = ()
+    ) -> None:
+        super().__init__(f"{error.name}: {message}")
+        self.error = error
+        self.message = message
+        #: Index in the batch, and the reason, of each single record that is at fault.
+        self.record_errors = list(record_errors)

@@ -1,0 +1,57 @@
+"""`<offset>.snapshot`: what each idempotent producer had written when the log's end was at that offset.
+
+version i16 = 1, CRC-32C u32 over all that follows it, count i32, then 46 bytes an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import Final, NamedTuple
+
+import crc32c
+
+from ottla.storage.formats.errors import FormatError
+
+VERSION: Final = 1
+HEAD: Final = Struct(">hI")
+COUNT: Final = Struct(">i")
+ENTRY: Final = Struct(">qhiqiqiq")
+#: The sum covers everything from here on.
+SUMMED_FROM: Final = HEAD.size
+
+
+class ProducerEntry(NamedTuple):
+    producer_id: int
+    epoch: int
+    #: Sequence and offset of the last record of the producer's last batch; -1 where it only wrote a marker.
+    last_sequence: int
+    last_offset: int
+    #: Last offset minus base offset of that batch.
+    offset_delta: int
+    #: The batch's largest timestamp: producers expire by it.
+    timestamp: int
+    coordinator_epoch: int
+    #: -1 when no transaction is open.
+    current_txn_first_offset: int
+
+
+def encode(entries: Iterable[ProducerEntry]) -> bytes:
+    packed = [ENTRY.pack(*entry) for entry in entries]
+    body = COUNT.pack(len(packed)) + b"".join(packed)
+    return HEAD.pack(VERSION, crc32c.crc32c(body)) + body
+
+
+def decode(data: bytes) -> list[ProducerEntry]:
+    start = SUMMED_FROM + COUNT.size
+    if len(data) < start:
+        raise FormatError(f"the snapshot has {len(data)} bytes, and its head alone has {start}")
+    version, checksum = HEAD.unpack_from(data)
+    if version != VERSION:
+        raise FormatError(f"the snapshot has version {version}, and only version {VERSION} is known")
+    if checksum != crc32c.crc32c(memoryview(data)[SUMMED_FROM:]):
+        raise FormatError("the snapshot's checksum does not match its contents")
+    (count,) = COUNT.unpack_from(data, SUMMED_FROM)
+    if count < 0 or count * ENTRY.size != len(data) - start:
+        raise FormatError(f"the snapshot announces {count} entries and has {len(data) - start} bytes of them")
+    return [ProducerEntry._make(fields) for fields in ENTRY.iter_unpack(memoryview(data)[start:])]

@@ -1,0 +1,104 @@
+"""What every test may use: a broker of ours as a process, Kafka's jars, and CI's rule that nothing is skipped there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+if str(REPOSITORY) not in sys.path:  # tools/ and bench/ are no part of the installed package
+    sys.path.insert(0, str(REPOSITORY))
+
+from tools.kafka_jars import CLIENTS_39, KAFKA, JarSet, JarsUnavailable, jars  # noqa: E402
+from tools.ottla_server import ottla_up  # noqa: E402
+from tools.server_process import ServerProcess  # noqa: E402
+
+ON_CI = os.environ.get("CI", "").lower() == "true"
+
+#: Servers that run during a test; the tail of what they wrote goes with the test's failure.
+WATCHED = pytest.StashKey[list[ServerProcess]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[WATCHED] = []
+    if not config.option.markexpr:
+        config.option.markexpr = "not slow"  # long searches run when they are asked for by name
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        for server in item.config.stash[WATCHED]:
+            report.sections.append((f"what the server on {server.bootstrap} wrote", server.log_tail()))
+    if ON_CI and report.skipped and not hasattr(report, "wasxfail"):
+        _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if ON_CI and report.skipped:
+        _refuse_skip(report)
+    return report
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    report.outcome = "failed"
+    report.longrepr = f"CI skips nothing, but this said: {reason}"
+
+
+def found_jars(wanted: JarSet) -> Path:
+    """The folder of ``wanted``, or a skip that says what is missing."""
+    try:
+        return jars(wanted)
+    except JarsUnavailable as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> Path:
+    """Apache Kafka 4.3's jars: broker, tools and client."""
+    return found_jars(KAFKA)
+
+
+@pytest.fixture(scope="session")
+def kafka39_jars() -> Path:
+    """The client of Kafka 3.9, the last that knows ZooKeeper mode's requests."""
+    return found_jars(CLIENTS_39)
+
+
+@pytest.fixture(scope="session")
+def watch_server(request: pytest.FixtureRequest) -> WatchServer:
+    return WatchServer(request.config.stash[WATCHED])
+
+
+class WatchServer:
+    """Calling it with a server attaches that server's output to every test that fails from now on."""
+
+    def __init__(self, watched: list[ServerProcess]) -> None:
+        self._watched = watched
+
+    def __call__(self, server: ServerProcess) -> ServerProcess:
+        self._watched.append(server)
+        return server
+
+    def forget(self, server: ServerProcess) -> None:
+        self._watched.remove(server)
+
+
+@pytest.fixture(scope="session")
+def ottla_process(tmp_path_factory: pytest.TempPathFactory, watch_server: WatchServer) -> Iterator[str]:
+    """The address of an ``ottla up`` that runs as its own process for the whole session."""
+    server = watch_server(ottla_up(tmp_path_factory.mktemp("ottla") / "data"))
+    with server:
+        yield server.bootstrap
+    watch_server.forget(server)

@@ -1,0 +1,42 @@
+"""The broker under test: a process, the folder it keeps its partitions in, and which kind it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.kafka_server import kafka_server
+from tools.ottla_server import ottla_up
+from tools.server_process import ServerProcess
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broker:
+    kind: str
+    server: ServerProcess
+    data: Path
+
+    @property
+    def bootstrap(self) -> str:
+        return self.server.bootstrap
+
+    def partition_folder(self, topic: str, partition: int = 0) -> Path:
+        """Where the partition's segments lie, wherever under its data the broker keeps them."""
+        folders = [path for path in self.data.rglob(f"{topic}-{partition}") if path.is_dir()]
+        assert len(folders) == 1, folders
+        return folders[0]
+
+
+def ottla_broker(folder: Path) -> Broker:
+    data = folder / "data"
+    return Broker(kind="ottla", server=ottla_up(data), data=data)
+
+
+def kafka_broker(folder: Path, jar_folder: Path) -> Broker:
+    properties = {
+        "log.segment.delete.delay.ms": "1000",
+        # After SIGKILL the controller lists the broker again only when its old session is over; 9 s by default.
+        "broker.session.timeout.ms": "1000",
+        "broker.heartbeat.interval.ms": "200",
+    }
+    return Broker(kind="kafka", server=kafka_server(folder, folder=jar_folder, properties=properties), data=folder)

@@ -1,0 +1,158 @@
+"""One format on disk: Kafka's dump tool reads what the broker wrote, and each broker opens what the other wrote."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from tools.kafka_tools import KafkaTools
+
+from tests.conftest import WatchServer
+from tests.interop.broker import Broker, kafka_broker, ottla_broker
+from tests.interop.clients import READERS, Read, Row, confluent_producer, read_confluent, write_confluent
+from tests.interop.conftest import create_topic
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+NOW_MS = int(time.time() * 1000)
+TOPIC = "segments"
+#: Kafka's least; three megabytes of records then span several segments.
+SEGMENT_BYTES = 1024 * 1024
+
+
+def admin_of(broker: Broker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap})
+
+
+def fill(broker: Broker) -> list[Read]:
+    """A partition with every codec, nulls and headers, three segments and two idempotent producers' state."""
+    create_topic(admin_of(broker), TOPIC, segment_bytes=str(SEGMENT_BYTES), compression_type="producer")
+    rows: list[Row] = []
+    for number, codec in enumerate(CODECS):
+        some = [Row(b"k%d" % n, b"%s %d" % (codec.encode(), n), (("h", b"%d" % n),), NOW_MS + n) for n in range(200)]
+        some.append(Row(None, b"no key", (), NOW_MS + number))
+        some.append(Row(b"no value", None, (), NOW_MS + number))
+        write_confluent(broker.bootstrap, TOPIC, some, codec, enable_idempotence=number % 2 == 1)
+        rows += some
+    bulk = [Row(None, bytes([n % 251]) * 10_000, (), NOW_MS + 1000 + n) for n in range(300)]
+    write_confluent(broker.bootstrap, TOPIC, bulk, "none", enable_idempotence=True)
+    return [Read(offset, row) for offset, row in enumerate(rows + bulk)]
+
+
+@pytest.fixture
+def kafka_of_its_own(tmp_path: Path, kafka_jars: Path, watch_server: WatchServer) -> Iterator[Broker]:
+    broker = kafka_broker(tmp_path / "kafka", kafka_jars)
+    watch_server(broker.server)
+    yield broker
+    if broker.server.running:
+        broker.server.kill()
+    watch_server.forget(broker.server)
+
+
+def test_kafkas_dump_tool_finds_nothing_wrong(own_broker: Broker, kafka_tools: KafkaTools) -> None:
+    own_broker.server.start()
+    expected = fill(own_broker)
+    own_broker.server.stop()
+    folder = own_broker.partition_folder(TOPIC)
+
+    segments = sorted(folder.glob("*.log"))
+    assert len(segments) >= 3
+    everything = ",".join(str(path) for path in segments)
+    said = kafka_tools.run("DumpLogSegments", "--files", everything, "--deep-iteration", "--print-data-log").checked()
+    assert_no_complaint(said)
+    assert said.count("isvalid: true") > 0
+    assert "isvalid: false" not in said
+    records = re.findall(r"^\| offset: (\d+) \S*CreateTime: (\d+) ", said, re.MULTILINE)
+    assert [(int(offset), int(timestamp)) for offset, timestamp in records] == [
+        (found.offset, found.row.timestamp_ms) for found in expected
+    ]
+    for codec in CODECS:
+        assert f"compresscodec: {codec}" in said
+
+    indexes = sorted([*folder.glob("*.index"), *folder.glob("*.timeindex")])
+    assert len(indexes) == 2 * len(segments)
+    for check in ([], ["--index-sanity-check"], ["--verify-index-only"]):
+        files = ",".join(str(path) for path in indexes)
+        said = kafka_tools.run("DumpLogSegments", "--files", files, *check).checked()
+        assert_no_complaint(said)
+        assert said.count("Dumping ") == len(indexes)
+    filled = [path for path in folder.glob("*.index") if path.stat().st_size]
+    assert len(filled) == len(segments)
+
+    snapshots = sorted(folder.glob("*.snapshot"))
+    assert len(snapshots) >= len(segments)  # one a roll, and one at the clean stop
+    said = kafka_tools.run("DumpLogSegments", "--files", str(snapshots[-1])).checked()
+    assert_no_complaint(said)
+    assert len(re.findall(r"^producerId: ", said, re.MULTILINE)) == 3
+
+
+def assert_no_complaint(said: str) -> None:
+    lowered = said.lower()
+    for word in ("mismatch", "corrupt", "exception", "non-consecutive", "out of order", "invalid", "fatal", "fails"):
+        assert word not in lowered, said
+
+
+@pytest.mark.parametrize("cleanly", [True, False], ids=["clean", "unclean"])
+def test_we_open_what_kafka_wrote(
+    tmp_path: Path, kafka_of_its_own: Broker, watch_server: WatchServer, *, cleanly: bool
+) -> None:
+    kafka_of_its_own.server.start()
+    expected = fill(kafka_of_its_own)
+    kafka_of_its_own.server.stop()
+    ours = ottla_broker(tmp_path / "ours")
+    watch_server(ours.server)
+    ours.server.start()
+    create_topic(admin_of(ours), TOPIC, segment_bytes=str(SEGMENT_BYTES))
+    replace_partition(ours, kafka_of_its_own, cleanly=cleanly)
+    ours.server.start()
+    verify_and_append(ours, expected)
+    ours.server.stop()
+    watch_server.forget(ours.server)
+
+
+def test_kafka_opens_what_we_wrote(tmp_path: Path, kafka_of_its_own: Broker, watch_server: WatchServer) -> None:
+    ours = ottla_broker(tmp_path / "ours")
+    watch_server(ours.server)
+    ours.server.start()
+    expected = fill(ours)
+    ours.server.stop()
+    watch_server.forget(ours.server)
+    kafka_of_its_own.server.start()
+    create_topic(admin_of(kafka_of_its_own), TOPIC, segment_bytes=str(SEGMENT_BYTES))
+    replace_partition(kafka_of_its_own, ours, cleanly=True)
+    kafka_of_its_own.server.start()
+    verify_and_append(kafka_of_its_own, expected)
+
+
+def replace_partition(target: Broker, source: Broker, *, cleanly: bool) -> None:
+    """Stops ``target`` and gives it the files of ``source``'s partition, save for the identity of its own topic."""
+    if cleanly:
+        target.server.stop()
+    else:
+        target.server.kill()
+    into, origin = target.partition_folder(TOPIC), source.partition_folder(TOPIC)
+    for path in into.iterdir():
+        if path.name != "partition.metadata":
+            path.unlink()
+    for path in origin.iterdir():
+        if path.name != "partition.metadata":
+            shutil.copy(path, into)
+    # The checkpoints of the folder speak of the partition that was there before.
+    for checkpoint in into.parent.glob("*-checkpoint"):
+        checkpoint.unlink()
+
+
+def verify_and_append(broker: Broker, expected: list[Read]) -> None:
+    for name, read in READERS.items():
+        assert read(broker.bootstrap, TOPIC, len(expected)) == expected, name
+    producer = confluent_producer(broker.bootstrap, enable_idempotence=True)
+    producer.produce(TOPIC, b"appended", partition=0)
+    assert producer.flush(30) == 0
+    found = read_confluent(broker.bootstrap, TOPIC, 1, start=len(expected))
+    assert [(record.offset, record.row.value) for record in found] == [(len(expected), b"appended")]

@@ -1,0 +1,1 @@
+"""What tests and benchmarks run against: Apache Kafka's jars and a server made of them. Nothing here ships."""
