@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -76,29 +77,28 @@ def kafka39_jars() -> Path:
     return found_jars(CLIENTS_39)
 
 
+#: Called with a server: attaches its output to whatever fails inside the block, and leaves no process behind.
+WatchServer = Callable[[ServerProcess], AbstractContextManager[ServerProcess]]
+
+
 @pytest.fixture(scope="session")
 def watch_server(request: pytest.FixtureRequest) -> WatchServer:
-    return WatchServer(request.config.stash[WATCHED])
+    watched = request.config.stash[WATCHED]
 
+    @contextmanager
+    def watch(server: ServerProcess) -> Iterator[ServerProcess]:
+        watched.append(server)
+        try:
+            yield server
+        finally:
+            server.kill()
+            watched.remove(server)
 
-class WatchServer:
-    """Calling it with a server attaches that server's output to every test that fails from now on."""
-
-    def __init__(self, watched: list[ServerProcess]) -> None:
-        self._watched = watched
-
-    def __call__(self, server: ServerProcess) -> ServerProcess:
-        self._watched.append(server)
-        return server
-
-    def forget(self, server: ServerProcess) -> None:
-        self._watched.remove(server)
+    return watch
 
 
 @pytest.fixture(scope="session")
 def ottla_process(tmp_path_factory: pytest.TempPathFactory, watch_server: WatchServer) -> Iterator[str]:
     """The address of an ``ottla up`` that runs as its own process for the whole session."""
-    server = watch_server(ottla_up(tmp_path_factory.mktemp("ottla") / "data"))
-    with server:
+    with watch_server(ottla_up(tmp_path_factory.mktemp("ottla") / "data")) as server, server:
         yield server.bootstrap
-    watch_server.forget(server)

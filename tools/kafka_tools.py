@@ -47,7 +47,7 @@ class KafkaTools:
         self._machine: subprocess.Popen[bytes] | None = None
 
     def run(self, tool: str, *arguments: str, stdin: bytes = b"", seconds: float = TOOL_SECONDS_MAX) -> ToolResult:
-        """``tool`` is a class of Kafka's package of tools, or of the older ``kafka`` package, then with its full name."""
+        """``tool`` is a class in Kafka's package of tools; one of the older package ``kafka`` has its full name."""
         machine = self._machine
         assert machine is not None, "used outside its with block"
         assert machine.stdin is not None

@@ -55,7 +55,7 @@ class Output:
             line = (_json_line if self.json else _human_line)(self.clock(), level, part, event, fields)
             self.sink(line)
             self.lost = 0
-        except Exception:  # noqa: BLE001 - whatever is wrong with a log line, the broker's work goes on
+        except Exception:  # Whatever is wrong with a log line, the broker's work goes on.
             self.lost += 1
 
 

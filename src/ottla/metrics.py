@@ -5,7 +5,7 @@ The hot path pays one attribute add: a room asks the registry once for its serie
 call-back, so that what exists already (a queue's length, a log's size) is not kept twice.
 
     metrics = Registry()
-    messages = metrics.counter("kafka_server_brokertopicmetrics_messagesin_total", "Records appended.", ("topic",))
+    messages = metrics.counters("kafka_server_brokertopicmetrics_messagesin_total", "Records appended.", ("topic",))
     orders = messages.labels("orders")
     orders.value += 1
     metrics.render()
@@ -15,7 +15,9 @@ One event loop writes; a scrape from another thread may see a sum and its count 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -25,6 +27,7 @@ SERIES_MAX: Final = 20_000
 OVERFLOW: Final = "_other"
 
 Labels = tuple[str, ...]
+Collect = Callable[[], Iterable[tuple[Labels, float]]]
 
 
 class Counter:
@@ -63,22 +66,11 @@ class Histogram:
         self.total: float = 0.0
 
     def observe(self, amount: float) -> None:
-        from bisect import bisect_left
-
         self.counts[bisect_left(self.bounds, amount)] += 1
         self.total += amount
 
 
-class Gauge:
-    """Reads a number when asked; a call-back that fails leaves its series out of that scrape."""
-
-    __slots__ = ("read",)
-
-    def __init__(self, read: Callable[[], float]) -> None:
-        self.read = read
-
-
-Series = TypeVar("Series", Counter, Timer, Histogram, Gauge)
+Series = TypeVar("Series", Counter, Timer, Histogram)
 
 
 class Family(Generic[Series]):
@@ -86,20 +78,17 @@ class Family(Generic[Series]):
 
     __slots__ = ("_make", "_series", "help", "label_names", "name", "type")
 
-    def __init__(
-        self, name: str, type_: str, help_: str, label_names: Labels, make: Callable[[], Series] | None
-    ) -> None:
+    def __init__(self, name: str, type_: str, help_: str, label_names: Labels, make: Callable[[], Series]) -> None:
         self.name = name
         self.type = type_
         self.help = help_
         self.label_names = label_names
-        self._make = make
+        self._make: Callable[[], Series] = make
         self._series: dict[Labels, Series] = {}
 
     def labels(self, *values: str) -> Series:
         """The series of these label values, made on first use: keep it."""
         assert len(values) == len(self.label_names), (self.name, values)
-        assert self._make is not None, f"{self.name} is read through call-backs"
         series = self._series.get(values)
         if series is None:
             if len(self._series) >= SERIES_MAX:
@@ -109,63 +98,86 @@ class Family(Generic[Series]):
             series = self._series[values] = self._make()
         return series
 
-    def attach(self, series: Series, *values: str) -> bool:
-        """Shows a series that its owner made. False, and not shown, where the family is full."""
-        assert len(values) == len(self.label_names), (self.name, values)
-        if values not in self._series and len(self._series) >= SERIES_MAX:
-            return False
-        self._series[values] = series
-        return True
-
     def remove(self, *values: str) -> None:
-        """Forgets a series: a deleted topic is not scraped for ever."""
+        """Forgets a series: a deleted topic is not scraped for ever. Whoever still holds it adds into the void."""
         self._series.pop(values, None)
 
-    def items(self) -> list[tuple[Labels, Series]]:
-        return sorted(self._series.items(), key=lambda item: item[0])
+    def samples(self) -> Iterator[str]:
+        for values, series in sorted(self._series.items(), key=lambda item: item[0]):
+            yield from _samples(self.name, _pairs(self.label_names, values), series)
 
 
-AnyFamily = Family[Counter] | Family[Timer] | Family[Histogram] | Family[Gauge]
+class Collected:
+    """A family that is read when scraped: `collect` gives the values of the labels and the number, for each series."""
+
+    __slots__ = ("collect", "help", "label_names", "name", "type")
+
+    def __init__(self, name: str, type_: str, help_: str, label_names: Labels, collect: Collect) -> None:
+        self.name = name
+        self.type = type_
+        self.help = help_
+        self.label_names = label_names
+        self.collect = collect
+
+    def samples(self) -> Iterator[str]:
+        try:
+            found = {tuple(values): number for values, number in islice(self.collect(), SERIES_MAX)}
+        except Exception:
+            return  # One call-back that fails must not cost the whole scrape.
+        for values, number in sorted(found.items()):
+            yield f"{self.name}{_braces(_pairs(self.label_names, values))} {_number(number)}"
 
 
 class Registry:
-    """The metrics of one broker (or client): made by the composition root and passed in, never a global."""
+    """The metrics of one broker (or client): made by the composition root and passed in, never a global.
+
+    A second request for a name gives the same family, so that two rooms may feed one metric.
+    """
 
     def __init__(self) -> None:
-        self._families: dict[str, AnyFamily] = {}
+        self._families: dict[str, Family[Counter] | Family[Timer] | Family[Histogram] | Collected] = {}
 
-    def counter(self, name: str, help_: str, label_names: Labels = ()) -> Family[Counter]:
-        family: Family[Counter] = Family(name, "counter", help_, label_names, Counter)
-        return self._add(family)
+    def counter(self, name: str, help_: str) -> Counter:
+        return self.counters(name, help_, ()).labels()
 
-    def timer(self, name: str, help_: str, label_names: Labels = ()) -> Family[Timer]:
-        family: Family[Timer] = Family(name, "summary", help_, label_names, Timer)
-        return self._add(family)
+    def counters(self, name: str, help_: str, label_names: Labels) -> Family[Counter]:
+        return self._family(name, "counter", help_, label_names, Counter)
 
-    def histogram(
-        self, name: str, help_: str, bounds: tuple[float, ...], label_names: Labels = ()
-    ) -> Family[Histogram]:
-        family: Family[Histogram] = Family(name, "histogram", help_, label_names, lambda: Histogram(bounds))
-        return self._add(family)
+    def timer(self, name: str, help_: str) -> Timer:
+        return self.timers(name, help_, ()).labels()
 
-    def gauges(self, name: str, help_: str, label_names: Labels = ()) -> Family[Gauge]:
-        """A family of gauges with labels; `attach(Gauge(read), ...)` adds one."""
-        family: Family[Gauge] = Family(name, "gauge", help_, label_names, None)
-        return self._add(family)
+    def timers(self, name: str, help_: str, label_names: Labels) -> Family[Timer]:
+        return self._family(name, "summary", help_, label_names, Timer)
+
+    def histogram(self, name: str, help_: str, bounds: tuple[float, ...]) -> Histogram:
+        return self.histograms(name, help_, (), bounds).labels()
+
+    def histograms(self, name: str, help_: str, label_names: Labels, bounds: tuple[float, ...]) -> Family[Histogram]:
+        return self._family(name, "histogram", help_, label_names, lambda: Histogram(bounds))
 
     def gauge(self, name: str, help_: str, read: Callable[[], float]) -> None:
-        """One gauge without labels."""
-        self.gauges(name, help_).attach(Gauge(read))
+        """One number without labels, read when scraped."""
+        self.gauges(name, help_, (), lambda: [((), read())])
 
-    def _add(self, family: Family[Series]) -> Family[Series]:
-        """A second request for a name gives the same family, so that two rooms may feed one metric."""
-        known = self._families.get(family.name)
+    def gauges(self, name: str, help_: str, label_names: Labels, collect: Collect, *, type_: str = "gauge") -> None:
+        """Numbers that exist already elsewhere (a partition's size), read when scraped. Asking again replaces them.
+
+        `type_` is "counter" for what only rises.
+        """
+        _check_names(name, label_names)
+        assert isinstance(self._families.get(name), Collected | None), name
+        self._families[name] = Collected(name, type_, help_, label_names, collect)
+
+    def _family(
+        self, name: str, type_: str, help_: str, label_names: Labels, make: Callable[[], Series]
+    ) -> Family[Series]:
+        known = self._families.get(name)
         if known is None:
-            assert _is_name(family.name), family.name
-            assert all(_is_name(label) and ":" not in label for label in family.label_names), family.label_names
-            self._families[family.name] = family  # type: ignore[assignment]
+            _check_names(name, label_names)
+            family = Family(name, type_, help_, label_names, make)
+            self._families[name] = family
             return family
-        assert (known.type, known.label_names) == (family.type, family.label_names), family.name
+        assert (known.type, known.label_names) == (type_, label_names), name
         return known  # type: ignore[return-value]
 
     def render(self) -> str:
@@ -175,36 +187,30 @@ class Registry:
             family = self._families[name]
             lines.append(f"# HELP {name} {_escape_help(family.help)}")
             lines.append(f"# TYPE {name} {family.type}")
-            for values, series in family.items():
-                lines.extend(_samples(name, family.label_names, values, series))
+            lines.extend(family.samples())
         lines.append("")
         return "\n".join(lines)
 
 
-def _samples(
-    name: str, label_names: Labels, values: Labels, series: Counter | Timer | Histogram | Gauge
-) -> Iterable[str]:
-    pairs = [f'{label}="{_escape_value(value)}"' for label, value in zip(label_names, values, strict=True)]
+def _samples(name: str, pairs: list[str], series: Counter | Timer | Histogram) -> Iterator[str]:
     labels = _braces(pairs)
     if isinstance(series, Counter):
         yield f"{name}{labels} {_number(series.value)}"
-    elif isinstance(series, Timer):
-        yield f"{name}_sum{labels} {_number(series.total)}"
-        yield f"{name}_count{labels} {series.count}"
-    elif isinstance(series, Histogram):
-        seen = 0
-        for bound, count in zip((*series.bounds, float("inf")), series.counts, strict=True):
-            seen += count
-            le = 'le="%s"' % _number(bound)
-            yield f"{name}_bucket{_braces([*pairs, le])} {seen}"
-        yield f"{name}_sum{labels} {_number(series.total)}"
-        yield f"{name}_count{labels} {seen}"
+        return
+    count = 0
+    if isinstance(series, Timer):
+        count = series.count
     else:
-        try:
-            number = _number(series.read())
-        except Exception:  # noqa: BLE001 - one broken call-back must not cost the whole scrape
-            return
-        yield f"{name}{labels} {number}"
+        for bound, in_bucket in zip((*series.bounds, float("inf")), series.counts, strict=True):
+            count += in_bucket
+            bucket = _braces([*pairs, f'le="{_number(bound)}"'])
+            yield f"{name}_bucket{bucket} {count}"
+    yield f"{name}_sum{labels} {_number(series.total)}"
+    yield f"{name}_count{labels} {count}"
+
+
+def _pairs(label_names: Labels, values: Labels) -> list[str]:
+    return [f'{label}="{_escape_value(value)}"' for label, value in zip(label_names, values, strict=True)]
 
 
 def _braces(pairs: list[str]) -> str:
@@ -212,7 +218,7 @@ def _braces(pairs: list[str]) -> str:
 
 
 def _number(value: float) -> str:
-    if isinstance(value, int):
+    if isinstance(value, int):  # bool as well
         return str(int(value))
     if value != value:  # noqa: PLR0124 - NaN is the one number that differs from itself
         return "NaN"
@@ -227,6 +233,11 @@ def _escape_help(text: str) -> str:
 
 def _escape_value(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _check_names(name: str, label_names: Labels) -> None:
+    assert _is_name(name), name
+    assert all(_is_name(label) and ":" not in label for label in label_names), label_names
 
 
 def _is_name(name: str) -> bool:

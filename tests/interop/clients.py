@@ -46,9 +46,12 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 
 def confluent_producer(bootstrap: str, **settings: Any) -> confluent_kafka.Producer:
-    return confluent_kafka.Producer(
-        {"bootstrap.servers": bootstrap, **{name.replace("_", "."): value for name, value in settings.items()}}
-    )
+    return confluent_kafka.Producer({"bootstrap.servers": bootstrap, **_dotted(settings)})
+
+
+def _dotted(settings: dict[str, Any]) -> dict[str, Any]:
+    """librdkafka's names have dots, save for the call-backs'."""
+    return {name if name.endswith("_cb") else name.replace("_", "."): value for name, value in settings.items()}
 
 
 def confluent_consumer(bootstrap: str, **settings: Any) -> confluent_kafka.Consumer:
@@ -58,7 +61,7 @@ def confluent_consumer(bootstrap: str, **settings: Any) -> confluent_kafka.Consu
             "group.id": f"unused-{uuid.uuid4()}",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
-            **{name.replace("_", "."): value for name, value in settings.items()},
+            **_dotted(settings),
         }
     )
 

@@ -36,21 +36,16 @@ def new_broker(folder: Path) -> Broker:
 def broker(tmp_path_factory: pytest.TempPathFactory, watch_server: WatchServer) -> Iterator[Broker]:
     """The broker that most tests share; each uses topics of its own."""
     shared = new_broker(tmp_path_factory.mktemp("shared-broker"))
-    watch_server(shared.server)
-    with shared.server:
+    with watch_server(shared.server), shared.server:
         yield shared
-    watch_server.forget(shared.server)
 
 
 @pytest.fixture
 def own_broker(tmp_path: Path, watch_server: WatchServer) -> Iterator[Broker]:
     """A broker for one test, not yet started, which the test may stop, kill and start."""
     own = new_broker(tmp_path / "own-broker")
-    watch_server(own.server)
-    yield own
-    if own.server.running:
-        own.server.kill()
-    watch_server.forget(own.server)
+    with watch_server(own.server):
+        yield own
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient
 from tools.kafka_tools import KafkaTools
 
 from tests.conftest import WatchServer
-from tests.interop.broker import Broker, kafka_broker, ottla_broker
-from tests.interop.clients import READERS, Read, Row, confluent_producer, read_confluent, write_confluent
+from tests.interop.broker import Broker, kafka_broker
+from tests.interop.clients import READERS, Read, Row, read_confluent, write_confluent
 from tests.interop.conftest import create_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
@@ -24,6 +24,7 @@ NOW_MS = int(time.time() * 1000)
 TOPIC = "segments"
 #: Kafka's least; three megabytes of records then span several segments.
 SEGMENT_BYTES = 1024 * 1024
+COMPLAINTS = ("mismatch", "corrupt", "exception", "non-consecutive", "out of order", "invalid", "fatal", "fails")
 
 
 def admin_of(broker: Broker) -> AdminClient:
@@ -45,14 +46,17 @@ def fill(broker: Broker) -> list[Read]:
     return [Read(offset, row) for offset, row in enumerate(rows + bulk)]
 
 
-@pytest.fixture
-def kafka_of_its_own(tmp_path: Path, kafka_jars: Path, watch_server: WatchServer) -> Iterator[Broker]:
-    broker = kafka_broker(tmp_path / "kafka", kafka_jars)
-    watch_server(broker.server)
-    yield broker
-    if broker.server.running:
-        broker.server.kill()
-    watch_server.forget(broker.server)
+@pytest.fixture(scope="module")
+def kafka_filled(
+    tmp_path_factory: pytest.TempPathFactory, kafka_jars: Path, watch_server: WatchServer
+) -> Iterator[tuple[Broker, list[Read]]]:
+    """An Apache Kafka that has been filled and stopped, and the records it holds."""
+    broker = kafka_broker(tmp_path_factory.mktemp("kafka-filled"), kafka_jars)
+    with watch_server(broker.server):
+        broker.server.start()
+        expected = fill(broker)
+        broker.server.stop()
+        yield broker, expected
 
 
 def test_kafkas_dump_tool_finds_nothing_wrong(own_broker: Broker, kafka_tools: KafkaTools) -> None:
@@ -82,8 +86,8 @@ def test_kafkas_dump_tool_finds_nothing_wrong(own_broker: Broker, kafka_tools: K
         said = kafka_tools.run("DumpLogSegments", "--files", files, *check).checked()
         assert_no_complaint(said)
         assert said.count("Dumping ") == len(indexes)
-    filled = [path for path in folder.glob("*.index") if path.stat().st_size]
-    assert len(filled) == len(segments)
+    # The last segment may be shorter than the interval between two entries.
+    assert all(path.with_suffix(".index").stat().st_size for path in segments[:-1])
 
     snapshots = sorted(folder.glob("*.snapshot"))
     assert len(snapshots) >= len(segments)  # one a roll, and one at the clean stop
@@ -94,48 +98,38 @@ def test_kafkas_dump_tool_finds_nothing_wrong(own_broker: Broker, kafka_tools: K
 
 def assert_no_complaint(said: str) -> None:
     lowered = said.lower()
-    for word in ("mismatch", "corrupt", "exception", "non-consecutive", "out of order", "invalid", "fatal", "fails"):
+    for word in COMPLAINTS:
         assert word not in lowered, said
 
 
 @pytest.mark.parametrize("cleanly", [True, False], ids=["clean", "unclean"])
-def test_we_open_what_kafka_wrote(
-    tmp_path: Path, kafka_of_its_own: Broker, watch_server: WatchServer, *, cleanly: bool
+def test_the_broker_opens_what_kafka_wrote(
+    own_broker: Broker, kafka_filled: tuple[Broker, list[Read]], *, cleanly: bool
 ) -> None:
-    kafka_of_its_own.server.start()
-    expected = fill(kafka_of_its_own)
-    kafka_of_its_own.server.stop()
-    ours = ottla_broker(tmp_path / "ours")
-    watch_server(ours.server)
-    ours.server.start()
-    create_topic(admin_of(ours), TOPIC, segment_bytes=str(SEGMENT_BYTES))
-    replace_partition(ours, kafka_of_its_own, cleanly=cleanly)
-    ours.server.start()
-    verify_and_append(ours, expected)
-    ours.server.stop()
-    watch_server.forget(ours.server)
-
-
-def test_kafka_opens_what_we_wrote(tmp_path: Path, kafka_of_its_own: Broker, watch_server: WatchServer) -> None:
-    ours = ottla_broker(tmp_path / "ours")
-    watch_server(ours.server)
-    ours.server.start()
-    expected = fill(ours)
-    ours.server.stop()
-    watch_server.forget(ours.server)
-    kafka_of_its_own.server.start()
-    create_topic(admin_of(kafka_of_its_own), TOPIC, segment_bytes=str(SEGMENT_BYTES))
-    replace_partition(kafka_of_its_own, ours, cleanly=True)
-    kafka_of_its_own.server.start()
-    verify_and_append(kafka_of_its_own, expected)
-
-
-def replace_partition(target: Broker, source: Broker, *, cleanly: bool) -> None:
-    """Stops ``target`` and gives it the files of ``source``'s partition, save for the identity of its own topic."""
+    kafka, expected = kafka_filled
+    own_broker.server.start()
+    create_topic(admin_of(own_broker), TOPIC, segment_bytes=str(SEGMENT_BYTES))
+    write_confluent(own_broker.bootstrap, TOPIC, [Row(None, b"replaced", (), NOW_MS)], "none")
     if cleanly:
-        target.server.stop()
+        own_broker.server.stop()
     else:
-        target.server.kill()
+        own_broker.server.kill()
+    hand_over(kafka, own_broker)
+    verify_and_append(own_broker, expected)
+    own_broker.server.stop()
+
+
+def test_kafka_opens_what_the_broker_wrote(own_broker: Broker, kafka_filled: tuple[Broker, list[Read]]) -> None:
+    kafka, _its_own_records = kafka_filled
+    own_broker.server.start()
+    expected = fill(own_broker)
+    own_broker.server.stop()
+    hand_over(own_broker, kafka)
+    verify_and_append(kafka, expected)
+
+
+def hand_over(source: Broker, target: Broker) -> None:
+    """Starts ``target`` over the files of ``source``'s partition, save for the identity of its own topic."""
     into, origin = target.partition_folder(TOPIC), source.partition_folder(TOPIC)
     for path in into.iterdir():
         if path.name != "partition.metadata":
@@ -146,13 +140,13 @@ def replace_partition(target: Broker, source: Broker, *, cleanly: bool) -> None:
     # The checkpoints of the folder speak of the partition that was there before.
     for checkpoint in into.parent.glob("*-checkpoint"):
         checkpoint.unlink()
+    target.server.start()
 
 
 def verify_and_append(broker: Broker, expected: list[Read]) -> None:
     for name, read in READERS.items():
         assert read(broker.bootstrap, TOPIC, len(expected)) == expected, name
-    producer = confluent_producer(broker.bootstrap, enable_idempotence=True)
-    producer.produce(TOPIC, b"appended", partition=0)
-    assert producer.flush(30) == 0
+    # Not idempotent: this cluster may hand out a producer id that the other one's segments know already.
+    write_confluent(broker.bootstrap, TOPIC, [Row(None, b"appended", (), NOW_MS)], "none")
     found = read_confluent(broker.bootstrap, TOPIC, 1, start=len(expected))
     assert [(record.offset, record.row.value) for record in found] == [(len(expected), b"appended")]

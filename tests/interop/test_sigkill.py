@@ -44,6 +44,7 @@ class Load:
             reconnect_backoff_ms=10,
             reconnect_backoff_max_ms=50,
             error_cb=self._on_error,
+            log_level=0,  # every refused connection, ten times a second
         )
         self._thread = threading.Thread(target=self._write, name="load")
 

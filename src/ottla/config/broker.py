@@ -18,7 +18,7 @@ from ottla.config.listeners import (
     parse_listeners,
     parse_protocol_map,
 )
-from ottla.config.log import LONG_MAX, LogConfig
+from ottla.config.log import LogConfig
 from ottla.config.reader import Reader
 from ottla.config.slices import (
     BrokerConfig,
@@ -47,12 +47,17 @@ class Config(NamedTuple):
     coordination: CoordinationConfig
     #: What the file and the environment set, as text: the ground on which dynamic changes stand.
     properties: Mapping[str, str]
+    #: The two layers of dynamic overrides above them (`ottla.config.dynamic`).
+    dynamic_default: Mapping[str, str]
+    dynamic_broker: Mapping[str, str]
+    #: Where logs go when no property says so.
+    data_directory: str
     #: One line for each name that is unknown or has no effect; to be logged once at start.
     warnings: tuple[str, ...]
 
     @classmethod
     def parse(cls, properties: Mapping[str, str] | None = None, *, env: Mapping[str, str] | None = None) -> Config:
-        """Reads file properties and the environment's `KAFKA_*` over them; raises ConfigError at the first bad value."""
+        """Reads a file's properties, and the environment's `KAFKA_*` over them; raises ConfigError on a bad value."""
         env = env or {}
         merged = {**(properties or {}), **environment.properties_from(env)}
         return assemble(merged, merged, environment.default_data_directory(env))
@@ -71,6 +76,9 @@ def assemble(effective: Mapping[str, str], static: Mapping[str, str], data_direc
         transactions=_transactions(reader),
         coordination=_coordination(reader),
         properties=static,
+        dynamic_default={},
+        dynamic_broker={},
+        data_directory=data_directory,
         warnings=(),
     )
     reader.check_rest()
@@ -359,4 +367,3 @@ def _check_together(config: Config, reader: Reader) -> None:
     if storage.cleaner_enabled and storage.cleaner_dedupe_buffer_bytes < storage.cleaner_threads << 20:
         why = "must be at least 1 MiB for each of log.cleaner.threads"
         raise ConfigError("log.cleaner.dedupe.buffer.size", str(storage.cleaner_dedupe_buffer_bytes), why)
-    assert config.log.flush_ms <= LONG_MAX

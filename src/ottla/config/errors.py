@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ottla.model import ErrorCode
+
 #: What stands in a message in the place of a password.
 HIDDEN = "[hidden]"
 
@@ -16,6 +18,7 @@ class ConfigError(ValueError):
         self.name = name
         self.value = value
         self.why = why
+        self.code = ErrorCode.INVALID_CONFIG
         shown = "" if value is None else value.replace("\n", "\\n").replace("\r", "\\r")
         if len(shown) > 200:
             shown = f"{shown[:200]}..."

@@ -77,7 +77,7 @@ def _parse_listener(prop: str, text: str, item: str, protocols: dict[str, str]) 
 
 
 def check_bindable(listeners: tuple[Listener, ...]) -> None:
-    """Two listeners may share a port only where one binds an IPv4 and the other an IPv6 address (port 0 is any port)."""
+    """Two listeners may share a port only where one binds an IPv4 and the other an IPv6 address (0 is any port)."""
     text = ",".join(map(str, listeners))
     by_port: dict[int, list[Listener]] = {}
     for listener in listeners:

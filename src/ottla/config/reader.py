@@ -74,7 +74,7 @@ class Reader:
         return value
 
     def first(self, *names: tuple[str, int]) -> int:
-        """The first of several names for the same thing that is set, in the unit of the first; the last has a default."""
+        """The first of several names for one thing that is set, in the unit of the first; the last has a default."""
         values = [(self.integer_or_none(name), unit) for name, unit in names]
         number, unit = next((value, unit) for value, unit in values if value is not None)
         return number * unit if number >= 0 else number

@@ -44,6 +44,51 @@ FIELDS: Final = {
     "internal.segment.bytes": "segment_bytes",
 }
 
+#: The broker's properties that a topic property falls back on, the strongest first.
+SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
+    "cleanup.policy": ("log.cleanup.policy",),
+    "compression.gzip.level": ("compression.gzip.level",),
+    "compression.lz4.level": ("compression.lz4.level",),
+    "compression.type": ("compression.type",),
+    "compression.zstd.level": ("compression.zstd.level",),
+    "delete.retention.ms": ("log.cleaner.delete.retention.ms",),
+    "file.delete.delay.ms": ("log.segment.delete.delay.ms",),
+    "flush.messages": ("log.flush.interval.messages",),
+    "flush.ms": (
+        "log.flush.interval.ms",
+        "log.flush.scheduler.interval.ms",
+    ),
+    "index.interval.bytes": ("log.index.interval.bytes",),
+    "local.retention.bytes": ("log.local.retention.bytes",),
+    "local.retention.ms": ("log.local.retention.ms",),
+    "max.compaction.lag.ms": ("log.cleaner.max.compaction.lag.ms",),
+    "max.message.bytes": ("message.max.bytes",),
+    "message.timestamp.after.max.ms": ("log.message.timestamp.after.max.ms",),
+    "message.timestamp.before.max.ms": ("log.message.timestamp.before.max.ms",),
+    "message.timestamp.type": ("log.message.timestamp.type",),
+    "min.cleanable.dirty.ratio": ("log.cleaner.min.cleanable.ratio",),
+    "min.compaction.lag.ms": ("log.cleaner.min.compaction.lag.ms",),
+    "min.insync.replicas": ("min.insync.replicas",),
+    "preallocate": ("log.preallocate",),
+    "retention.bytes": ("log.retention.bytes",),
+    "retention.ms": (
+        "log.retention.ms",
+        "log.retention.minutes",
+        "log.retention.hours",
+    ),
+    "segment.bytes": ("log.segment.bytes",),
+    "segment.index.bytes": ("log.index.size.max.bytes",),
+    "segment.jitter.ms": (
+        "log.roll.jitter.ms",
+        "log.roll.jitter.hours",
+    ),
+    "segment.ms": (
+        "log.roll.ms",
+        "log.roll.hours",
+    ),
+    "unclean.leader.election.enable": ("unclean.leader.election.enable",),
+}
+
 
 def effective_log_config(overrides: Mapping[str, str], defaults: LogConfig) -> LogConfig:
     """What governs a topic's logs. Names without a field are passed over; a bad value raises ConfigError."""
@@ -65,7 +110,7 @@ def _field_value(value: Value, field: str) -> object:
 
 
 def validate_topic_configs(overrides: Mapping[str, str | None]) -> None:
-    """Raises ConfigError (INVALID_CONFIG on the wire) unless each name is known, each value good, and all go together."""
+    """Raises ConfigError (INVALID_CONFIG) unless each name is known, each value is good, and all go together."""
     known = topic_definitions()
     values: dict[str, Value] = {}
     for name, text in overrides.items():
@@ -81,8 +126,3 @@ def validate_topic_configs(overrides: Mapping[str, str | None]) -> None:
         raise ConfigError("min.compaction.lag.ms", str(low), why)
     if values.get("remote.storage.enable") is True:
         raise ConfigError("remote.storage.enable", "true", "Tiered Storage functionality is disabled in the broker")
-
-
-def has_effect(name: str) -> bool:
-    """Whether a topic's property changes anything here."""
-    return name in FIELDS

@@ -36,7 +36,7 @@ class Definition(NamedTuple):
     type: str
     #: As it would stand in a file; None where there is no value at all.
     default: str | None
-    #: The rule as text: `1..`, `0..1`, `{a,b}`, `some` (a list that may not be empty), or the name of a rule in `RULES`.
+    #: The rule as text: `1..`, `0..1`, `{a,b}`, `some` (not empty), or another name out of `RULES`.
     rule: str | None
     importance: str
     #: read-only, per-broker (only on a named broker) or cluster-wide (also as the default of all brokers).

@@ -49,7 +49,7 @@ class JournalContents(NamedTuple):
     good_size: int
     #: What is wrong behind `good_size`, or None when the file ends there.
     fault: str | None
-    #: A good frame lies somewhere behind the fault.
+    #: What is wrong cannot be the end of an unfinished write: a good frame lies somewhere behind it.
     damaged_below_tail: bool
 
 
@@ -96,8 +96,8 @@ def decode_frame(buffer: bytes, position: int) -> Frame:
 def read_contents(buffer: bytes, first_zxid: int) -> JournalContents:
     """All that a journal file holds. Raises nothing, on any bytes."""
     if buffer[:FILE_HEADER_SIZE] != encode_header(first_zxid):
-        fault = "the file header is not whole" if len(buffer) < FILE_HEADER_SIZE else "the file header is wrong"
-        return JournalContents([], 0, fault, _frame_behind(buffer, 0))
+        # The header is durable before the first frame is written: with anything behind it, it was good once.
+        return JournalContents([], 0, "the file header is wrong", len(buffer) > FILE_HEADER_SIZE)
     frames: list[Frame] = []
     position = FILE_HEADER_SIZE
     while position < len(buffer):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ottla.coordination.errors import CoordinationError, StorageDamaged
@@ -81,8 +82,10 @@ def load(disk: Disk, directory: str) -> Loaded:
             )
         replayed += _replay(tree, contents, path, damaged)
     if not journals:
+        _check_reached(directory, tree, names)
         return Loaded(tree, LoadReport(base, 0, 0, None, tuple(damaged)), None)
     assert contents is not None
+    _check_reached(directory, tree, names)
     torn, kept_in = _set_torn_tail_aside(disk, directory, journal_name(journals[-1]), contents)
     # A journal that the snapshot covers wholly is not written on, so that it can be pruned.
     resume = (journals[-1], contents.good_size) if contents.good_size and tree.zxid > base else None
@@ -94,15 +97,23 @@ def _newest_snapshot(disk: Disk, directory: str, zxids: Sequence[int]) -> tuple[
     for zxid in reversed(zxids):
         path = f"{directory}/{snapshot_name(zxid)}"
         try:
-            tree = decode_snapshot(disk.read_file(path))
-            if tree.zxid != zxid:
-                raise SnapshotFault(f"it is of zxid {tree.zxid}")
+            tree = decode_snapshot(disk.read_file(path), zxid)
         except SnapshotFault as fault:
             _log.warning("the snapshot %s is damaged (%s): using an older one and the journals", path, fault)
             damaged.append(path)
         else:
             return tree, damaged
     return ZnodeTree(), damaged
+
+
+def _check_reached(directory: str, tree: ZnodeTree, names: Sequence[str]) -> None:
+    """Every file name says that the transactions before it were there once."""
+    known = max([*zxids_of(names, _SNAPSHOT), *(first - 1 for first in zxids_of(names, _JOURNAL)), 0])
+    if tree.zxid < known:
+        raise StorageDamaged(
+            f"{directory} can be read up to transaction {tree.zxid} only, and has been at {known}: restore its "
+            f"damaged or missing files, or move it away to start empty"
+        )
 
 
 def _replay(tree: ZnodeTree, contents: JournalContents, path: str, damaged_snapshots: Sequence[str]) -> int:
@@ -125,9 +136,7 @@ def _replay(tree: ZnodeTree, contents: JournalContents, path: str, damaged_snaps
     return count
 
 
-def _set_torn_tail_aside(
-    disk: Disk, directory: str, name: str, contents: JournalContents
-) -> tuple[int, str | None]:
+def _set_torn_tail_aside(disk: Disk, directory: str, name: str, contents: JournalContents) -> tuple[int, str | None]:
     """Keeps what is about to be cut, for whoever wants to know what it was. The cut comes when the file is reopened."""
     if contents.fault is None:
         return 0, None
@@ -176,6 +185,6 @@ def prune(disk: Disk, directory: str) -> None:
         return
     oldest_kept = snapshots[-SNAPSHOTS_KEPT]
     journals = zxids_of(names, _JOURNAL)
-    for first, following in zip(journals, journals[1:], strict=False):
+    for first, following in pairwise(journals):
         if following <= oldest_kept + 1:
             disk.remove(f"{directory}/{journal_name(first)}")

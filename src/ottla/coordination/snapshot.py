@@ -68,8 +68,8 @@ def encode_snapshot(tree: ZnodeTree) -> bytes:
     return SNAPSHOT_MAGIC + crc32c(body).to_bytes(4, "big") + body
 
 
-def decode_snapshot(buffer: bytes) -> ZnodeTree:
-    """Raises SnapshotFault and nothing else."""
+def decode_snapshot(buffer: bytes, expected_zxid: int) -> ZnodeTree:
+    """The tree at the zxid that the file is named after. Raises SnapshotFault and nothing else."""
     if len(buffer) < _HEADER.size:
         raise SnapshotFault(f"{len(buffer)} bytes are too few")
     magic, checksum, zxid, session_count, node_count, names_size, data_size = _HEADER.unpack_from(buffer)
@@ -77,6 +77,8 @@ def decode_snapshot(buffer: bytes) -> ZnodeTree:
         raise SnapshotFault("it does not start as a snapshot does")
     if crc32c(memoryview(buffer)[_CHECKSUM_END:]) != checksum:
         raise SnapshotFault("its checksum is wrong")
+    if zxid != expected_zxid:
+        raise SnapshotFault(f"it is of zxid {zxid}, not {expected_zxid}")
     tree = ZnodeTree()
     tree.zxid = zxid
     try:

@@ -156,7 +156,7 @@ class ZnodeTree:
     # Writing.
 
     def apply(self, session_id: int, ops: Sequence[TreeOp], zxid: int, now_ms: int) -> Outcome:
-        """Applies all of `ops`, or raises and changes nothing. One failed operation among several: MultiFailed."""
+        """Applies all of `ops`, or raises MultiFailed and changes nothing."""
         assert zxid > self.zxid, f"zxid {zxid} after {self.zxid}"
         txn = _Transaction(self, session_id, zxid, now_ms)
         for index, op in enumerate(ops):
@@ -165,8 +165,6 @@ class ZnodeTree:
             except CoordinationError as error:
                 for revert in reversed(txn.reverts):
                     revert()
-                if len(ops) == 1:
-                    raise
                 raise MultiFailed(index, error) from error
         before = self.zxid
         self.zxid = zxid

@@ -20,7 +20,7 @@ from ottla.handlers.produce_wait import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Outcom
 from ottla.handlers.routes import HOT, PRODUCE
 from ottla.model import INTERNAL_TOPICS, ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.header import decode_request_header
+from ottla.protocol.header import request_body_start
 from ottla.protocol.hot.produce import parse_produce
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation, Resource
@@ -115,10 +115,9 @@ class ProduceHandler:
         if not _VERSION_MIN <= version <= _VERSION_MAX:
             self._refuse(peer, f"Produce in version {version} is not served")
             return
-        frame = buffer.view[:end]
         try:
-            body = decode_request_header(frame, start)[1]
-            transactional_id, acks, timeout_ms, topics = parse_produce(frame, body, version)
+            body = request_body_start(buffer.data, start, end)
+            transactional_id, acks, timeout_ms, topics = parse_produce(buffer.data, body, version, end)
         except DecodeError as error:
             self._refuse(peer, f"Produce in version {version} cannot be read: {error}")
             return

@@ -30,10 +30,8 @@ TopicAnswer = tuple[str | bytes, list[PartitionAnswer]]
 
 
 def encode_answer(version: int, correlation: int, topics: list[TopicAnswer], throttle_ms: int) -> bytes:
-    """A whole frame. From version 9 on a byte for the header's tagged fields stands before the body."""
-    body = encode_produce_response(version, topics, throttle_ms)
-    header = correlation.to_bytes(4, "big", signed=True) + (b"\0" if version >= 9 else b"")
-    return (len(header) + len(body)).to_bytes(4, "big") + header + body
+    """A whole frame."""
+    return encode_produce_response(version, topics, throttle_ms, correlation_id=correlation)
 
 
 class AnswerTemplate:

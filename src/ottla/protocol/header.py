@@ -21,7 +21,7 @@ from ottla.protocol.primitives import (
     ENCODE_FAULTS,
     HEADER_TAGS_MAX,
     NO_TAGS,
-    Buffer,
+    HotBuffer,
     put_nullable_string,
     put_tags,
     read_nullable_string,
@@ -31,6 +31,7 @@ from ottla.protocol.primitives import (
 
 _FIXED = Struct(">hhi")
 _LENGTH = Struct(">i")
+_INT16 = Struct(">h")
 #: A plain dict of the first flexible versions: this is read once a request.
 _FLEXIBLE_FROM = {key: 1 << 15 if row.flexible_from is None else row.flexible_from for key, row in APIS.items()}
 _CONTROLLED_SHUTDOWN = int(ApiKey.CONTROLLED_SHUTDOWN)
@@ -55,7 +56,7 @@ class RequestHeader(Structure):
         self.unknown_tags = unknown_tags
 
 
-def decode_request_header(buf: Buffer, pos: int = 0) -> tuple[RequestHeader, int]:
+def decode_request_header(buf: HotBuffer, pos: int = 0) -> tuple[RequestHeader, int]:
     """Reads a request's header; returns it and where the body begins.
 
     The version may be one that we do not serve: that is for the caller to judge, since ApiVersions answers it.
@@ -75,15 +76,38 @@ def decode_request_header(buf: Buffer, pos: int = 0) -> tuple[RequestHeader, int
         if key != _CONTROLLED_SHUTDOWN or version != 0:
             header.client_id, pos = read_nullable_string(buf, pos, len(buf))
         if version >= flexible_from:
-            if buf[pos] == 0:
-                pos += 1
-            else:
-                if read_uvarint(buf, pos)[0] > HEADER_TAGS_MAX:
-                    raise DecodeError(f"a request header with more than {HEADER_TAGS_MAX} tagged fields")
-                header.unknown_tags, pos = read_tags(buf, pos, len(buf))
+            header.unknown_tags, pos = _read_header_tags(buf, pos, len(buf))
     except DECODE_FAULTS as fault:
         raise DecodeError(f"these bytes are no request header: {fault}") from fault
     return header, pos
+
+
+def request_body_start(buf: HotBuffer, pos: int = 0, end: int | None = None) -> int:
+    """Where a request's body begins: for a handler that needs no more of the header than its fixed part."""
+    try:
+        key, version, _ = _FIXED.unpack_from(buf, pos)
+        flexible_from = _FLEXIBLE_FROM.get(key)
+        if flexible_from is None:
+            raise DecodeError(f"there is no API with key {key}")
+        pos += 8
+        if key != _CONTROLLED_SHUTDOWN or version != 0:
+            (length,) = _INT16.unpack_from(buf, pos)
+            pos += 2 + max(length, 0)
+        if version >= flexible_from:
+            pos = pos + 1 if buf[pos] == 0 else _read_header_tags(buf, pos, len(buf) if end is None else end)[1]
+    except DECODE_FAULTS as fault:
+        raise DecodeError(f"these bytes are no request header: {fault}") from fault
+    if pos > (len(buf) if end is None else end):
+        raise DecodeError("a request header is cut short")
+    return pos
+
+
+def _read_header_tags(buf: HotBuffer, pos: int, limit: int) -> tuple[Mapping[int, bytes], int]:
+    if buf[pos] == 0:
+        return NO_TAGS, pos + 1
+    if read_uvarint(buf, pos)[0] > HEADER_TAGS_MAX:
+        raise DecodeError(f"a request header with more than {HEADER_TAGS_MAX} tagged fields")
+    return read_tags(buf, pos, limit)
 
 
 def encode_request(header: RequestHeader, message: Message) -> bytes:
@@ -109,7 +133,7 @@ def put_request_header(out: bytearray, header: RequestHeader) -> None:
 
 
 def decode_response_header(
-    buf: Buffer, api_key: int, version: int, pos: int = 0
+    buf: HotBuffer, api_key: int, version: int, pos: int = 0
 ) -> tuple[int, Mapping[int, bytes], int]:
     """Reads a response's header; returns correlation id, tagged fields, and where the body begins."""
     try:

@@ -18,7 +18,10 @@ from typing import Any, Final
 
 from ottla.protocol.errors import DecodeError, EncodeError
 
+#: What messages are decoded from, and what their byte fields are.
 Buffer = bytes | memoryview
+#: What the hand-written codecs read: also a pooled receive buffer itself.
+HotBuffer = bytes | bytearray | memoryview
 
 #: Kafka writes a string's length as int16, and keeps that bound where the length is a varint.
 STRING_BYTES_MAX: Final = 0x7FFF
@@ -47,7 +50,7 @@ _unpack_from = struct.unpack_from
 _pack = struct.pack
 
 
-def read_uvarint(buf: Buffer, pos: int) -> tuple[int, int]:
+def read_uvarint(buf: HotBuffer, pos: int) -> tuple[int, int]:
     """Reads an unsigned varint of at most five bytes, whose value fits a Java int."""
     value = buf[pos]
     pos += 1
@@ -81,7 +84,7 @@ def put_uvarint(out: bytearray, value: int) -> None:
 # Strings.
 
 
-def read_string(buf: Buffer, pos: int, limit: int) -> tuple[str, int]:
+def read_string(buf: HotBuffer, pos: int, limit: int) -> tuple[str, int]:
     (length,) = _unpack_int16(buf, pos)
     pos += 2
     end = pos + length
@@ -90,7 +93,7 @@ def read_string(buf: Buffer, pos: int, limit: int) -> tuple[str, int]:
     return str(buf[pos:end], "utf-8"), end
 
 
-def read_nullable_string(buf: Buffer, pos: int, limit: int) -> tuple[str | None, int]:
+def read_nullable_string(buf: HotBuffer, pos: int, limit: int) -> tuple[str | None, int]:
     (length,) = _unpack_int16(buf, pos)
     pos += 2
     if length < 0:
@@ -101,7 +104,7 @@ def read_nullable_string(buf: Buffer, pos: int, limit: int) -> tuple[str | None,
     return str(buf[pos:end], "utf-8"), end
 
 
-def read_compact_string(buf: Buffer, pos: int, limit: int) -> tuple[str, int]:
+def read_compact_string(buf: HotBuffer, pos: int, limit: int) -> tuple[str, int]:
     length = buf[pos]
     pos += 1
     if length > 0x7F:
@@ -112,7 +115,7 @@ def read_compact_string(buf: Buffer, pos: int, limit: int) -> tuple[str, int]:
     return str(buf[pos:end], "utf-8"), end
 
 
-def read_compact_nullable_string(buf: Buffer, pos: int, limit: int) -> tuple[str | None, int]:
+def read_compact_nullable_string(buf: HotBuffer, pos: int, limit: int) -> tuple[str | None, int]:
     if buf[pos] == 0:
         return None, pos + 1
     length, pos = read_uvarint(buf, pos)
@@ -229,7 +232,7 @@ def put_compact_nullable_bytes(out: bytearray, value: Buffer | None) -> None:
 # cannot hold is refused before anything is allocated. A nullable count of -1 is a null array.
 
 
-def read_count(buf: Buffer, pos: int, limit: int, least: int) -> tuple[int, int]:
+def read_count(buf: HotBuffer, pos: int, limit: int, least: int) -> tuple[int, int]:
     (count,) = _unpack_int32(buf, pos)
     pos += 4
     if count < 0 or count * least > limit - pos:
@@ -237,7 +240,7 @@ def read_count(buf: Buffer, pos: int, limit: int, least: int) -> tuple[int, int]
     return count, pos
 
 
-def read_nullable_count(buf: Buffer, pos: int, limit: int, least: int) -> tuple[int, int]:
+def read_nullable_count(buf: HotBuffer, pos: int, limit: int, least: int) -> tuple[int, int]:
     (count,) = _unpack_int32(buf, pos)
     pos += 4
     if count < 0:
@@ -247,7 +250,7 @@ def read_nullable_count(buf: Buffer, pos: int, limit: int, least: int) -> tuple[
     return count, pos
 
 
-def read_compact_count(buf: Buffer, pos: int, limit: int, least: int) -> tuple[int, int]:
+def read_compact_count(buf: HotBuffer, pos: int, limit: int, least: int) -> tuple[int, int]:
     count = buf[pos] - 1
     pos += 1
     if count > 0x7E:
@@ -258,7 +261,7 @@ def read_compact_count(buf: Buffer, pos: int, limit: int, least: int) -> tuple[i
     return count, pos
 
 
-def read_compact_nullable_count(buf: Buffer, pos: int, limit: int, least: int) -> tuple[int, int]:
+def read_compact_nullable_count(buf: HotBuffer, pos: int, limit: int, least: int) -> tuple[int, int]:
     count, pos = read_uvarint(buf, pos)
     count -= 1
     if count > 0 and count * least > limit - pos:
@@ -277,7 +280,7 @@ def put_compact_count(out: bytearray, count: int) -> None:
         put_uvarint(out, count + 1)
 
 
-def read_numbers(buf: Buffer, pos: int, count: int, code: str, size: int) -> tuple[list[Any], int]:
+def read_numbers(buf: HotBuffer, pos: int, count: int, code: str, size: int) -> tuple[list[Any], int]:
     """Reads `count` numbers (or UUIDs) of one `struct` format at once."""
     if count == 1:
         return list(_unpack_from(f">{code}", buf, pos)), pos + size
@@ -310,7 +313,7 @@ def uuid_bytes(value: bytes) -> bytes:
 # Tagged fields.
 
 
-def read_tags(buf: Buffer, pos: int, limit: int) -> tuple[Mapping[int, bytes], int]:
+def read_tags(buf: HotBuffer, pos: int, limit: int) -> tuple[Mapping[int, bytes], int]:
     """Reads the tagged fields of a structure that defines none: all are kept as they are."""
     if buf[pos] == 0:
         return NO_TAGS, pos + 1
@@ -323,14 +326,14 @@ def read_tags(buf: Buffer, pos: int, limit: int) -> tuple[Mapping[int, bytes], i
     return tags or NO_TAGS, pos
 
 
-def read_tag_count(buf: Buffer, pos: int, limit: int) -> tuple[int, int]:
+def read_tag_count(buf: HotBuffer, pos: int, limit: int) -> tuple[int, int]:
     count, pos = read_uvarint(buf, pos)
     if count * 2 > limit - pos:  # a tag and a size take a byte each
         raise _bad_count(count, limit - pos)
     return count, pos
 
 
-def read_tag(buf: Buffer, pos: int, limit: int) -> tuple[int, int, int]:
+def read_tag(buf: HotBuffer, pos: int, limit: int) -> tuple[int, int, int]:
     """Reads a tagged field's number and size; returns the number, where the field begins and where it ends."""
     tag, pos = read_uvarint(buf, pos)
     size, pos = read_uvarint(buf, pos)

@@ -1,25 +1,37 @@
-"""A batch under construction, as a producer fills it: one call a record, no record objects.
+"""Records and batches on their way to bytes.
 
-At a million records a second a call may cost a microsecond, so the shape that most records have (no headers, lengths
-below 8192) is assembled from tables of ready bytes; every other shape goes through `record.encode_record`.
+A producer fills a `BatchBuilder`: one call a record, no record objects. At a million records a second a call may cost a
+microsecond, so the shape that most records have (no headers, lengths below 8192) is assembled from tables of ready
+bytes; every other shape goes through `encode_record`.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from ottla.records import varint
 from ottla.records.batch import (
+    COMPRESSION_MASK,
+    CONTROL,
     CREATE_TIME,
+    DELETE_HORIZON,
+    HEADER,
     HEADER_SIZE,
     INT32_MAX,
+    LENGTH_MIN,
+    LOG_APPEND_TIME,
+    MAGIC,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    TIMESTAMP_TYPE_LOG_APPEND,
+    TRANSACTIONAL,
     Readable,
+    patch_crc,
 )
-from ottla.records.compression import NONE
-from ottla.records.record import Headers, attribute_bits, build_batch, encode_record
+from ottla.records.compression import NONE, codec_name, compress
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 _SMALL: Final = varint.SMALL
 _SMALL_COUNT: Final = varint.SMALL_COUNT
@@ -114,3 +126,68 @@ class BatchBuilder:
             base_sequence=base_sequence,
             leader_epoch=leader_epoch,
         )
+
+
+def encode_record(
+    offset_delta: int, timestamp_delta: int, key: Readable | None, value: Readable | None, headers: Headers
+) -> bytes:
+    """One record of any shape; `BatchBuilder.append` has a shorter way for those without headers."""
+    number = varint.encode
+    parts: list[Readable] = [b"\0", number(timestamp_delta), number(offset_delta)]
+    for field in (key, value):
+        parts += (_NULL,) if field is None else (number(len(field)), field)
+    parts.append(number(len(headers)))
+    for name, content in headers:
+        raw = name.encode()
+        parts += (number(len(raw)), raw)
+        parts += (_NULL,) if content is None else (number(len(content)), content)
+    body = b"".join(parts)
+    return number(len(body)) + body
+
+
+def build_batch(
+    payload: bytes,
+    *,
+    count: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    base_offset: int = 0,
+    attributes: int = 0,
+    level: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+    leader_epoch: int = -1,
+) -> bytes:
+    """A whole batch around records that are encoded already; the codec in `attributes` compresses them."""
+    codec = attributes & COMPRESSION_MASK
+    records = compress(codec, payload, level) if codec and count else payload
+    length = LENGTH_MIN + len(records)
+    if length > INT32_MAX:
+        raise ValueError(f"a batch of {length} bytes is longer than its length field can say")
+    batch = bytearray(HEADER_SIZE + len(records))
+    batch[HEADER_SIZE:] = records
+    fields = (base_offset, length, leader_epoch, MAGIC, 0, attributes, last_offset_delta, base_timestamp, max_timestamp)
+    HEADER.pack_into(batch, 0, *fields, producer_id, producer_epoch, base_sequence, count)
+    patch_crc(batch, 0)
+    return bytes(batch)
+
+
+def attribute_bits(
+    compression: int = NONE,
+    timestamp_type: int = CREATE_TIME,
+    *,
+    transactional: bool = False,
+    control: bool = False,
+    delete_horizon: bool = False,
+) -> int:
+    """The attributes field of a batch's header."""
+    codec_name(compression)  # raises for a codec that there is not
+    return (
+        compression
+        | (TIMESTAMP_TYPE_LOG_APPEND if timestamp_type == LOG_APPEND_TIME else 0)
+        | (TRANSACTIONAL if transactional else 0)
+        | (CONTROL if control else 0)
+        | (DELETE_HORIZON if delete_horizon else 0)
+    )

@@ -49,7 +49,7 @@ class UnsupportedCodec(RecordError):
 class DecompressionTooLarge(RecordError):
     """Compressed records that would grow beyond the caller's bound.
 
-    Kafka has no such bound. MESSAGE_TOO_LARGE makes a producer split the batch and try again: an honest one then passes.
+    Kafka has no such bound. MESSAGE_TOO_LARGE makes a producer split the batch and try again, so an honest one passes.
     """
 
     error_code = ErrorCode.MESSAGE_TOO_LARGE

@@ -8,41 +8,30 @@ data. Clients and tools live here; the broker looks at headers only, and what ne
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from ottla.records import varint
 from ottla.records.batch import (
-    COMPRESSION_MASK,
-    CONTROL,
     CREATE_TIME,
-    DELETE_HORIZON,
-    HEADER,
     HEADER_SIZE,
     INT32_MAX,
-    LOG_APPEND_TIME,
-    LOG_OVERHEAD,
-    MAGIC,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
-    TIMESTAMP_TYPE_LOG_APPEND,
-    TRANSACTIONAL,
     BatchHeader,
     Readable,
     check_crc,
     parse_header,
-    patch_crc,
     validate_header,
 )
-from ottla.records.compression import DECOMPRESSED_BYTES_MAX, NONE, codec_name, compress, decompress
+from ottla.records.builder import BatchBuilder, Headers, attribute_bits, build_batch, encode_record
+from ottla.records.compression import DECOMPRESSED_BYTES_MAX, NONE, decompress
 from ottla.records.errors import CorruptBatch
 
-Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+__all__ = ["BatchBuilder", "Headers", "Record", "batch_payload", "decode_batch", "decode_headers", "encode_batch"]
 
 #: Length, attributes, two distances, two lengths and the number of headers, one byte each.
 RECORD_BYTES_MIN: Final = 7
-
-_NULL: Final = varint.NULL_LENGTH
 
 
 class Record(NamedTuple):
@@ -179,71 +168,6 @@ def decode_headers(data: bytes, pos: int, end: int, count: int) -> tuple[Headers
     if pos > end:
         raise CorruptBatch("a header goes beyond its record")
     return tuple(headers), pos
-
-
-def encode_record(
-    offset_delta: int, timestamp_delta: int, key: Readable | None, value: Readable | None, headers: Headers
-) -> bytes:
-    """One record of any shape; `BatchBuilder.append` has a shorter way for those without headers."""
-    number = varint.encode
-    parts: list[Readable] = [b"\0", number(timestamp_delta), number(offset_delta)]
-    for field in (key, value):
-        parts += (_NULL,) if field is None else (number(len(field)), field)
-    parts.append(number(len(headers)))
-    for name, content in headers:
-        raw = name.encode()
-        parts += (number(len(raw)), raw)
-        parts += (_NULL,) if content is None else (number(len(content)), content)
-    body = b"".join(parts)
-    return number(len(body)) + body
-
-
-def build_batch(
-    payload: bytes,
-    *,
-    count: int,
-    last_offset_delta: int,
-    base_timestamp: int,
-    max_timestamp: int,
-    base_offset: int = 0,
-    attributes: int = 0,
-    level: int | None = None,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = -1,
-    base_sequence: int = NO_SEQUENCE,
-    leader_epoch: int = -1,
-) -> bytes:
-    """A whole batch around records that are encoded already; the codec in `attributes` compresses them."""
-    codec = attributes & COMPRESSION_MASK
-    records = compress(codec, payload, level) if codec and count else payload
-    length = HEADER_SIZE - LOG_OVERHEAD + len(records)
-    if length > INT32_MAX:
-        raise ValueError(f"a batch of {length} bytes is longer than its length field can say")
-    batch = bytearray(HEADER_SIZE + len(records))
-    batch[HEADER_SIZE:] = records
-    fields = (base_offset, length, leader_epoch, MAGIC, 0, attributes, last_offset_delta, base_timestamp, max_timestamp)
-    HEADER.pack_into(batch, 0, *fields, producer_id, producer_epoch, base_sequence, count)
-    patch_crc(batch, 0)
-    return bytes(batch)
-
-
-def attribute_bits(
-    compression: int = NONE,
-    timestamp_type: int = CREATE_TIME,
-    *,
-    transactional: bool = False,
-    control: bool = False,
-    delete_horizon: bool = False,
-) -> int:
-    """The attributes field of a batch's header."""
-    codec_name(compression)  # raises for a codec that there is not
-    return (
-        compression
-        | (TIMESTAMP_TYPE_LOG_APPEND if timestamp_type == LOG_APPEND_TIME else 0)
-        | (TRANSACTIONAL if transactional else 0)
-        | (CONTROL if control else 0)
-        | (DELETE_HORIZON if delete_horizon else 0)
-    )
 
 
 def encode_batch(

@@ -21,6 +21,10 @@ class InSyncReplicas:
         #: What each follower has, as far as it has told this leader. 0 until it asks: it may have nothing.
         self._ends: dict[int, int] = {replica: 0 for replica in self.replicas if replica != local}
 
+    @property
+    def followers(self) -> Iterable[int]:
+        return self._ends.keys()
+
     def follower_has(self, replica: int, end: int) -> bool:
         """Notes what a follower has; False where it is not one of ours."""
         if replica not in self._ends:

@@ -7,19 +7,10 @@ or above the high watermark, so nothing they saw can be lost with this broker.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.isr import InSyncReplicas
 from ottla.storage.append import Appended
 from ottla.storage.log import Log
-from ottla.storage.reader import Slice
-
-
-class Fenced(NamedTuple):
-    """The answer to a request that names another term than this leader's."""
-
-    error: ErrorCode
 
 
 class Leader:
@@ -79,8 +70,3 @@ class Leader:
         if current_leader_epoch < self.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
-
-    def read(self, offset: int, max_bytes: int, *, committed: bool, whole_first_batch: bool = True) -> Slice:
-        """Batches from `offset` on, up to the high watermark or, for `committed`, to the last stable offset."""
-        limit = self.last_stable_offset if committed else self.high_watermark
-        return self.log.read(offset, max_bytes, limit, whole_first_batch=whole_first_batch)

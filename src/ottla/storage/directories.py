@@ -2,21 +2,21 @@
 
 A replica lives in one directory. New ones go to the directory that has the fewest. A directory that fails goes offline
 with all its partitions, and the others go on; a damaged partition goes offline alone. Nothing here runs by itself: the
-broker's loop calls, and what blocks for long (removals, checkpoints, flushes) comes back as a plain object with `run`,
-for a worker.
+broker's loop calls, and what blocks for long (removals, checkpoints) comes back as a plain object with `run`, for a
+worker.
 """
 
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
 
 from ottla.config.log import LogConfig
 from ottla.model import ZERO_TOPIC_ID, TopicPartition
 from ottla.ports.disk import Disk
 from ottla.ports.entropy import Entropy
-from ottla.storage import loading, moving, stopping
 from ottla.storage.checkpoints import CheckpointWrite
 from ottla.storage.directory import Identity, LogDirectory
 from ottla.storage.directory_errors import (
@@ -30,13 +30,383 @@ from ottla.storage.directory_errors import (
 )
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.directory_status import DirectoryStatus, describe_directory
-from ottla.storage.formats import partition_metadata
-from ottla.storage.formats.errors import FormatError
-from ottla.storage.formats.names import FolderKind, format_folder
+from ottla.storage.errors import StorageFault
+from ottla.storage.formats.names import FolderKind
 from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS
 from ottla.storage.identity import check_distinct
-from ottla.storage.loading import ConfigFor, Run, run_in_turn
+from ottla.storage.loading import ConfigFor, Loading, Run, run_in_turn
 from ottla.storage.log import Log
-from ottla.storage.moving import FutureLog
+from ottla.storage.moving import FutureLog, begin_copy, change_over
+from ottla.storage.placing import (
+    NewReplica,
+    adopt_topic_id,
+    check_paths,
+    create_replica,
+    emptiest,
+    is_full,
+    refuse_while_offline,
+)
 from ottla.storage.removal import Removal
+from ottla.storage.stopping import RunFlushes, run_flushes_in_turn, stop_directory
 
+_NO_OFFSETS: Mapping[TopicPartition, int] = MappingProxyType({})
+
+
+class LogDirectories:
+    """All log directories of one broker. Invariant: no partition is both in `logs` and in `offline`."""
+
+    def __init__(self, directories: Sequence[LogDirectory], entropy: Entropy, on_event: OnEvent) -> None:
+        self._directories = list(directories)
+        self._by_path = {directory.path: directory for directory in directories}
+        self._entropy = entropy
+        self._on_event = on_event
+        self._logs: dict[TopicPartition, Log] = {}
+        self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._moves: dict[TopicPartition, FutureLog] = {}
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
+        #: Partitions that are here and cannot be served, with the reason.
+        self.offline: dict[TopicPartition, str] = {}
+        #: Folders that an earlier life was about to remove: for the caller to run and clear.
+        self.removals: list[Removal] = []
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        paths: Sequence[str],
+        *,
+        broker_id: int,
+        cluster_id: str,
+        config_for: ConfigFor,
+        now_ms: int,
+        entropy: Entropy,
+        on_event: OnEvent,
+        cordoned: frozenset[str] = frozenset(),
+        run: Run = run_in_turn,
+    ) -> LogDirectories:
+        """Takes all directories and opens all logs. Raises DirectoryError where the broker must not start.
+
+        `config_for` answers None for a topic that is not known: its folders stay untouched. `run` may open logs in threads.
+        """
+        directories = [LogDirectory(disk, path) for path in check_paths(paths)]
+        identity = Identity(broker_id, cluster_id, entropy)
+        try:
+            for directory in directories:
+                directory.cordoned = directory.path in cordoned or "*" in cordoned
+                directory.take(identity, on_event)
+                if directory.failure:
+                    on_event(DirectoryEvent(Severity.ERROR, directory.path, f"offline: {directory.failure}"))
+            check_distinct({each.path: each.directory_id for each in directories if each.is_online})
+            loading = Loading(directories, config_for, now_ms, entropy, on_event)
+            loading.load(run)
+            if not any(directory.is_online for directory in directories):
+                reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in directories)
+                raise NoUsableDirectory(f"no log directory can be used: {reasons}")
+        except BaseException:
+            for directory in directories:
+                directory.release()
+            raise
+        opened = cls(directories, entropy, on_event)
+        opened._take_over(loading)
+        return opened
+
+    def _take_over(self, loading: Loading) -> None:
+        for directory in self._directories:
+            for partition, log in directory.logs.items():
+                self._logs[partition] = log
+                self._homes[partition] = directory
+        self._moves = loading.moves
+        self.removals = loading.removals
+        self.offline = {tp: why for tp, why in loading.offline.items() if tp not in self._logs}
+
+    # Looking
+
+    @property
+    def logs(self) -> Mapping[TopicPartition, Log]:
+        return MappingProxyType(self._logs)
+
+    @property
+    def moves(self) -> Mapping[TopicPartition, FutureLog]:
+        """Copies under way, those of an earlier life among them."""
+        return MappingProxyType(self._moves)
+
+    @property
+    def paths(self) -> list[str]:
+        return [directory.path for directory in self._directories]
+
+    @property
+    def online_paths(self) -> list[str]:
+        return [directory.path for directory in self._directories if directory.is_online]
+
+    @property
+    def directory_ids(self) -> dict[str, bytes]:
+        return {directory.path: directory.directory_id for directory in self._directories if directory.is_online}
+
+    def get(self, partition: TopicPartition) -> Log | None:
+        return self._logs.get(partition)
+
+    def future(self, partition: TopicPartition) -> FutureLog | None:
+        return self._moves.get(partition)
+
+    def directory_of(self, partition: TopicPartition) -> str | None:
+        home = self._homes.get(partition)
+        return home.path if home else None
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """As checkpointed; None where there is none."""
+        home = self._homes.get(partition)
+        return home.checkpoints.tables[HIGH_WATERMARKS].get(partition) if home else None
+
+    def describe(self, high_watermarks: Mapping[TopicPartition, int] = _NO_OFFSETS) -> list[DirectoryStatus]:
+        return [describe_directory(directory, self._moves, high_watermarks) for directory in self._directories]
+
+    # Creating and deleting
+
+    def create(
+        self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int, is_new: bool = True
+    ) -> Log:
+        return self.create_many([NewReplica(partition, topic_id, config)], now_ms=now_ms, is_new=is_new)[0]
+
+    def create_many(self, replicas: Sequence[NewReplica], *, now_ms: int, is_new: bool = True) -> list[Log]:
+        """Creates what is not there yet; all are durable when it returns.
+
+        A replica that is not new may only be made anew while no directory is away that could have it. Raises
+        DirectoryError, or StorageFault when the disk is full; what was created before that stays.
+        """
+        touched: dict[str, LogDirectory] = {}
+        try:
+            return [self._create_one(replica, now_ms, touched, is_new=is_new) for replica in replicas]
+        finally:
+            for directory in touched.values():
+                with self._device(directory):
+                    directory.disk.sync_directory(directory.path)
+
+    def _create_one(
+        self, replica: NewReplica, now_ms: int, touched: dict[str, LogDirectory], *, is_new: bool
+    ) -> Log:
+        partition = replica.partition
+        log = self._logs.get(partition)
+        if log is not None:
+            self._check_topic_id(log, replica)
+            return log
+        if partition in self.offline:
+            raise PartitionOffline(self.offline[partition])
+        if not is_new:
+            refuse_while_offline(self._directories, partition)
+        self.set_aside(partition)
+        directory = self._preferred.pop(partition, None)
+        if directory is None or not directory.is_online:
+            directory = emptiest(self._directories)
+        with self._device(directory):
+            log = create_replica(directory, replica, now_ms)
+        touched[directory.path] = directory
+        self._install(directory, partition, log)
+        return log
+
+    def _install(self, directory: LogDirectory, partition: TopicPartition, log: Log) -> None:
+        directory.logs[partition] = log
+        self._logs[partition] = log
+        self._homes[partition] = directory
+
+    def _check_topic_id(self, log: Log, replica: NewReplica) -> None:
+        stored = log.topic_id or ZERO_TOPIC_ID
+        if replica.topic_id == ZERO_TOPIC_ID or stored == replica.topic_id:
+            return
+        if stored != ZERO_TOPIC_ID:
+            raise InconsistentTopicId(
+                f"the folder of {replica.partition} belongs to an earlier topic of that name: delete it first"
+            )
+        home = self._homes[replica.partition]
+        with self._device(home):
+            adopt_topic_id(home.disk, home.folder(replica.partition), replica.topic_id)
+        log.topic_id = replica.topic_id
+
+    def delete(self, partition: TopicPartition) -> list[Removal]:
+        """Takes the partition's name from its folder, durably; the files are there until the removals have run.
+
+        With its copy, if it was being moved. Nothing to remove where it is not here.
+        """
+        removals = []
+        copy = self.cancel_move(partition)
+        if copy is not None:
+            removals.append(copy)
+        self._preferred.pop(partition, None)
+        log = self._logs.pop(partition, None)
+        for directory in self._directories:
+            if directory.logs.pop(partition, None) is None and directory.unopened.pop(partition, None) is None:
+                continue
+            if log is not None:
+                directory.abandon(log)
+            with self._device(directory):
+                path = directory.rename_folder(partition, FolderKind.DELETE, self._entropy)
+            removals.append(Removal(directory.disk, path, partition))
+        self._homes.pop(partition, None)
+        if not any(not directory.is_online for directory in self._directories):
+            self.offline.pop(partition, None)
+        return removals
+
+    def set_aside(self, partition: TopicPartition) -> list[str]:
+        """Renames folders of the partition that are not open to `-stray`, so that it can be created anew."""
+        paths = []
+        for directory in self._directories:
+            if directory.unopened.pop(partition, None) is not None:
+                with self._device(directory):
+                    path = directory.rename_folder(partition, FolderKind.STRAY, self._entropy)
+                directory.warn(self._on_event, f"the folder of {partition} was set aside as {path}", partition)
+                paths.append(path)
+        if paths:
+            self.offline.pop(partition, None)
+        return paths
+
+    # Moving between directories
+
+    def prefer(self, partition: TopicPartition, path: str) -> None:
+        """Where the partition is to be created, if it ever is."""
+        self._preferred[partition] = self._online(path)
+
+    def start_move(
+        self, partition: TopicPartition, target_path: str, config: LogConfig, *, now_ms: int
+    ) -> FutureLog | None:
+        """Begins a copy in another directory, in place of one to a third; None where the partition is there already."""
+        target = self._online(target_path)
+        source = self._logs.get(partition)
+        if source is None:
+            raise PartitionOffline(self.offline.get(partition, f"{partition} is not on this broker"))
+        move = self._moves.get(partition)
+        if move is not None and move.target is target:
+            return move
+        cancelled = self.cancel_move(partition)
+        if cancelled is not None:
+            self.removals.append(cancelled)
+        if self._homes[partition] is target:
+            return None
+        with self._device(target):
+            move = begin_copy(partition, source, target, config, now_ms, self._entropy)
+        self._moves[partition] = move
+        return move
+
+    def finish_move(self, partition: TopicPartition, config: LogConfig, *, now_ms: int) -> tuple[Log, Removal]:
+        """Lets the level copy take over, durably; the former log is closed. To be called in the turn it became level."""
+        move = self._moves.get(partition)
+        if move is None or move.lag or not move.is_level:
+            raise MoveRefused(f"the copy of {partition} is not level with its original")
+        origin = self._homes[partition]
+        del self._moves[partition]
+        log, removed = change_over(move, origin, config, now_ms, self._entropy, self._device)
+        self._install(move.target, partition, log)
+        origin.abandon(move.source)
+        return log, Removal(origin.disk, removed, partition)
+
+    def cancel_move(self, partition: TopicPartition) -> Removal | None:
+        move = self._moves.pop(partition, None)
+        if move is None:
+            return None
+        target = move.target
+        del target.futures[partition]
+        target.abandon(move.log)
+        with self._device(target):
+            path = target.discard(move.folder, partition, self._entropy)
+        return Removal(target.disk, path, partition)
+
+    # Faults
+
+    def fail_directory(self, path: str, reason: str) -> list[TopicPartition]:
+        """Takes a directory offline; returns the partitions that are offline with it. Again for the same: nothing."""
+        directory = self._by_path[path]
+        if not directory.is_online:
+            return []
+        lost = directory.fail(reason)
+        for partition in lost:
+            self._logs.pop(partition, None)
+            self._homes.pop(partition, None)
+            self.offline[partition] = f"its log directory {path} is offline: {reason}"
+        for partition, move in list(self._moves.items()):
+            if move.target is directory:
+                del self._moves[partition]
+            elif partition not in self._logs:
+                # The copy has lost its original: it stays in its folder for the day when that returns.
+                del self._moves[partition]
+                del move.target.futures[partition]
+                move.target.abandon(move.log)
+        self._on_event(DirectoryEvent(Severity.ERROR, path, f"the log directory is offline: {reason}"))
+        return lost
+
+    def fail_partition(self, partition: TopicPartition, reason: str) -> None:
+        """Takes one damaged partition offline and leaves its files as they are."""
+        log = self._logs.pop(partition, None)
+        home = self._homes.pop(partition, None)
+        if log is None or home is None:
+            return
+        move = self._moves.pop(partition, None)
+        if move is not None:
+            del move.target.futures[partition]
+            move.target.abandon(move.log)
+        del home.logs[partition]
+        home.unopened[partition] = reason
+        home.abandon(log)
+        self.offline[partition] = reason
+        self._on_event(DirectoryEvent(Severity.ERROR, home.path, reason, partition))
+
+    def _online(self, path: str) -> LogDirectory:
+        directory = self._by_path.get(os.path.normpath(path))
+        if directory is None:
+            raise DirectoryNotFound(f"{path} is none of this broker's log directories")
+        if not directory.is_online:
+            raise DirectoryOffline(f"the log directory {path} is offline: {directory.failure}")
+        return directory
+
+    @contextmanager
+    def _device(self, directory: LogDirectory) -> Iterator[None]:
+        """What fails inside is the directory's fault, and takes it offline; a full disk is only told."""
+        try:
+            yield
+        except OSError as error:
+            if is_full(error):
+                raise StorageFault.of(directory.path, error) from error
+            self.fail_directory(directory.path, error.strerror or str(error))
+            raise DirectoryOffline(f"the log directory {directory.path} has failed: {error}") from error
+        except StorageFault as error:
+            if not error.directory_failed:
+                raise
+            self.fail_directory(directory.path, str(error))
+            raise DirectoryOffline(f"the log directory {directory.path} has failed: {error}") from error
+
+    # Checkpoints and the end
+
+    def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> list[CheckpointWrite]:
+        """One write a directory, for workers; where `run` raises OSError, `fail_directory` is due."""
+        return [
+            directory.prepare_checkpoints(high_watermarks) for directory in self._directories if directory.is_online
+        ]
+
+    def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        for write in self.prepare_checkpoints(high_watermarks):
+            try:
+                write.run()
+            except OSError as error:
+                if not is_full(error):
+                    self.fail_directory(write.directory, error.strerror or str(error))
+
+    def truncating(self, partition: TopicPartition, offset: int) -> None:
+        """To be called before a log is cut back to `offset`: a recovery point above it must not survive a crash."""
+        home = self._homes[partition]
+        if home.checkpoints.offset(RECOVERY_POINTS, partition) > offset:
+            with self._device(home):
+                home.lower_recovery_point(partition, offset)
+
+    def close(
+        self,
+        high_watermarks: Mapping[TopicPartition, int],
+        *,
+        broker_epoch: int = -1,
+        run: RunFlushes = run_flushes_in_turn,
+    ) -> None:
+        """The clean stop: everything dirty is flushed, then checkpoints, then the markers; the locks are given back."""
+        for directory in self._directories:
+            if directory.is_online:
+                failure = stop_directory(directory, high_watermarks, broker_epoch, run)
+                if failure is not None:
+                    self._on_event(DirectoryEvent(Severity.ERROR, directory.path, f"not left clean: {failure}"))
+        self._logs.clear()
+        self._homes.clear()
+        self._moves.clear()

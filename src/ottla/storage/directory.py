@@ -17,6 +17,7 @@ from ottla.ports.entropy import Entropy
 from ottla.storage.checkpoints import Checkpoints, CheckpointWrite, Offsets
 from ottla.storage.directory_errors import DirectoryLocked
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
+from ottla.storage.errors import StorageFault
 from ottla.storage.formats import clean_shutdown
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import LOCK, FolderKind, format_folder
@@ -76,6 +77,11 @@ class LogDirectory:
     @property
     def is_online(self) -> bool:
         return self.failure is None
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether logs may be opened without looking for what a crash has left."""
+        return self.was_clean and not self.checkpoints.damaged
 
     @property
     def replica_count(self) -> int:
@@ -139,14 +145,18 @@ class LogDirectory:
         """Goes offline: closes what is open, without writing, and returns the partitions that are gone with it."""
         lost = [*self.logs, *self.unopened]
         for log in [*self.logs.values(), *(log for _, log in self.futures.values())]:
-            # The device is failing: what closing would still write is rebuilt when it returns.
-            with suppress(Exception):
-                log.close()
+            self.abandon(log)
         self.logs.clear()
         self.futures.clear()
         self.unopened.clear()
         self._give_up(failure)
         return lost
+
+    @staticmethod
+    def abandon(log: Log) -> None:
+        """Closes a log on a failing device: what closing would still write is rebuilt when the device returns."""
+        with suppress(OSError, StorageFault):
+            log.close()
 
     def tables(self, high_watermarks: Mapping[TopicPartition, int]) -> dict[str, Offsets]:
         """The checkpoints as they should be now."""
@@ -187,11 +197,20 @@ class LogDirectory:
             }
             self.checkpoints.prepare(tables).run()
 
+    def lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
+        tables = dict(self.checkpoints.tables)
+        tables[RECOVERY_POINTS] = {**tables[RECOVERY_POINTS], partition: offset}
+        self.checkpoints.prepare(tables).run()
+
     def rename_folder(self, partition: TopicPartition, kind: FolderKind, entropy: Entropy) -> str:
         """Durably takes the partition's name away from its folder; returns the new path."""
         assert kind in (FolderKind.DELETE, FolderKind.STRAY)
         name = format_folder(partition, kind, entropy.token(16).hex())
         return self.rename(format_folder(partition), name)
+
+    def discard(self, name: str, partition: TopicPartition, entropy: Entropy) -> str:
+        """Marks a copy's folder for removal; returns the new path."""
+        return self.rename(name, format_folder(partition, FolderKind.DELETE, entropy.token(16).hex()))
 
     def rename(self, name: str, new_name: str) -> str:
         target = os.path.join(self.path, new_name)

@@ -48,6 +48,7 @@ class EpochCache:
                 return
             self._epochs.pop()
             self._starts.pop()
+            self.dirty = True
         self._epochs.append(epoch)
         self._starts.append(start_offset)
         self.dirty = True

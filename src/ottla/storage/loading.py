@@ -1,108 +1,59 @@
-"""At start: which folders are there, which of them count, and opening their logs.
+"""At start: which folders count, and opening their logs.
 
-Each directory is listed once, and names alone decide what a folder is, so that after a clean stop a partition costs
-nothing but its `Log.open`. What is damaged stays as it is and takes only its own partition offline.
+After a clean stop a partition costs nothing but its `Log.open`. What is damaged stays as it is and takes only its own
+partition offline; a device that fails takes its directory offline.
 """
 
 from __future__ import annotations
 
 import os.path
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ottla.config.log import LogConfig
 from ottla.model import TopicPartition
+from ottla.ports.entropy import Entropy
+from ottla.storage import moving
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.errors import CorruptLog, StorageFault
-from ottla.storage.formats import move_marker
-from ottla.storage.formats.errors import FormatError
-from ottla.storage.formats.names import Folder, FolderKind, parse_folder
+from ottla.storage.formats.names import FolderKind
+from ottla.storage.formats.offset_checkpoint import LOG_STARTS, RECOVERY_POINTS
 from ottla.storage.log import Log
+from ottla.storage.moving import FutureLog
 from ottla.storage.removal import Removal
-
-T = TypeVar("T")
-#: Runs all jobs, in any order or at once, and returns their results in the order given.
-Run = Callable[[Sequence[Callable[[], "Opened"]]], "list[Opened]"]
-#: A topic's settings, or None where the topic is not known.
-ConfigFor = Callable[[str], LogConfig | None]
-
-#: Folders of the internal logs of Kafka's KRaft mode, and its cache: not ours, and no reason to worry.
-_FOREIGN: Final = frozenset({"__cluster_metadata-0", "remote-log-index-cache", "lost+found"})
-_NAMED_MAX: Final = 10
-
-
-def run_in_turn(jobs: Sequence[Callable[[], Opened]]) -> list[Opened]:
-    return [job() for job in jobs]
+from ottla.storage.survey import Found, some_names, survey
 
 
 class Opened(NamedTuple):
-    """What became of one folder; exactly one of log, damage and fault is set."""
+    """What became of one folder: a log, or why there is none."""
 
     log: Log | None
     #: The partition's own trouble.
-    damage: str | None
+    damage: str
     #: The device's trouble.
-    fault: str | None
+    fault: str
     warnings: list[str]
 
 
-@dataclass(slots=True)
-class Found:
-    """What a directory's listing shows."""
-
-    directory: LogDirectory
-    current: list[TopicPartition] = field(default_factory=list)
-    #: Folder names of copies, by their partition.
-    futures: list[tuple[TopicPartition, str]] = field(default_factory=list)
-    removals: list[Removal] = field(default_factory=list)
-    strays: list[str] = field(default_factory=list)
-    markers: list[TopicPartition] = field(default_factory=list)
+#: Opens one folder. It touches nothing but that folder, so threads may do several at once.
+Job = Callable[[], Opened]
+#: Runs all jobs, in any order or at once, and returns their results in the order given.
+Run = Callable[[Sequence[Job]], list[Opened]]
+#: A topic's settings, or None where the topic is not known.
+ConfigFor = Callable[[str], LogConfig | None]
 
 
-def survey(directory: LogDirectory, on_event: OnEvent) -> Found:
-    """Sorts the names of one directory; OSError where it cannot be listed."""
-    found = Found(directory)
-    for name in directory.disk.names(directory.path):
-        if "-" not in name or name in _FOREIGN:
-            continue
-        marked = move_marker.parse_name(name)
-        if marked is not None:
-            found.markers.append(marked)
-            continue
-        try:
-            _sort_in(found, name, parse_folder(name))
-        except FormatError as error:
-            if directory.disk.is_directory(os.path.join(directory.path, name)):
-                directory.warn(on_event, f"{error}; it is left alone")
-    if found.strays:
-        directory.warn(on_event, f"{_some(found.strays)}: set aside earlier, and left in place")
-    return found
-
-
-def _sort_in(found: Found, name: str, folder: Folder) -> None:
-    if folder.kind is FolderKind.CURRENT:
-        found.current.append(folder.partition)
-    elif folder.kind is FolderKind.FUTURE:
-        found.futures.append((folder.partition, name))
-    elif folder.kind is FolderKind.DELETE:
-        directory = found.directory
-        found.removals.append(Removal(directory.disk, os.path.join(directory.path, name), folder.partition))
-    else:
-        found.strays.append(name)
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED_MAX])
-    return shown if len(names) <= _NAMED_MAX else f"{shown} and {len(names) - _NAMED_MAX} more"
+def run_in_turn(jobs: Sequence[Job]) -> list[Opened]:
+    return [job() for job in jobs]
 
 
 def open_folder(
     directory: LogDirectory, folder: str, partition: TopicPartition, config: LogConfig, now_ms: int
 ) -> Opened:
-    """Opens one log, repairing what a crash left. It touches nothing but that folder, so a thread may do it."""
+    """Opens one log, repairing what a crash left."""
     warnings: list[str] = []
     checkpoints = directory.checkpoints
     try:
@@ -112,15 +63,204 @@ def open_folder(
             partition,
             config,
             now_ms=now_ms,
-            clean=directory.was_clean and not checkpoints.damaged,
-            recovery_point=checkpoints.offset("recovery-point-offset-checkpoint", partition),
-            start_offset=checkpoints.offset("log-start-offset-checkpoint", partition),
+            clean=directory.is_trusted,
+            recovery_point=checkpoints.offset(RECOVERY_POINTS, partition),
+            start_offset=checkpoints.offset(LOG_STARTS, partition),
             on_warning=warnings.append,
         )
     except CorruptLog as error:
-        return Opened(None, str(error), None, warnings)
-    except NotADirectoryError:
-        return Opened(None, f"{folder} is a file and not a folder", None, warnings)
-    except (StorageFault, OSError) as error:
-        return Opened(None, None, str(error), warnings)
-    return Opened(log, None, None, warnings)
+        return Opened(None, str(error), "", warnings)
+    except StorageFault as error:
+        if not directory.disk.is_directory(folder):
+            return Opened(None, f"{folder} is not a folder: move it away", "", warnings)
+        if error.directory_failed:
+            return Opened(None, "", str(error), warnings)
+        return Opened(None, f"{error}: make room and start the broker again", "", warnings)
+    except OSError as error:
+        return Opened(None, "", f"{folder}: {error.strerror or error}", warnings)
+    return Opened(log, "", "", warnings)
+
+
+class Loading:
+    """One start. `load` fills the directories; what else there is to know stands in the public fields."""
+
+    def __init__(
+        self, directories: Sequence[LogDirectory], config_for: ConfigFor, now_ms: int, entropy: Entropy, on_event: OnEvent
+    ) -> None:
+        self.removals: list[Removal] = []
+        self.moves: dict[TopicPartition, FutureLog] = {}
+        #: Partitions that are there and cannot be served, with the reason.
+        self.offline: dict[TopicPartition, str] = {}
+        self._directories = directories
+        self._config_for = config_for
+        self._configs: dict[str, LogConfig | None] = {}
+        self._now_ms = now_ms
+        self._entropy = entropy
+        self._on_event = on_event
+        self._homes: dict[TopicPartition, list[LogDirectory]] = defaultdict(list)
+
+    def load(self, run: Run) -> None:
+        found = self._survey()
+        markers = {(tp, each.directory.path) for each in found for tp in each.markers}
+        for each in found:
+            self.removals += each.removals
+            for tp in each.current:
+                self._homes[tp].append(each.directory)
+        doubles = {tp: homes for tp, homes in self._homes.items() if len(homes) > 1}
+        self._open_all(found, self._refuse_doubles(doubles, markers), run)
+        for tp, homes in doubles.items():
+            if tp not in self.offline:
+                self._settle_double(tp, homes, markers)
+        self._drop_markers(found, doubles)
+        for each in found:
+            for tp, name in each.futures:
+                if each.directory.is_online:
+                    self._on_device(each.directory, partial(self._resume_copy, each.directory, tp, name))
+
+    def _survey(self) -> list[Found]:
+        found = []
+        for directory in self._directories:
+            if directory.is_online:
+                try:
+                    found.append(survey(directory, self._on_event))
+                except OSError as error:
+                    self._fail(directory, error.strerror or str(error))
+        return found
+
+    def _fail(self, directory: LogDirectory, reason: str) -> None:
+        for tp in directory.fail(reason):
+            self.offline.setdefault(tp, f"its log directory {directory.path} is offline: {reason}")
+        self._on_event(DirectoryEvent(Severity.ERROR, directory.path, f"the log directory is offline: {reason}"))
+
+    def _on_device(self, directory: LogDirectory, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except OSError as error:
+            self._fail(directory, error.strerror or str(error))
+
+    def _config(self, topic: str) -> LogConfig | None:
+        if topic not in self._configs:
+            self._configs[topic] = self._config_for(topic)
+        return self._configs[topic]
+
+    def _take_offline(self, directory: LogDirectory, partition: TopicPartition, reason: str) -> None:
+        directory.unopened[partition] = reason
+        self.offline[partition] = reason
+        self._on_event(DirectoryEvent(Severity.ERROR, directory.path, reason, partition))
+
+    def _open_all(self, found: Sequence[Found], refused: set[TopicPartition], run: Run) -> None:
+        places: list[tuple[LogDirectory, TopicPartition]] = []
+        jobs: list[Job] = []
+        for each in found:
+            directory, unknown = each.directory, []
+            for tp in each.current:
+                config = self._config(tp.topic)
+                if config is None:
+                    directory.unopened[tp] = "its topic is not known"
+                    unknown.append(str(tp))
+                elif tp not in refused:
+                    places.append((directory, tp))
+                    jobs.append(partial(open_folder, directory, directory.folder(tp), tp, config, self._now_ms))
+            if unknown:
+                directory.warn(
+                    self._on_event,
+                    f"{len(unknown)} folders belong to no topic that is known and are left in place: {some_names(unknown)}",
+                )
+        for (directory, tp), opened in zip(places, run(jobs), strict=True):
+            self._install(directory, tp, opened)
+
+    def _install(self, directory: LogDirectory, partition: TopicPartition, opened: Opened) -> None:
+        for text in opened.warnings:
+            directory.warn(self._on_event, text, partition)
+        if opened.fault and directory.is_online:
+            self._fail(directory, opened.fault)
+        if not directory.is_online:
+            self.offline[partition] = f"its log directory {directory.path} is offline: {directory.failure}"
+            if opened.log is not None:
+                directory.abandon(opened.log)
+        elif opened.log is None:
+            self._take_offline(directory, partition, opened.damage)
+        else:
+            directory.logs[partition] = opened.log
+
+    def _refuse_doubles(
+        self, doubles: dict[TopicPartition, list[LogDirectory]], markers: set[tuple[TopicPartition, str]]
+    ) -> set[TopicPartition]:
+        """Two folders and nothing that says which one counts: neither is opened."""
+        refused = set()
+        for tp, homes in doubles.items():
+            marked = sum((tp, home.path) in markers for home in homes)
+            if (len(homes), marked) != (2, 1):
+                refused.add(tp)
+                self._report_double(tp, homes)
+        return refused
+
+    def _report_double(self, partition: TopicPartition, homes: Sequence[LogDirectory]) -> None:
+        folders = " and ".join(home.folder(partition) for home in homes)
+        for home in homes:
+            self._take_offline(
+                home, partition, f"{partition} stands twice, in {folders}: move the one away that is not wanted"
+            )
+
+    def _settle_double(
+        self, partition: TopicPartition, homes: Sequence[LogDirectory], markers: set[tuple[TopicPartition, str]]
+    ) -> None:
+        """A crash came between the two renames of a move: finishes it, if the original has not grown since."""
+        copy_home, origin = sorted(homes, key=lambda home: (partition, home.path) not in markers)
+        if not (copy_home.is_online and origin.is_online):
+            return
+        end_offset = moving.read_marker(copy_home, partition)
+        copy, original = copy_home.logs.get(partition), origin.logs.get(partition)
+        if copy is None or original is None or end_offset is None or original.end_offset > end_offset:
+            for home in homes:
+                log = home.logs.pop(partition, None)
+                if log is not None:
+                    log.close()
+            self._report_double(partition, homes)
+            return
+        origin.logs.pop(partition).close()
+        self._on_device(origin, partial(self._remove_original, origin, partition))
+
+    def _remove_original(self, origin: LogDirectory, partition: TopicPartition) -> None:
+        path = origin.rename_folder(partition, FolderKind.DELETE, self._entropy)
+        self.removals.append(Removal(origin.disk, path, partition))
+
+    def _drop_markers(self, found: Sequence[Found], doubles: dict[TopicPartition, list[LogDirectory]]) -> None:
+        if not all(directory.is_online for directory in self._directories):
+            return  # the other folder of a move may be in a directory that is away just now
+        for each in found:
+            for tp in each.markers:
+                if tp not in self.offline or tp not in doubles:
+                    self._on_device(each.directory, partial(moving.remove_marker, each.directory, tp))
+
+    def _resume_copy(self, directory: LogDirectory, partition: TopicPartition, name: str) -> None:
+        source = next((home.logs[partition] for home in self._homes[partition] if partition in home.logs), None)
+        if source is None:
+            if self._homes[partition] or not all(each.is_online for each in self._directories):
+                directory.warn(self._on_event, f"{name} has no original that is online, and is left in place", partition)
+                return
+            self._remove_copy(directory, partition, name)
+            return
+        config = self._config(partition.topic)
+        assert config is not None, "the original was opened with it"
+        if partition in self.moves or partition in directory.logs:
+            self._remove_copy(directory, partition, name)
+            return
+        opened = open_folder(directory, os.path.join(directory.path, name), partition, config, self._now_ms)
+        for text in opened.warnings:
+            directory.warn(self._on_event, text, partition)
+        if opened.fault:
+            self._fail(directory, opened.fault)
+        elif opened.log is None:
+            directory.warn(self._on_event, f"the copy in {name} is damaged and is removed: {opened.damage}", partition)
+            self._remove_copy(directory, partition, name)
+        else:
+            if opened.log.end_offset > source.end_offset:
+                # The crash took records from the original that had reached the copy: nobody was told that they are safe.
+                opened.log.truncate_fully_and_start_at(source.start_offset)
+            directory.futures[partition] = (name, opened.log)
+            self.moves[partition] = FutureLog(partition, source, directory, name, opened.log)
+
+    def _remove_copy(self, directory: LogDirectory, partition: TopicPartition, name: str) -> None:
+        path = directory.discard(name, partition, self._entropy)
+        self.removals.append(Removal(directory.disk, path, partition))

@@ -16,19 +16,20 @@ partition's name, or two and the marker.
 from __future__ import annotations
 
 import os.path
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
+from ottla.config.log import LogConfig
 from ottla.model import TopicPartition
-from ottla.ports.disk import Disk
+from ottla.ports.entropy import Entropy
 from ottla.storage.directory import LogDirectory
-from ottla.storage.formats import move_marker
-from ottla.storage.formats.atomic_write import write_atomically
+from ottla.storage.directory_errors import MoveRefused
+from ottla.storage.formats import move_marker, partition_metadata
+from ottla.storage.formats.atomic_write import replace_file, write_atomically
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind, format_folder
-
-if TYPE_CHECKING:
-    from ottla.ports.entropy import Entropy
-    from ottla.storage.log import Log
+from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
+from ottla.storage.log import Log
 
 
 class FutureLog:
@@ -47,6 +48,10 @@ class FutureLog:
     @property
     def target_path(self) -> str:
         return self.target.path
+
+    @property
+    def is_level(self) -> bool:
+        return self.log.start_offset == self.source.start_offset and self.log.end_offset == self.source.end_offset
 
     @property
     def lag(self) -> int:
@@ -77,28 +82,89 @@ def marker_path(directory: LogDirectory, partition: TopicPartition) -> str:
     return os.path.join(directory.path, move_marker.file_name(partition))
 
 
-def write_marker(directory: LogDirectory, partition: TopicPartition, end_offset: int) -> None:
-    write_atomically(directory.disk, marker_path(directory, partition), move_marker.encode(end_offset))
-
-
 def read_marker(directory: LogDirectory, partition: TopicPartition) -> int | None:
     """The end offset at the change-over; None where the marker is damaged, and then decides nothing."""
     try:
         return move_marker.decode(directory.disk.read_file(marker_path(directory, partition)))
-    except FormatError:
+    except (FormatError, FileNotFoundError):
         return None
 
 
-def remove_marker(disk: Disk, directory: LogDirectory, partition: TopicPartition) -> None:
-    disk.remove(marker_path(directory, partition))
-    disk.sync_directory(directory.path)
+def remove_marker(directory: LogDirectory, partition: TopicPartition) -> None:
+    directory.disk.remove(marker_path(directory, partition))
+    directory.disk.sync_directory(directory.path)
 
 
-def change_over(move: FutureLog, origin: LogDirectory, entropy: Entropy) -> str:
-    """The renames, with both logs closed and the copy flushed; returns the original's `-delete` folder."""
-    partition = move.partition
-    write_marker(move.target, partition, move.log.end_offset)
-    move.target.rename(move.folder, format_folder(partition))
-    removed = origin.rename_folder(partition, FolderKind.DELETE, entropy)
-    remove_marker(move.target.disk, move.target, partition)
-    return removed
+def begin_copy(
+    partition: TopicPartition, source: Log, target: LogDirectory, config: LogConfig, now_ms: int, entropy: Entropy
+) -> FutureLog:
+    try:
+        name = format_folder(partition, FolderKind.FUTURE, entropy.token(16).hex())
+    except FormatError as error:
+        raise MoveRefused(f"{partition} cannot be moved: {error}") from error
+    target.forget(partition)
+    folder = os.path.join(target.path, name)
+    target.disk.make_directory(folder)
+    if source.topic_id:
+        metadata = os.path.join(folder, partition_metadata.FILE_NAME)
+        replace_file(target.disk, metadata, partition_metadata.encode(source.topic_id))
+    log = Log.open(target.disk, folder, partition, config, now_ms=now_ms, clean=True)
+    if source.start_offset > 0:
+        log.truncate_fully_and_start_at(source.start_offset)
+    target.disk.sync_directory(folder)
+    target.disk.sync_directory(target.path)
+    target.futures[partition] = (name, log)
+    return FutureLog(partition, source, target, name, log)
+
+
+def change_over(
+    move: FutureLog,
+    origin: LogDirectory,
+    config: LogConfig,
+    now_ms: int,
+    entropy: Entropy,
+    device: Callable[[LogDirectory], AbstractContextManager[None]],
+) -> tuple[Log, str]:
+    """The change-over of a level copy; returns its log under its new name, and the original's `-delete` folder.
+
+    `device` names the directory that a fault inside belongs to. Until the original is renamed, a fault leaves it in use.
+    """
+    partition, target = move.partition, move.target
+    with device(target):
+        end_offset, start_offset = _finish_copy(move)
+        write_atomically(target.disk, marker_path(target, partition), move_marker.encode(end_offset))
+        target.rename(move.folder, format_folder(partition))
+        log = Log.open(
+            target.disk,
+            target.folder(partition),
+            partition,
+            config,
+            now_ms=now_ms,
+            clean=True,
+            recovery_point=end_offset,
+            start_offset=start_offset,
+        )
+        assert log.end_offset == end_offset
+        # The log start is nowhere else: a crash must not bring deleted records back.
+        target.logs[partition] = log
+        watermark = origin.checkpoints.offset(HIGH_WATERMARKS, partition, start_offset)
+        target.prepare_checkpoints({partition: watermark}).run()
+    with device(origin):
+        del origin.logs[partition]
+        removed = origin.rename_folder(partition, FolderKind.DELETE, entropy)
+    with device(target):
+        remove_marker(target, partition)
+    return log, removed
+
+
+def _finish_copy(move: FutureLog) -> tuple[int, int]:
+    """Brings the copy to the medium and closes it."""
+    log = move.log
+    flush = log.prepare_flush()
+    if flush is not None:
+        flush.run()
+        log.flushed(flush)
+    offsets = log.end_offset, log.start_offset
+    log.close()
+    del move.target.futures[move.partition]
+    return offsets

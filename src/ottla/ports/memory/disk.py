@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
 from random import Random
 
 from ottla.ports.clock import Clock
-from ottla.ports.disk import Buffer, File
+from ottla.ports.disk import File
 from ottla.ports.memory.faults import Fault, Faults
+from ottla.ports.memory.file import MemoryFile
 from ottla.ports.memory.inode import Inode
-from ottla.ports.memory.namespace import Folder, Namespace, problem
+from ottla.ports.memory.namespace import Folder, Namespace, parts, problem
 
 
 class MemoryDisk:
@@ -109,9 +109,9 @@ class MemoryDisk:
     def make_directory(self, path: str) -> None:
         self.faults.check("make_directory", path)
         here = ""
-        for name in path.split("/"):
+        for name in parts(path):
             here = f"{here}/{name}"
-            if not name or self._is_folder(here):
+            if self._is_folder(here):
                 continue
             folder, name_there = self._names.place(here)
             if name_there in folder.entries:
@@ -193,8 +193,8 @@ class MemoryDisk:
 
     # For its files
 
-    def check_handle(self, operation: str, path: str, boot: int) -> None:
-        self.faults.check(operation, path)
+    def check_boot(self, path: str, boot: int) -> None:
+        self.faults.check_power("use", path)
         if boot != self._boot:
             raise OSError(errno.ESTALE, "opened before the crash", path)
 
@@ -239,116 +239,6 @@ class MemoryLock:
         inode, self._inode = self._inode, None
         if inode is not None:
             self._locked.discard(inode)
-
-
-class MemoryFile:
-    """An open file of a `MemoryDisk`."""
-
-    __slots__ = ("_boot", "_closing", "_disk", "_inode", "_leases", "_open", "_path", "_writable")
-
-    def __init__(self, disk: MemoryDisk, inode: Inode, path: str, boot: int, *, writable: bool) -> None:
-        self._disk = disk
-        self._inode = inode
-        self._path = path
-        self._boot = boot
-        self._writable = writable
-        self._leases = 0
-        self._closing = False
-        self._open = True
-        inode.handles += 1
-
-    @property
-    def path(self) -> str:
-        return self._path
-
-    def append(self, buffers: Sequence[Buffer]) -> int:
-        data = b"".join(buffers)
-        self._put("append", data, len(self._inode.data))
-        return len(data)
-
-    def write(self, data: Buffer, position: int) -> None:
-        self._put("write", data, position)
-
-    def _put(self, operation: str, data: Buffer, position: int) -> None:
-        inode = self._inode
-        try:
-            self._check(operation, writing=True)
-        except OSError as error:
-            if error.errno != errno.EBADF and error.errno != errno.ESTALE:
-                # A fault that was asked for. Some of it may have been written, so half of it is.
-                inode.write(memoryview(data)[: len(data) // 2], position)
-            raise
-        allowed = self._disk.grow(inode, max(len(inode.data), position + len(data)))
-        fits = min(len(data), max(0, allowed - position))
-        inode.write(memoryview(data)[:fits], position)
-        self._disk.touch(inode)
-        self._disk.faults.count(operation, self._path)
-        if fits < len(data):
-            raise problem(errno.ENOSPC, self._path)
-
-    def read(self, size: int, position: int) -> bytes:
-        self._check("read")
-        return bytes(memoryview(self._inode.data)[position : position + size])
-
-    def read_into(self, view: memoryview, position: int) -> int:
-        data = self.read(len(view), position)
-        view[: len(data)] = data
-        return len(data)
-
-    def size(self) -> int:
-        self._check("size")
-        return len(self._inode.data)
-
-    def truncate(self, size: int) -> None:
-        self._check("truncate", writing=True)
-        inode = self._inode
-        if size < len(inode.data):
-            self._disk.shrink(inode, size)
-        elif self._disk.grow(inode, size) < size:
-            raise problem(errno.ENOSPC, self._path)
-        inode.truncate(size)
-        self._disk.touch(inode)
-        self._disk.faults.count("truncate", self._path)
-
-    def allocate(self, size: int) -> None:
-        self._check("allocate", writing=True)
-        if size > len(self._inode.data):
-            self._put("allocate", bytes(size - len(self._inode.data)), len(self._inode.data))
-
-    def sync(self) -> None:
-        try:
-            self._check("sync")
-        except OSError:
-            self._inode.fail_sync()
-            raise
-        self._disk.faults.count("sync", self._path)
-        self._inode.sync()
-
-    def fileno(self) -> int:
-        return -1
-
-    def lease(self) -> None:
-        assert self._open
-        self._leases += 1
-
-    def release(self) -> None:
-        assert self._leases > 0
-        self._leases -= 1
-        self._close_if_free()
-
-    def close(self) -> None:
-        self._closing = True
-        self._close_if_free()
-
-    def _close_if_free(self) -> None:
-        if self._closing and self._leases == 0 and self._open:
-            self._open = False
-            self._disk.closed(self._inode, self._boot)
-
-    def _check(self, operation: str, *, writing: bool = False) -> None:
-        if not self._open or (writing and not self._writable):
-            raise problem(errno.EBADF, self._path)
-        self._disk.check_handle(operation, self._path, self._boot)
 
 
 def _holds(outer: Folder, inner: Folder) -> bool:

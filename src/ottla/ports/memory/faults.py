@@ -51,8 +51,7 @@ class Faults:
 
     def check(self, operation: str, path: str) -> None:
         """Raises what was asked for."""
-        if self.down:
-            raise SimulatedCrash(f"the machine is off: {operation} of {path}")
+        self.check_power(operation, path)
         for fault in self._faults:
             if fault.operation not in {operation, "*"} or not fnmatchcase(path, fault.pattern):
                 continue
@@ -62,6 +61,10 @@ class Faults:
                 if fault.times is not None:
                     fault.times -= 1
                 raise problem(fault.number, path)
+
+    def check_power(self, operation: str, path: str) -> None:
+        if self.down:
+            raise SimulatedCrash(f"the machine is off: {operation} of {path}")
 
     def count(self, operation: str, path: str) -> None:
         """Called where an operation has changed what is seen, but before it has made anything certain."""

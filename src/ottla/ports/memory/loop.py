@@ -95,7 +95,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self._ready or self._stopping:
             self._standstill_turns += 1
             if self._standstill_turns > STANDSTILL_TURNS_MAX:
-                raise StandstillError(f"{STANDSTILL_TURNS_MAX} turns at {self.timeline.seconds} s; next: {self._ready[0]}")
+                raise StandstillError(
+                    f"{STANDSTILL_TURNS_MAX} turns at {self.timeline.seconds} s; next: {self._ready[0]}"
+                )
             return
         if not self._scheduled:
             raise DeadlockError(f"nothing is ready and no timer is set; {self._waiting()}")
@@ -117,13 +119,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
         else:
             super().call_exception_handler(context)
 
-    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+    def run_in_executor(  # type: ignore[override]
+        self,
+        executor: Any,  # noqa: ARG002
+        func: Callable[..., T],
+        *args: Any,
+    ) -> asyncio.Future[T]:
         """Runs it on the loop, in its turn: a thread would bring its own order of events."""
         future: asyncio.Future[T] = self.create_future()
         self.call_soon(run_into, future, lambda: func(*args))
         return future
 
-    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:
+    async def getaddrinfo(self, *_: Any, **__: Any) -> Any:
         raise OSError("names are not looked up in a simulation: use the Network port")
 
     def _write_to_self(self) -> None:

@@ -117,15 +117,15 @@ class Namespace:
 
     def inodes(self) -> list[Inode]:
         """Every file that has a name."""
-        found: list[Inode] = []
+        found: dict[int, Inode] = {}  # once each: half a rename across folders leaves two names
         folders = [self.root]
         while folders:
             for node in folders.pop().entries.values():
                 if isinstance(node, Folder):
                     folders.append(node)
                 else:
-                    found.append(node)
-        return found
+                    found[id(node)] = node
+        return list(found.values())
 
 
 def _settle(folder: Folder, name: str, node: Node | None) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import pickle
 from collections.abc import Callable
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ottla.ports.memory.loop import VirtualLoop, run_into
 
@@ -22,7 +22,7 @@ class MemoryWorkers:
         self._loop = loop
         self._random = Random(seed)
         self._closed = False
-        self._waiting: dict[asyncio.Future[object], asyncio.Handle] = {}
+        self._waiting: dict[asyncio.Future[Any], asyncio.Handle] = {}
         #: Least and most.
         self.latency_ms = latency_ms
 
@@ -36,12 +36,12 @@ class MemoryWorkers:
             handle: asyncio.Handle = self._loop.call_later(delay, run_into, future, work)
         else:
             handle = self._loop.call_soon(run_into, future, work)
-        self._waiting[future] = handle  # type: ignore[index]
+        self._waiting[future] = handle
         future.add_done_callback(self._done)
         return future
 
-    def _done(self, future: asyncio.Future[T]) -> None:
-        self._waiting.pop(future, None)  # type: ignore[call-overload]
+    def _done(self, future: asyncio.Future[Any]) -> None:
+        self._waiting.pop(future, None)
 
     def process(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
         data = pickle.dumps((work, arguments))  # what cannot go to a process cannot go here

@@ -12,7 +12,7 @@ import signal
 import struct
 import sys
 import traceback
-from typing import Any, IO, Final
+from typing import IO, Any, Final
 
 LENGTH: Final = struct.Struct("!Q")
 

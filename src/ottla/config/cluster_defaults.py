@@ -1,0 +1,20 @@
+"""What `ottla up` sets for a cluster of a few brokers on one host, where Kafka's defaults ask for three."""
+
+from __future__ import annotations
+
+
+def up_defaults(brokers: int) -> dict[str, str]:
+    """Replication of internal and new topics: as many copies as there are brokers, at most three.
+
+    A write needs two copies only where there are three: with two brokers the loss of one would stop all writing.
+    """
+    assert brokers >= 1
+    copies = str(min(3, brokers))
+    needed = "2" if brokers >= 3 else "1"
+    return {
+        "default.replication.factor": copies,
+        "min.insync.replicas": needed,
+        "offsets.topic.replication.factor": copies,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": needed,
+    }

@@ -1,0 +1,427 @@
+"""The durable tree: one queue of reads and writes, group commits, snapshots.
+
+Writes that wait are applied to the tree together, written as one frame, synced by a worker, and only then answered and
+told to watches; what comes meanwhile waits for the next frame. Reads wait behind the writes that came before them, so
+that nobody sees what a power cut could still take back; with no write under way they are answered at once. A disk that
+refuses the frame (ENOSPC) costs nothing but these writes: they are undone. After a sync that failed nobody knows what
+is on the medium: the store gives up for good, and says so to all sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from ottla.coordination.codec import encode_txn
+from ottla.coordination.errors import (
+    ConnectionLoss,
+    CoordinationError,
+    DataTooLarge,
+    DirectoryInUse,
+    MultiFailed,
+    SessionClosed,
+    SessionExpired,
+    WriteRefused,
+)
+from ottla.coordination.interface import (
+    MULTI_OPS_MAX,
+    REQUEST_BYTES_MAX,
+    Check,
+    OpResult,
+    SessionEvent,
+    SessionInfo,
+    SessionListener,
+)
+from ottla.coordination.journal import JournalFile, encode_frame
+from ottla.coordination.leases import SessionLeases
+from ottla.coordination.loading import Loaded, LoadReport, journal_name, load, open_journal, prune, snapshot_name
+from ottla.coordination.snapshot import encode_snapshot, write_snapshot
+from ottla.coordination.tree import CloseSession, OpenSession, Outcome, TreeOp, ZnodeTree
+from ottla.coordination.watches import WatchTable
+from ottla.ports.clock import Clock
+from ottla.ports.disk import Disk, Lock
+from ottla.ports.entropy import Entropy
+from ottla.ports.workers import Workers
+
+#: Requests that wait. Far more than one broker has under way; beyond it writes are refused and reads fail.
+QUEUE_MAX: Final = 20_000
+#: A frame is closed when it has this much, so that the first writer in it does not wait for a stream of others.
+FRAME_BYTES: Final = 4 * 1024 * 1024
+#: The session of the store's own transactions, which end other sessions.
+STORE_SESSION: Final = 0
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    #: A snapshot is taken after so many transactions or journal bytes. Replaying 10,000 small ones takes about 50 ms.
+    snapshot_txns: int = 10_000
+    snapshot_bytes: int = 8 * 1024 * 1024
+    #: Whether the sessions of an earlier run go on (their owners will connect again), or end at start.
+    keep_sessions: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Write:
+    session_id: int
+    ops: Sequence[TreeOp]
+    size: int
+    answer: asyncio.Future[list[OpResult]]
+    outcome: Outcome | CoordinationError | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Read:
+    session_id: int
+    action: Callable[[ZnodeTree], Any]
+    answer: asyncio.Future[Any]
+
+
+class TreeStore:
+    """One directory's tree. Sessions are opened on it; `ottla.coordination.local` gives them the common interface."""
+
+    def __init__(self, disk: Disk, workers: Workers, clock: Clock, entropy: Entropy, directory: str) -> None:
+        self._disk = disk
+        self._workers = workers
+        self._clock = clock
+        self._entropy = entropy
+        self._directory = directory
+        self._options = StoreOptions()
+        self._lock: Lock | None = None
+        self._journal: JournalFile | None = None
+        self._tree = ZnodeTree()
+        self._watches = WatchTable()
+        self._leases = SessionLeases()
+        self._listeners: dict[int, list[SessionListener]] = {}
+        self._queue: deque[_Write | _Read] = deque()
+        self._pump: asyncio.Task[None] | None = None
+        self._snapshot: asyncio.Task[None] | None = None
+        self._snapshot_zxid = 0
+        self._last_session_id = 0
+        #: The writes of the group commit that is under way.
+        self._batch: Sequence[_Write] = ()
+        #: What to raise and why, when nothing goes on: the disk failed, or the store was closed.
+        self._over: tuple[type[CoordinationError], str] | None = None
+        self.report = LoadReport(0, 0, 0, None, ())
+
+    # The store's life.
+
+    async def open(self, options: StoreOptions | None = None) -> None:
+        """Loads the tree. Raises StorageDamaged, DirectoryInUse or OSError."""
+        self._options = options or self._options
+        disk, directory = self._disk, self._directory
+        disk.make_directory(directory)
+        try:
+            self._lock = disk.lock(f"{directory}/.lock")
+        except BlockingIOError as error:
+            raise DirectoryInUse(f"{directory} is in use by another process") from error
+        try:
+            loaded, self._journal = await self._workers.thread(lambda: _load(disk, directory))
+        except BaseException:
+            self._release()
+            raise
+        self._tree = loaded.tree
+        self.report = loaded.report
+        self._snapshot_zxid = loaded.report.snapshot_zxid
+        self._last_session_id = max(self._tree.sessions, default=0)
+        now_ms = self._clock.monotonic_ms()
+        for session in list(self._tree.sessions.values()):
+            if self._options.keep_sessions:
+                self._leases.grant(session.id, session.timeout_ms, now_ms)
+            else:
+                await self.write(STORE_SESSION, [CloseSession(session.id)])
+
+    async def close(self) -> None:
+        """Finishes what waits, takes a last snapshot, and lets the directory go."""
+        if self._over is None:
+            self._over = (SessionClosed, f"the tree in {self._directory} is closed")
+        if self._pump:
+            await asyncio.wait([self._pump])
+        if self._snapshot:
+            await asyncio.wait([self._snapshot])
+        if self._over[0] is SessionClosed and self._tree.zxid > self._snapshot_zxid:
+            await self._write_snapshot(self._tree.zxid, encode_snapshot(self._tree))
+        self._release()
+
+    def _release(self) -> None:
+        if self._journal:
+            self._journal.close()
+            self._journal = None
+        if self._lock:
+            self._lock.release()
+            self._lock = None
+
+    # Sessions.
+
+    async def open_session(self, timeout_ms: int, *, leased: bool = False) -> SessionInfo:
+        """A leased session ends unless it is touched in time; another one when it is closed."""
+        # Like ZooKeeper's: made from the time, so that ids of different runs differ.
+        self._last_session_id = max(self._clock.wall_ms() << 20, self._last_session_id + 1)
+        session = SessionInfo(self._last_session_id, self._entropy.token(16), timeout_ms)
+        await self.write(STORE_SESSION, [OpenSession(session)])
+        if leased:
+            self._leases.grant(session.id, timeout_ms, self._clock.monotonic_ms())
+        return session
+
+    def session(self, session_id: int) -> SessionInfo | None:
+        return self._tree.sessions.get(session_id)
+
+    def touch(self, session_id: int) -> None:
+        self._leases.touch(session_id, self._clock.monotonic_ms())
+
+    def listen(self, session_id: int, listener: SessionListener) -> None:
+        self._listeners.setdefault(session_id, []).append(listener)
+
+    async def end_session(self, session_id: int, event: SessionEvent | None) -> None:
+        """Deletes its ephemeral nodes; `event` is told to its listeners. Raises SessionExpired where it is over."""
+        try:
+            await self.write(STORE_SESSION, [CloseSession(session_id)])
+        except MultiFailed as failed:
+            raise failed.error from None
+        if event:
+            self._tell_session(session_id, event)
+        self._listeners.pop(session_id, None)
+
+    async def expire_overdue(self) -> list[int]:
+        """Ends the sessions that were not touched in time."""
+        overdue = self._leases.overdue(self._clock.monotonic_ms())
+        for session_id in overdue:
+            try:
+                await self.end_session(session_id, SessionEvent.EXPIRED)
+            except SessionExpired:
+                continue
+        return overdue
+
+    def _tell_session(self, session_id: int, event: SessionEvent) -> None:
+        for listener in self._listeners.get(session_id, []):
+            asyncio.get_running_loop().call_soon(listener, event)
+
+    # Requests.
+
+    @property
+    def watches(self) -> WatchTable:
+        """Reads leave their watches here, inside their action."""
+        return self._watches
+
+    async def write(self, session_id: int, ops: Sequence[TreeOp]) -> list[OpResult]:
+        """Applies `ops` as one transaction, durably. Raises MultiFailed where one of them fails."""
+        if len(ops) > MULTI_OPS_MAX:
+            raise DataTooLarge(f"{len(ops)} operations in a multi: {MULTI_OPS_MAX} are the limit")
+        size = sum(_size_of(op) for op in ops)
+        if len(ops) > 1 and size > REQUEST_BYTES_MAX:
+            raise DataTooLarge(f"a multi of {size} bytes: {REQUEST_BYTES_MAX} are the limit")
+        self._check_open()
+        answer: asyncio.Future[list[OpResult]] = asyncio.get_running_loop().create_future()
+        self._enqueue(_Write(session_id, ops, size, answer))
+        return await answer
+
+    async def read(self, session_id: int, action: Callable[[ZnodeTree], T]) -> T:
+        """What `action` finds in the tree, when every write that was asked for before is durable."""
+        self._check_open()
+        if self._pump is None:
+            self._check_session(session_id)
+            return action(self._tree)
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._enqueue(_Read(session_id, action, answer))
+        return await answer
+
+    def _check_open(self) -> None:
+        if self._over:
+            kind, why = self._over
+            raise kind(why)
+
+    def _check_session(self, session_id: int) -> None:
+        if session_id != STORE_SESSION and session_id not in self._tree.sessions:
+            raise SessionExpired(f"session {session_id:#x} is over")
+
+    def _enqueue(self, request: _Write | _Read) -> None:
+        if len(self._queue) >= QUEUE_MAX:
+            raise WriteRefused(f"{QUEUE_MAX} requests wait for the disk already")
+        self._queue.append(request)
+        if self._pump is None:
+            self._pump = asyncio.get_running_loop().create_task(self._serve())
+
+    async def _serve(self) -> None:
+        """Works the queue off; runs only while there is something in it."""
+        try:
+            while self._queue:
+                if isinstance(self._queue[0], _Read):
+                    self._serve_read(self._queue.popleft())
+                else:
+                    await self._commit(self._take_writes())
+                    await self._start_snapshot_if_due()
+        except BaseException as error:
+            self._fail(f"a fault in the store ({error!r})")
+            raise
+        finally:
+            self._pump = None
+
+    def _serve_read(self, request: _Write | _Read) -> None:
+        assert isinstance(request, _Read)
+        if request.answer.done():
+            return
+        try:
+            self._check_session(request.session_id)
+            request.answer.set_result(request.action(self._tree))
+        except CoordinationError as error:
+            request.answer.set_exception(error)
+
+    def _take_writes(self) -> list[_Write]:
+        batch: list[_Write] = []
+        size = 0
+        while self._queue and size < FRAME_BYTES:
+            request = self._queue[0]
+            if not isinstance(request, _Write):
+                break
+            self._queue.popleft()
+            if not request.answer.done():
+                batch.append(request)
+                size += request.size
+        return batch
+
+    # One group commit.
+
+    async def _commit(self, batch: Sequence[_Write]) -> None:
+        journal = self._journal
+        assert journal is not None
+        self._batch = batch
+        first_zxid = self._tree.zxid + 1
+        txns = self._apply(batch, self._clock.wall_ms())
+        if txns:
+            try:
+                journal.append(encode_frame(first_zxid, txns))
+            except OSError as error:
+                self._refuse(batch, journal, error)
+                return
+            try:
+                await self._workers.thread(journal.sync)
+            except OSError as error:
+                self._fail(f"{journal.path} could not be synced: {error}")
+                return
+        self._answer(batch)
+
+    def _apply(self, batch: Sequence[_Write], now_ms: int) -> list[bytes]:
+        """Applies each write to the tree in memory; returns those that succeeded as bytes."""
+        txns: list[bytes] = []
+        tree = self._tree
+        for write in batch:
+            try:
+                self._check_session(write.session_id)
+                outcome = tree.apply(write.session_id, write.ops, tree.zxid + 1, now_ms)
+            except CoordinationError as error:
+                write.outcome = error
+            else:
+                write.outcome = outcome
+                txns.append(encode_txn(now_ms, write.session_id, write.ops, outcome.results))
+        return txns
+
+    def _refuse(self, batch: Sequence[_Write], journal: JournalFile, error: OSError) -> None:
+        """The disk did not take the frame: nothing of it happened."""
+        for write in reversed(batch):
+            if isinstance(write.outcome, Outcome):
+                self._tree.undo(write.outcome)
+        for write in batch:
+            _fail_answer(write.answer, WriteRefused(f"{journal.path} cannot be written: {error}"))
+        try:
+            journal.cut()
+        except OSError as cut_error:
+            self._fail(f"{journal.path} cannot be written ({error}) and not be cut back ({cut_error})")
+            return
+        _log.error("refused %d writes to the tree: %s: %s", len(batch), journal.path, error)
+
+    def _answer(self, batch: Sequence[_Write]) -> None:
+        """Everything in the batch is durable. Watches are told first, so that nobody reads before it was told."""
+        call_soon = asyncio.get_running_loop().call_soon
+        for write in batch:
+            outcome = write.outcome
+            if isinstance(outcome, Outcome):
+                for op in write.ops:
+                    if isinstance(op, CloseSession):
+                        self._watches.drop_session(op.session_id)
+                        self._leases.drop(op.session_id)
+                for watch, event in self._watches.take(outcome.changes):
+                    call_soon(watch, event)
+                if not write.answer.done():
+                    write.answer.set_result(outcome.results)
+            else:
+                assert outcome is not None
+                _fail_answer(write.answer, outcome)
+
+    def _fail(self, why: str) -> None:
+        """Gives up for good: the next start finds what is on the disk."""
+        if self._over is None:
+            _log.critical("the tree in %s is lost to this process: %s", self._directory, why)
+        self._over = (SessionExpired, f"the tree in {self._directory} is lost to this process: {why}")
+        for write in self._batch:
+            _fail_answer(write.answer, ConnectionLoss(why))
+        while self._queue:
+            _fail_answer(self._queue.popleft().answer, ConnectionLoss(why))
+        for session_id in sorted(self._listeners):
+            self._tell_session(session_id, SessionEvent.DISCONNECTED)
+            self._tell_session(session_id, SessionEvent.EXPIRED)
+
+    # Snapshots.
+
+    async def _start_snapshot_if_due(self) -> None:
+        journal, zxid = self._journal, self._tree.zxid
+        if journal is None or self._snapshot is not None or self._over:
+            return
+        due = zxid - self._snapshot_zxid >= self._options.snapshot_txns or journal.size >= self._options.snapshot_bytes
+        if not due or zxid == self._snapshot_zxid or journal.first_zxid == zxid + 1:
+            return
+        content = encode_snapshot(self._tree)
+        path = f"{self._directory}/{journal_name(zxid + 1)}"
+        try:
+            following = JournalFile.create(self._disk, path, zxid + 1)
+            await self._workers.thread(lambda: following.sync_new(self._directory))
+        except OSError as error:
+            # The journal in use is whole: it goes on, and a snapshot is tried again after as many transactions.
+            _log.error("could not begin %s: %s", path, error)
+            self._snapshot_zxid = zxid
+            return
+        self._journal = following
+        journal.close()
+        self._snapshot = asyncio.get_running_loop().create_task(self._write_snapshot(zxid, content))
+        self._snapshot.add_done_callback(self._snapshot_done)
+
+    def _snapshot_done(self, task: asyncio.Task[None]) -> None:
+        self._snapshot = None
+        if not task.cancelled() and (error := task.exception()):
+            _log.error("a snapshot of %s failed: %r", self._directory, error)
+
+    async def _write_snapshot(self, zxid: int, content: bytes) -> None:
+        disk, directory = self._disk, self._directory
+
+        def work() -> None:
+            write_snapshot(disk, directory, snapshot_name(zxid), content)
+            prune(disk, directory)
+
+        try:
+            await self._workers.thread(work)
+        except OSError as error:
+            _log.error("a snapshot of %s could not be written, its journals stay: %s", directory, error)
+        self._snapshot_zxid = zxid
+
+
+def _load(disk: Disk, directory: str) -> tuple[Loaded, JournalFile]:
+    loaded = load(disk, directory)
+    return loaded, open_journal(disk, directory, loaded)
+
+
+def _fail_answer(answer: asyncio.Future[Any], error: CoordinationError) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+
+
+def _size_of(op: TreeOp) -> int:
+    if isinstance(op, OpenSession | CloseSession):
+        return 64
+    if isinstance(op, Check):
+        return len(op.path) + 16
+    return len(op.path) + len(getattr(op, "data", b"")) + 16

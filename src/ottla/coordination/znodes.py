@@ -1,0 +1,427 @@
+"""The cluster's znodes: where each thing stands, and its JSON, as Kafka 3.9 writes them.
+
+Kafka reads these nodes by key and ignores what it does not know; so does this. Anything else that is not as it should
+be raises `DamagedZnode` with the path in it, since a tree that was changed by hand must not be guessed at.
+docs/formats/znodes.md shows each node.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ottla.coordination.errors import CoordinationError
+from ottla.metadata.updates import DEFAULT_BROKER, Endpoint
+from ottla.model import (
+    ZERO_TOPIC_ID,
+    BrokerId,
+    Epoch,
+    TopicId,
+    TopicPartition,
+    topic_id_from_text,
+    topic_id_text,
+)
+
+BROKER_IDS: Final = "/brokers/ids"
+BROKER_SEQUENCE: Final = "/brokers/seqid"
+TOPICS: Final = "/brokers/topics"
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+CLUSTER_ID: Final = "/cluster/id"
+DELETE_TOPICS: Final = "/admin/delete_topics"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
+ISR_CHANGES: Final = "/isr_change_notification"
+LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
+PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+CONFIG_CHANGES: Final = "/config/changes"
+TOPIC_CONFIGS: Final = "/config/topics"
+BROKER_CONFIGS: Final = "/config/brokers"
+FEATURE: Final = "/feature"
+
+#: Nodes that every broker expects to find, parents first. Kafka makes the same at its start.
+PERSISTENT_PATHS: Final = (
+    "/consumers",
+    "/brokers",
+    BROKER_IDS,
+    TOPICS,
+    BROKER_SEQUENCE,
+    "/config",
+    CONFIG_CHANGES,
+    TOPIC_CONFIGS,
+    "/config/clients",
+    "/config/users",
+    BROKER_CONFIGS,
+    "/config/ips",
+    "/admin",
+    DELETE_TOPICS,
+    "/cluster",
+    ISR_CHANGES,
+    PRODUCER_ID_BLOCK,
+    LOG_DIR_EVENTS,
+)
+
+
+class DamagedZnode(CoordinationError):
+    """The data of a node is not what should stand there."""
+
+    def __init__(self, path: str, fault: object) -> None:
+        super().__init__(f"the znode {path} is damaged: {fault}")
+        self.path = path
+
+
+# Paths.
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def partition_path(topic: str, partition: int) -> str:
+    return f"{TOPICS}/{topic}/partitions/{partition}"
+
+
+def state_path(topic: str, partition: int) -> str:
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def topic_config_path(topic: str) -> str:
+    return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def broker_config_path(broker: str) -> str:
+    """Of a broker id as text, or of DEFAULT_BROKER."""
+    assert broker == DEFAULT_BROKER or broker.isdigit(), broker
+    return f"{BROKER_CONFIGS}/{broker}"
+
+
+def delete_topic_path(topic: str) -> str:
+    return f"{DELETE_TOPICS}/{topic}"
+
+
+# /brokers/ids/<id>
+
+
+class BrokerRegistration(NamedTuple):
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None = None
+    timestamp_ms: int = 0
+    jmx_port: int = -1
+
+
+def encode_broker(registration: BrokerRegistration) -> bytes:
+    # Old clients read one host and port: those of the first plaintext endpoint, or none.
+    plain = next((end for end in registration.endpoints if end.security_protocol == "PLAINTEXT"), None)
+    value: dict[str, Any] = {
+        "features": {},
+        "listener_security_protocol_map": {end.listener: end.security_protocol for end in registration.endpoints},
+        "endpoints": [_endpoint_text(end) for end in registration.endpoints],
+        "jmx_port": registration.jmx_port,
+        "port": plain.port if plain else -1,
+        "host": plain.host if plain else None,
+        "version": 5,
+        "timestamp": str(registration.timestamp_ms),
+    }
+    if registration.rack is not None:
+        value["rack"] = registration.rack
+    return _encode(value)
+
+
+def decode_broker(path: str, data: bytes) -> BrokerRegistration:
+    value = _decode_object(path, data)
+    try:
+        _require(_integer(value["version"]) >= 2, "its version is older than this reads")
+        protocols = value.get("listener_security_protocol_map", {})
+        endpoints = tuple(_endpoint(_string(text), protocols) for text in value["endpoints"])
+        rack = value.get("rack")
+        return BrokerRegistration(
+            endpoints,
+            None if rack is None else _string(rack),
+            int(value.get("timestamp", 0)),
+            _integer(value.get("jmx_port", -1)),
+        )
+    except (KeyError, TypeError, ValueError) as fault:
+        raise DamagedZnode(path, _words(fault)) from fault
+
+
+def _endpoint_text(endpoint: Endpoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{endpoint.listener}://{host}:{endpoint.port}"
+
+
+def _endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
+    listener, found, address = text.partition("://")
+    host, colon, port = address.rpartition(":")
+    if not found or not colon:
+        raise ValueError(f"{text!r} is not an endpoint")
+    # A listener of an older registration is named after its protocol.
+    return Endpoint(listener, _string(protocols.get(listener, listener)), host.strip("[]"), int(port))
+
+
+# /brokers/topics/<topic>
+
+
+class TopicAssignment(NamedTuple):
+    #: ZERO_TOPIC_ID in a topic that was made before there were ids.
+    topic_id: TopicId
+    #: Partition -> replicas, the preferred leader first. In order of the partitions.
+    replicas: dict[int, tuple[BrokerId, ...]]
+    adding: dict[int, tuple[BrokerId, ...]]
+    removing: dict[int, tuple[BrokerId, ...]]
+
+
+def encode_topic(assignment: TopicAssignment) -> bytes:
+    value: dict[str, Any] = {
+        "removing_replicas": _keyed(assignment.removing),
+        "partitions": _keyed(assignment.replicas),
+    }
+    if assignment.topic_id != ZERO_TOPIC_ID:
+        value["topic_id"] = topic_id_text(assignment.topic_id)
+    value["adding_replicas"] = _keyed(assignment.adding)
+    value["version"] = 3
+    return _encode(value)
+
+
+def decode_topic(path: str, data: bytes) -> TopicAssignment:
+    value = _decode_object(path, data)
+    try:
+        text = value.get("topic_id")
+        return TopicAssignment(
+            ZERO_TOPIC_ID if text is None else topic_id_from_text(_string(text)),
+            _partition_map(value["partitions"]),
+            _partition_map(value.get("adding_replicas", {})),
+            _partition_map(value.get("removing_replicas", {})),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as fault:
+        raise DamagedZnode(path, _words(fault)) from fault
+
+
+def _keyed(partitions: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
+    return {str(partition): list(replicas) for partition, replicas in partitions.items()}
+
+
+def _partition_map(value: Mapping[str, Any]) -> dict[int, tuple[BrokerId, ...]]:
+    found = {int(partition): _broker_ids(replicas) for partition, replicas in value.items()}
+    if any(partition < 0 for partition in found):
+        raise ValueError("a partition is numbered below zero")
+    return dict(sorted(found.items()))
+
+
+# /brokers/topics/<topic>/partitions/<partition>/state
+
+
+class LeaderAndIsr(NamedTuple):
+    controller_epoch: Epoch
+    leader: BrokerId
+    leader_epoch: Epoch
+    isr: tuple[BrokerId, ...]
+
+
+def encode_state(state: LeaderAndIsr) -> bytes:
+    # Written by the thousand when a large topic is made: six times quicker than through json.
+    isr = ",".join(map(str, state.isr))
+    return (
+        f'{{"controller_epoch":{state.controller_epoch},"leader":{state.leader},"version":1,'
+        f'"leader_epoch":{state.leader_epoch},"isr":[{isr}]}}'
+    ).encode()
+
+
+def decode_state(path: str, data: bytes) -> LeaderAndIsr:
+    value = _decode_object(path, data)
+    try:
+        return LeaderAndIsr(
+            Epoch(_integer(value["controller_epoch"])),
+            BrokerId(_integer(value["leader"])),
+            Epoch(_integer(value["leader_epoch"])),
+            _broker_ids(value["isr"]),
+        )
+    except (KeyError, TypeError, ValueError) as fault:
+        raise DamagedZnode(path, _words(fault)) from fault
+
+
+# /controller and /controller_epoch
+
+
+class ControllerRegistration(NamedTuple):
+    broker_id: BrokerId
+    timestamp_ms: int
+
+
+def encode_controller(registration: ControllerRegistration) -> bytes:
+    return _encode(
+        {
+            "version": 2,
+            "brokerid": registration.broker_id,
+            "timestamp": str(registration.timestamp_ms),
+            "kraftControllerEpoch": -1,
+        }
+    )
+
+
+def decode_controller(path: str, data: bytes) -> ControllerRegistration:
+    value = _decode_object(path, data)
+    try:
+        return ControllerRegistration(BrokerId(_integer(value["brokerid"])), int(value["timestamp"]))
+    except (KeyError, TypeError, ValueError) as fault:
+        raise DamagedZnode(path, _words(fault)) from fault
+
+
+def encode_epoch(epoch: int) -> bytes:
+    return str(epoch).encode()
+
+
+def decode_epoch(path: str, data: bytes) -> Epoch:
+    try:
+        return Epoch(int(data))
+    except ValueError as fault:
+        raise DamagedZnode(path, f"{data[:40]!r} is not a number") from fault
+
+
+# /config/<type>/<name> and /config/changes
+
+
+def encode_config(overrides: Mapping[str, str]) -> bytes:
+    return _encode({"version": 1, "config": dict(overrides)})
+
+
+def decode_config(path: str, data: bytes) -> dict[str, str]:
+    if not data:
+        return {}
+    value = _decode_object(path, data)
+    try:
+        return {key: _string(text) for key, text in value.get("config", {}).items()}
+    except (TypeError, AttributeError) as fault:
+        raise DamagedZnode(path, _words(fault)) from fault
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    """Of a sequential node `config_change_...`; the path is like `topics/orders`."""
+    return _encode({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(path: str, data: bytes) -> str:
+    value = _decode_object(path, data)
+    try:
+        return _string(value["entity_path"])
+    except (KeyError, TypeError) as fault:
+        raise DamagedZnode(path, _words(fault)) from fault
+
+
+# /cluster/id, /latest_producer_id_block
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    return _encode({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(path: str, data: bytes) -> str:
+    value = _decode_object(path, data)
+    try:
+        return _string(value["id"])
+    except (KeyError, TypeError) as fault:
+        raise DamagedZnode(path, _words(fault)) from fault
+
+
+class ProducerIdBlock(NamedTuple):
+    broker_id: BrokerId
+    first: int
+    #: The last id of the block itself.
+    last: int
+
+
+def encode_producer_ids(block: ProducerIdBlock) -> bytes:
+    return _encode(
+        {"version": 1, "broker": block.broker_id, "block_start": str(block.first), "block_end": str(block.last)}
+    )
+
+
+def decode_producer_ids(path: str, data: bytes) -> ProducerIdBlock:
+    value = _decode_object(path, data)
+    try:
+        block = ProducerIdBlock(BrokerId(_integer(value["broker"])), int(value["block_start"]), int(value["block_end"]))
+        _require(0 <= block.first <= block.last, "it is not a block of ids")
+    except (KeyError, TypeError, ValueError) as fault:
+        raise DamagedZnode(path, _words(fault)) from fault
+    return block
+
+
+# /isr_change_notification/isr_change_..., /log_dir_event_notification/log_dir_event_..., /admin/...
+
+
+def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
+    """Of an ISR notification and of a request for preferred leaders."""
+    listed = [{"topic": found.topic, "partition": found.partition} for found in partitions]
+    return _encode({"version": 1, "partitions": listed})
+
+
+def decode_partitions(path: str, data: bytes) -> list[TopicPartition]:
+    value = _decode_object(path, data)
+    try:
+        return [TopicPartition(_string(one["topic"]), _integer(one["partition"])) for one in value["partitions"]]
+    except (KeyError, TypeError, ValueError) as fault:
+        raise DamagedZnode(path, _words(fault)) from fault
+
+
+def encode_log_dir_failure(broker_id: int) -> bytes:
+    return _encode({"version": 1, "broker": broker_id, "event": 1})
+
+
+def decode_log_dir_failure(path: str, data: bytes) -> BrokerId:
+    value = _decode_object(path, data)
+    try:
+        return BrokerId(_integer(value["broker"]))
+    except (KeyError, TypeError, ValueError) as fault:
+        raise DamagedZnode(path, _words(fault)) from fault
+
+
+# JSON.
+
+
+def _encode(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _decode_object(path: str, data: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as fault:
+        raise DamagedZnode(path, f"{data[:40]!r} is not JSON") from fault
+    if not isinstance(value, dict):
+        raise DamagedZnode(path, "it is not a JSON object")
+    return value
+
+
+def _require(holds: bool, fault: str) -> None:
+    if not holds:
+        raise ValueError(fault)
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is not a whole number")
+    return value
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value
+
+
+def _broker_ids(value: Iterable[object]) -> tuple[BrokerId, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is not a list of broker ids")
+    return tuple(BrokerId(_integer(one)) for one in value)
+
+
+def _words(fault: Exception) -> str:
+    return f"{fault.args[0]!r} is missing" if isinstance(fault, KeyError) else str(fault)

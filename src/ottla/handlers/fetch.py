@@ -1,0 +1,191 @@
+"""Fetch (1), versions 4 to 18: batches as they stand in the segments, to consumers and followers.
+
+A fetch that finds fewer bytes than it asked for waits under its partitions until they change or its time is up. The
+connection is busy meanwhile: what the client sends behind it waits its turn.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla import logs
+from ottla.handlers.call import Services
+from ottla.handlers.fetch_answer import encode_answer, encode_refusal
+from ottla.handlers.fetch_read import CONSUMER, PartitionRead, Reader
+from ottla.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Asked, Session, Sessions, Told
+from ottla.handlers.peer import Peer, Received
+from ottla.handlers.routes import FETCH, HOT
+from ottla.model import ErrorCode, TopicPartition
+from ottla.ports import Entropy
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.header import request_body_start
+from ottla.protocol.hot.fetch import FetchRequest, parse_fetch
+from ottla.replication.leader import Leader
+
+log_event = logs.logger("handlers")
+
+_VERSION_MIN, _VERSION_MAX = HOT[FETCH]
+_BY_ID: Final = 13
+
+
+class FetchWait:
+    """A fetch from its frame to its answer."""
+
+    __slots__ = ("asked", "correlation", "handler", "min_bytes", "max_bytes", "peer", "reader", "session", "version")
+
+    def __init__(
+        self,
+        handler: FetchHandler,
+        peer: Peer,
+        version: int,
+        correlation: int,
+        request: FetchRequest,
+        asked: list[Asked],
+        session: Session | None,
+        bytes_max: int,
+    ) -> None:
+        self.handler = handler
+        self.peer = peer
+        self.version = version
+        self.correlation = correlation
+        self.min_bytes = request.min_bytes
+        self.max_bytes = min(request.max_bytes, bytes_max)
+        self.asked = asked
+        self.session = session
+        self.reader = Reader(handler.services, request.replica_id, request.isolation_level)
+
+    def partitions(self) -> list[TopicPartition]:
+        return [read.tp for one in self.asked if isinstance(read := self.reader.leader(one), Leader)]
+
+    def first_try(self) -> bool:
+        """Answers at once where there is enough, an error to tell, or nothing to wait for."""
+        reads = self.reader.read_all(self.asked, self.max_bytes)
+        size = sum(read.size for read in reads)
+        if size >= self.min_bytes or not self.asked or any(read.error or read.diverging for read in reads):
+            self.handler.answer(self, reads)
+            return True
+        return False
+
+    def try_complete(self, now_ms: int) -> bool:  # noqa: ARG002 - a Waiter is told the time
+        if not self._has_news():
+            return False
+        if not self.first_try():
+            return False
+        self.peer.finish()
+        return True
+
+    def _has_news(self) -> bool:
+        """A cheap look before all partitions are read: a thousand of them cost a millisecond to read."""
+        reader = self.reader
+        for one in self.asked:
+            leader = reader.leader(one)
+            if not isinstance(leader, Leader) or reader.limit(leader) > one.fetch_offset:
+                return True
+        return False
+
+    def expire(self, now_ms: int) -> None:  # noqa: ARG002 - a Waiter is told the time
+        self.handler.answer(self, self.reader.read_all(self.asked, self.max_bytes))
+        self.peer.finish()
+
+
+class FetchHandler:
+    def __init__(self, services: Services, entropy: Entropy) -> None:
+        self.services = services
+        self._waiters = services.replicas.waiters
+        self._sessions = Sessions(entropy, services.config.server.fetch_sessions_max)
+        self._bytes_max = services.config.server.fetch_bytes_max
+        self._metrics = services.metrics
+        self._requests, self._times = services.metrics.of_api("Fetch")
+
+    def serve(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+        if not _VERSION_MIN <= version <= _VERSION_MAX:
+            self._refuse(peer, f"Fetch in version {version} is not served")
+            return
+        try:
+            body = request_body_start(buffer.data, start, end)
+            request = parse_fetch(buffer.data, body, version, end)
+        except DecodeError as error:
+            self._refuse(peer, f"Fetch in version {version} cannot be read: {error}")
+            return
+        self._requests.value += 1
+        self._metrics.total_fetches.value += 1
+        session = self._session(request, version)
+        if isinstance(session, ErrorCode):
+            peer.answer(encode_refusal(version, correlation, session, request.session_id))
+            return
+        asked = _asked(request) if session is None else list(session.partitions.values())
+        wait = FetchWait(self, peer, version, correlation, request, asked, session, self._bytes_max)
+        if request.replica_id >= 0:
+            self._note_follower(wait, request.replica_id)
+        if wait.first_try():
+            return
+        if request.max_wait_ms <= 0:
+            self.answer(wait, wait.reader.read_all(asked, wait.max_bytes))
+            return
+        peer.busy = True
+        peer.cancel = lambda: self._waiters.forget(wait)
+        self._waiters.park(wait, wait.partitions(), self.services.clock.monotonic_ms() + request.max_wait_ms)
+
+    def end_round(self) -> None:
+        """Nothing is left of a round: a fetch is answered when it is served, or waits."""
+
+    def _session(self, request: FetchRequest, version: int) -> Session | ErrorCode | None:
+        """The session that the request speaks in; None for a full fetch without one."""
+        session_id, epoch = request.session_id, request.session_epoch
+        now_ms = self.services.clock.monotonic_ms()
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if session_id != NO_SESSION:
+                self._sessions.close(session_id)
+            if epoch == FINAL_EPOCH:
+                return None
+            privileged = request.replica_id >= 0
+            return self._sessions.open(_asked(request), uses_ids=version >= _BY_ID, privileged=privileged, now_ms=now_ms)
+        session = self._sessions.resume(session_id, epoch, uses_ids=version >= _BY_ID, now_ms=now_ms)
+        if isinstance(session, Session):
+            forgotten = [(topic, partition) for topic, partitions in request.forgotten for partition in partitions]
+            session.update(_asked(request), forgotten)
+        return session
+
+    def _note_follower(self, wait: FetchWait, replica_id: int) -> None:
+        """What a follower asks for tells what it has, which may commit what others wait for."""
+        for one in wait.asked:
+            leader = wait.reader.leader(one)
+            if isinstance(leader, Leader) and leader.follower_fetched(replica_id, one.fetch_offset):
+                self._waiters.changed(leader.tp)
+
+    def answer(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
+        session = wait.session
+        session_id = NO_SESSION
+        if session is not None:
+            session_id = session.id
+            if session.epoch > 1:  # an answer to an incremental fetch tells only what is new
+                reads = [read for read in reads if self._is_news(session, read)]
+            else:
+                for read in reads:
+                    self._is_news(session, read)
+        failed = 0
+        size = 0
+        for read in reads:
+            if read.error:
+                failed += 1
+            size += read.size
+        self._metrics.failed_fetches.value += failed
+        if wait.reader.replica_id == CONSUMER:
+            self._metrics.bytes_out.value += size
+        for piece in encode_answer(wait.version, wait.correlation, session_id, reads):
+            wait.peer.answer(piece)
+
+    @staticmethod
+    def _is_news(session: Session, read: PartitionRead) -> bool:
+        told = Told(read.high_watermark, read.log_start_offset, read.error)
+        has_records = bool(read.size) or read.diverging is not None
+        return session.is_news((read.asked.topic, read.asked.partition), told, has_records=has_records)
+
+    @staticmethod
+    def _refuse(peer: Peer, reason: str) -> None:
+        log_event.limited("fetch-refused", 1_000).warning("closing a connection", peer=peer.host, reason=reason)
+        peer.abort()
+
+
+def _asked(request: FetchRequest) -> list[Asked]:
+    return [Asked(topic, *partition) for topic, partitions in request.topics for partition in partitions]

@@ -1,0 +1,142 @@
+"""Reading for a fetch: one partition after the other, within the request's and each partition's limit.
+
+The first batch of the first partition that has anything is returned whole, however large, or a consumer with small
+limits could never pass it. What is read is a slice of a segment; its bytes are touched only when the answer is made.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.handlers.call import Services
+from ottla.handlers.fetch_sessions import Asked
+from ottla.model import ErrorCode, TopicPartition
+from ottla.replication.leader import Leader
+from ottla.storage.errors import OffsetOutOfRange, StorageError
+from ottla.storage.slices import Slice
+
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+#: What an ordinary consumer gives as its replica id; a follower gives its broker id.
+CONSUMER: Final = -1
+
+
+class PartitionRead:
+    """What one partition of a fetch is answered with."""
+
+    __slots__ = (
+        "aborted",
+        "asked",
+        "diverging",
+        "error",
+        "high_watermark",
+        "last_stable_offset",
+        "leader",
+        "log_start_offset",
+        "slice",
+    )
+
+    def __init__(self, asked: Asked, error: ErrorCode = ErrorCode.NONE) -> None:
+        self.asked = asked
+        self.error = error
+        self.high_watermark = -1
+        self.last_stable_offset = -1
+        self.log_start_offset = -1
+        #: The leader that was read, also where it had to refuse.
+        self.leader: Leader | None = None
+        self.slice: Slice | None = None
+        #: Transactions among the records that were aborted; None where the client did not ask for committed reads.
+        self.aborted: list[tuple[int, int]] | None = None
+        #: (epoch, end offset) where the reader's log parts from this one.
+        self.diverging: tuple[int, int] | None = None
+
+    @property
+    def size(self) -> int:
+        return 0 if self.slice is None else self.slice.size
+
+
+class Reader:
+    """One kind of reader: a consumer with its isolation level, or a follower."""
+
+    __slots__ = ("_committed", "_services", "replica_id")
+
+    def __init__(self, services: Services, replica_id: int, isolation_level: int) -> None:
+        self._services = services
+        self.replica_id = replica_id
+        self._committed = isolation_level == READ_COMMITTED
+
+    def read_all(self, asked: list[Asked], max_bytes: int) -> list[PartitionRead]:
+        reads = []
+        left = max_bytes
+        whole_first_batch = True
+        for one in asked:
+            read = self.read(one, left, whole_first_batch=whole_first_batch)
+            if read.size:
+                left -= read.size
+                whole_first_batch = False
+            reads.append(read)
+        return reads
+
+    def read(self, asked: Asked, max_bytes: int, *, whole_first_batch: bool) -> PartitionRead:
+        leader = self.leader(asked)
+        if isinstance(leader, ErrorCode):
+            return PartitionRead(asked, leader)
+        read = PartitionRead(asked, leader.fencing(asked.current_leader_epoch))
+        read.leader = leader
+        if read.error != ErrorCode.NONE:
+            return read
+        log = leader.log
+        read.high_watermark = leader.high_watermark
+        read.last_stable_offset = leader.last_stable_offset
+        read.log_start_offset = log.start_offset
+        if asked.last_fetched_epoch >= 0 and self._diverges(read, leader):
+            return read
+        limit = max(0, min(asked.max_bytes, max_bytes))
+        if not limit and not whole_first_batch:
+            if not log.start_offset <= asked.fetch_offset <= log.end_offset:
+                read.error = ErrorCode.OFFSET_OUT_OF_RANGE
+            return read
+        try:
+            read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
+        except OffsetOutOfRange:
+            read.error = ErrorCode.OFFSET_OUT_OF_RANGE
+        except (StorageError, OSError):
+            read.error = ErrorCode.KAFKA_STORAGE_ERROR
+        if self._committed and read.slice is not None and self.replica_id == CONSUMER:
+            read.aborted = log.aborted_transactions(asked.fetch_offset, read.last_stable_offset)
+        return read
+
+    def limit(self, leader: Leader) -> int:
+        """Where this reader's view of the log ends."""
+        if self.replica_id != CONSUMER:
+            return leader.log.end_offset
+        return leader.last_stable_offset if self._committed else leader.high_watermark
+
+    def leader(self, asked: Asked) -> Leader | ErrorCode:
+        name = asked.topic
+        if isinstance(name, bytes):
+            known = self._services.metadata.topic_name(name)
+            if known is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            name = known
+        tp = TopicPartition(name, asked.partition)
+        leader = self._services.replicas.leaders.get(tp)
+        if leader is None:
+            return self._services.replicas.why_not_leader(tp)
+        # Only a broker that holds a replica may say how far that replica is: the high watermark rests on it.
+        if self.replica_id >= 0 and self.replica_id not in leader.isr.followers:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return leader
+
+    def _diverges(self, read: PartitionRead, leader: Leader) -> bool:
+        """Whether what the reader has is not the beginning of this log (KIP-595)."""
+        asked = read.asked
+        found = leader.log.epochs.end_offset_for(asked.last_fetched_epoch, leader.log.end_offset)
+        if found is None:
+            read.error = ErrorCode.OFFSET_OUT_OF_RANGE
+            return True
+        epoch, end_offset = found
+        if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+            read.diverging = (epoch, end_offset)
+            return True
+        return False

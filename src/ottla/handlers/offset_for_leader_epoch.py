@@ -1,0 +1,39 @@
+"""OffsetForLeaderEpoch (23), versions 2 to 4: where a term ended in this leader's log (KIP-101, KIP-320).
+
+A follower cuts its log there, a consumer learns from it that the log it read was cut.
+"""
+
+from __future__ import annotations
+
+from ottla.handlers.call import Call
+from ottla.handlers.topic_partitions import leader_for
+from ottla.model import ErrorCode
+from ottla.protocol.generated.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from ottla.security.authorizer import Operation
+
+
+def handle(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    topics = [
+        OffsetForLeaderTopicResult(
+            topic=topic.topic, partitions=[_partition(call, topic.topic, asked) for asked in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    return OffsetForLeaderEpochResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
+
+
+def _partition(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    leader = leader_for(call, topic, asked.partition, Operation.DESCRIBE, asked.current_leader_epoch)
+    if isinstance(leader, ErrorCode):
+        return EpochEndOffset(error_code=leader, partition=asked.partition)
+    log = leader.log
+    # A term that is the leader's own ends where its log ends now.
+    found = log.epochs.end_offset_for(asked.leader_epoch, log.end_offset)
+    epoch, end_offset = (-1, -1) if found is None else found
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

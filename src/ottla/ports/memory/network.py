@@ -1,0 +1,225 @@
+"""The Network port of a simulated machine: listeners, channels served in rounds, outgoing connections."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.ports.disk import Buffer, File
+from ottla.ports.memory.pipe import Side
+from ottla.ports.memory.transport import MemoryTransport
+from ottla.ports.network import BROKEN, READABLE, WRITABLE, Accept, Round
+
+if TYPE_CHECKING:
+    from ottla.ports.memory.fabric import Fabric
+
+#: Connections in one round.
+ROUND_CONNECTIONS_MAX: Final = 512
+#: The first port that is given where any will do.
+FREE_PORTS: Final = 49_152
+PORTS: Final = 65_536
+#: Seconds between a machine's attempts to reach another, as Linux doubles them, before it gives up.
+CONNECT_RETRIES: Final = (1, 2, 4, 8, 16, 32, 64)
+#: One piece of a file.
+PIECE_BYTES: Final = 128 * 1024
+
+
+class MemoryRounds:
+    """Level-triggered, as the real ones are: what is left unread is told again."""
+
+    __slots__ = ("_candidates", "_fabric", "_on_round", "_scheduled")
+
+    def __init__(self, fabric: Fabric, on_round: Round) -> None:
+        self._fabric = fabric
+        self._on_round = on_round
+        #: Channels of which something may be told.
+        self._candidates: dict[MemoryChannel, None] = {}
+        self._scheduled = False
+
+    def poke(self, channel: MemoryChannel) -> None:
+        self._candidates[channel] = None
+        if not self._scheduled:
+            self._scheduled = True
+            self._fabric.loop.call_soon(self._serve)
+
+    def discard(self, channel: MemoryChannel) -> None:
+        self._candidates.pop(channel, None)
+
+    def _serve(self) -> None:
+        self._scheduled = False
+        ready = []
+        for channel in list(self._candidates):
+            events = channel.events()
+            if not events:
+                del self._candidates[channel]
+            elif len(ready) < ROUND_CONNECTIONS_MAX:
+                # To the back, so that with more than a round's worth each has its turn.
+                self._candidates[channel] = self._candidates.pop(channel)
+                ready.append((channel.token, events))
+        if not ready:
+            return
+        if self._fabric.chop:
+            self._fabric.random.shuffle(ready)
+        self._scheduled = True
+        self._fabric.loop.call_soon(self._serve)
+        self._on_round(ready)
+
+
+class MemoryChannel:
+    __slots__ = ("_reading", "_rounds", "_side", "_writing", "peer", "peer_port", "token")
+
+    def __init__(self, side: Side, peer: tuple[str, int], rounds: MemoryRounds) -> None:
+        self.peer, self.peer_port = peer
+        self.token: Any = None
+        self._side = side
+        self._rounds = rounds
+        self._reading = True
+        self._writing = False
+
+    def start(self, token: Any) -> None:
+        self.token = token
+        self._side.on_change = self._changed
+        self._changed()
+
+    def _changed(self) -> None:
+        self._rounds.poke(self)
+
+    def events(self) -> int:
+        side = self._side
+        if side.failed:
+            return BROKEN | READABLE | (WRITABLE if self._writing else 0)
+        events = READABLE if self._reading and side.readable() else 0
+        return events | (WRITABLE if self._writing and side.writable() else 0)
+
+    @property
+    def closed(self) -> bool:
+        return self._side.closed
+
+    def receive_into(self, view: memoryview) -> int:
+        data = self._side.receive(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def send(self, data: Buffer) -> int:
+        return self._side.send(data)
+
+    def send_buffers(self, buffers: Sequence[Buffer]) -> int:
+        return self._side.send(b"".join(buffers))
+
+    def send_file(self, file: File, position: int, count: int) -> int:
+        data = file.read(min(count, PIECE_BYTES), position)
+        return self._side.send(data) if data else 0
+
+    def watch(self, *, reading: bool, writing: bool) -> None:
+        if (reading, writing) != (self._reading, self._writing):
+            self._reading, self._writing = reading, writing
+            if not self._side.closed and self.token is not None:
+                self._changed()
+
+    def close(self) -> None:
+        self.token = None
+        self._rounds.discard(self)
+        self._side.close()
+
+
+class MemoryListening:
+    __slots__ = ("_accept", "_network", "_rounds", "port")
+
+    def __init__(self, network: MemoryNetwork, port: int, accept: Accept, rounds: MemoryRounds) -> None:
+        self.port = port
+        self._network = network
+        self._accept = accept
+        self._rounds = rounds
+
+    def welcome(self, side: Side, peer: tuple[str, int]) -> None:
+        """A connection that has been waiting in the backlog."""
+        if self._network.listener(self.port) is not self:
+            side.abort()
+            return
+        channel = MemoryChannel(side, peer, self._rounds)
+        try:
+            token = self._accept(channel)
+        except BaseException:
+            channel.close()
+            raise
+        if token is None:
+            channel.close()
+        elif not channel.closed:
+            channel.start(token)
+
+    def close(self) -> None:
+        if self._network.listener(self.port) is self:
+            self._network.unlisten(self.port)
+
+
+class MemoryNetwork:
+    def __init__(self, fabric: Fabric, name: str, address: str) -> None:
+        self.fabric = fabric
+        self.name = name
+        self.address = address
+        self._listeners: dict[int, MemoryListening] = {}
+        self._rounds: dict[Round, MemoryRounds] = {}
+        self._last_port = FREE_PORTS - 1
+
+    def listen(self, host: str, port: int, accept: Accept, on_round: Round) -> MemoryListening:
+        if host not in {"", "0.0.0.0", "::"} and self._reached(host) is not self:  # noqa: S104 - every address
+            raise OSError(errno.EADDRNOTAVAIL, f"{host} is no address of {self.name}")
+        port = port or self._free_port()
+        if port in self._listeners:
+            raise OSError(errno.EADDRINUSE, f"port {port} of {self.name} is in use")
+        rounds = self._rounds.setdefault(on_round, MemoryRounds(self.fabric, on_round))
+        listening = self._listeners[port] = MemoryListening(self, port, accept, rounds)
+        return listening
+
+    async def connect(
+        self, protocol: Callable[[], asyncio.Protocol], host: str, port: int
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        target = self._reached(host)
+        if target is None:
+            raise OSError(errno.EHOSTUNREACH, f"no machine is called {host}")
+        fabric = self.fabric
+        for pause in CONNECT_RETRIES:
+            if not fabric.is_cut(self.name, target.name) and not fabric.is_cut(target.name, self.name):
+                break
+            await asyncio.sleep(pause)
+        else:
+            raise TimeoutError(errno.ETIMEDOUT, f"{host} does not answer")
+        await asyncio.sleep(fabric.delay(self.name, target.name) + fabric.delay(target.name, self.name))
+        listening = target.listener(port)
+        if listening is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens on port {port} of {host}")
+        near, far = fabric.connected(self, self._free_port(), target, port)
+        transport = MemoryTransport(fabric.loop, near, far.address, protocol())
+        fabric.loop.call_soon(listening.welcome, far, near.address)
+        transport.start()
+        return transport, transport.get_protocol()  # type: ignore[return-value]
+
+    def _reached(self, host: str) -> MemoryNetwork | None:
+        return self if host in {"localhost", "127.0.0.1", "::1"} else self.fabric.hosts.get(host)
+
+    def _free_port(self) -> int:
+        for _ in range(FREE_PORTS, PORTS):
+            self._last_port = self._last_port + 1 if self._last_port + 1 < PORTS else FREE_PORTS
+            if self._last_port not in self._listeners:
+                return self._last_port
+        raise OSError(errno.EADDRINUSE, "no port is free")
+
+    def listener(self, port: int) -> MemoryListening | None:
+        return self._listeners.get(port)
+
+    def unlisten(self, port: int) -> None:
+        del self._listeners[port]
+
+    def close(self) -> None:
+        """The machine's sockets close, as when its process ends; whoever held them hears nothing more."""
+        self._listeners.clear()
+        for side in self.fabric.sides_on(self.name):
+            side.on_change = _nothing
+            side.close()
+        self._rounds.clear()
+
+
+def _nothing() -> None:
+    """What the owner of a closed socket hears."""

@@ -1,0 +1,289 @@
+"""What a broker refuses of a batch that a client produces, with Kafka's codes in Kafka's order (docs/formats/batch-checks.md).
+
+The checks fall in two. Header checks compare a dozen numbers and the checksum; they run for every batch, inside the
+loop that serves sockets. Record checks decompress and walk all records; they run only where a topic asks for what the
+header cannot show: keys (a compacted topic), a bound on how old a record may be, or another codec than the producer's.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from ottla.records import legacy, varint
+from ottla.records.batch import (
+    CODEC_MAX,
+    COMPRESSION_MASK,
+    CONTROL,
+    CREATE_TIME,
+    HEADER_SIZE,
+    LENGTH_AT,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_LOG_APPEND,
+    BatchHeader,
+    Readable,
+    Writable,
+    check_crc,
+    parse_header,
+    set_log_append_time,
+    set_max_timestamp,
+)
+from ottla.records.compression import DECOMPRESSED_BYTES_MAX, ZSTD
+from ottla.records.errors import (
+    BatchTooLarge,
+    CorruptBatch,
+    InvalidRecord,
+    InvalidTimestamp,
+    RecordError,
+    RecordFault,
+    UnsupportedCodec,
+)
+from ottla.records.record import RECORD_BYTES_MIN
+from ottla.records.scan import BatchColumns, scan_batch
+
+#: Kafka's default of message.timestamp.before.max.ms: no bound.
+NO_BOUND_MS: Final = 2**63 - 1
+#: Produce requests below this version may not carry zstd.
+ZSTD_PRODUCE_VERSION: Final = 7
+#: Uncompressed batches of so few records have them counted with the header, since that costs less than the checksum.
+COUNTED_RECORDS_MAX: Final = 16
+#: A refused batch names so many of its records, and an answer stays small.
+RECORD_FAULTS_MAX: Final = 1000
+
+_REFUSED_BITS: Final = CONTROL | TIMESTAMP_TYPE_LOG_APPEND
+_SIZE: Final = struct.Struct(">i")
+
+
+class AppendRules(NamedTuple):
+    """A topic's configuration, as far as its batches must obey it."""
+
+    max_message_bytes: int
+    compacted: bool = False
+    timestamp_type: int = CREATE_TIME
+    before_max_ms: int = NO_BOUND_MS
+    after_max_ms: int = NO_BOUND_MS
+
+
+def produced_batch(buf: Readable, start: int, end: int, *, api_version: int) -> BatchHeader:
+    """The header of the one batch that a Produce request (version 3 or later) may carry for a partition.
+
+    What follows the batch and is no whole batch itself is ignored, as Kafka does: only `size` bytes are to be stored.
+    """
+    following = _following(buf, start, end)
+    if following is None:
+        raise InvalidRecord(f"Produce requests of version {api_version} must have a record batch per partition")
+    if buf[start + 16] != MAGIC:
+        raise InvalidRecord(
+            f"Produce requests of version {api_version} must have record batches of format {MAGIC}, but this has "
+            + legacy.describe(buf, start, end)
+        )
+    header = parse_header(buf, start)
+    if header.attributes & COMPRESSION_MASK == ZSTD and api_version < ZSTD_PRODUCE_VERSION:
+        raise UnsupportedCodec(f"Produce requests of version {api_version} may not use zstd")
+    if following < end and _following(buf, following, end) is not None:
+        raise InvalidRecord(f"Produce requests of version {api_version} must have one record batch per partition")
+    return header
+
+
+def _following(buf: Readable, pos: int, end: int) -> int | None:
+    """The position behind the batch or old message at `pos`, None where no whole one is left."""
+    if end - pos < LOG_OVERHEAD:
+        return None
+    (size,) = _SIZE.unpack_from(buf, pos + LENGTH_AT)
+    if size < legacy.SIZE_MIN:
+        raise CorruptBatch(f"a length of {size} is less than any record's ({legacy.SIZE_MIN})")
+    if end - pos < legacy.BYTES_TO_MAGIC:
+        return None
+    magic = legacy.magic_at(buf, pos)
+    if magic is None or not 0 <= magic <= MAGIC:
+        raise CorruptBatch(f"unknown magic {magic}")
+    following = pos + LOG_OVERHEAD + size
+    return following if following <= end else None
+
+
+def validate_for_append(
+    header: BatchHeader,
+    buf: Readable,
+    pos: int,
+    *,
+    compacted: bool,
+    max_message_bytes: int,
+    timestamp_type: int,
+    before_max_ms: int,
+    after_max_ms: int,
+    now_ms: int,
+    max_decompressed: int = DECOMPRESSED_BYTES_MAX,
+) -> None:
+    """All checks of a client's batch that the topic needs; raises the RecordError whose code is the answer."""
+    rules = AppendRules(max_message_bytes, compacted, timestamp_type, before_max_ms, after_max_ms)
+    check_header(header, buf, pos, rules, now_ms)
+    if needs_records(header, rules):
+        check_records(header, buf, pos, rules, now_ms, max_decompressed=max_decompressed)
+
+
+def check_header(header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int) -> None:
+    """The checks that need no records, for every batch: a handful of comparisons, and the checksum."""
+    base_offset, length, _, magic, _, attributes, last_delta, _, max_timestamp, producer_id, _, sequence, count = header
+    size = length + LOG_OVERHEAD
+    sound = (
+        base_offset == 0
+        and magic == MAGIC
+        and HEADER_SIZE <= size <= rules[0]
+        and count == last_delta + 1
+        and 0 < count <= size
+        and (sequence >= 0 or producer_id < 0)
+        and not attributes & _REFUSED_BITS
+        and attributes & COMPRESSION_MASK <= CODEC_MAX
+        and max_timestamp - now_ms <= rules[4]
+        and check_crc(buf, pos, size)
+    )
+    if not sound:
+        _refuse(header, buf, pos, rules, now_ms)
+    if count <= COUNTED_RECORDS_MAX and not attributes & COMPRESSION_MASK:
+        _count_records(buf, pos + HEADER_SIZE, pos + size, count)
+
+
+def _count_records(buf: Readable, pos: int, end: int, count: int) -> None:
+    """Whether `count` records, by their lengths, fill the batch exactly."""
+    with memoryview(buf) as view:
+        for _ in range(count):
+            if end - pos < RECORD_BYTES_MIN:
+                raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
+            size = view[pos]
+            pos += 1
+            if size > 127:
+                size, used = varint.read_folded(bytes(view[pos - 1 : pos + 6]), 0)
+                pos += used - 1
+            if size & 1:
+                raise InvalidRecord("a record has a negative length")
+            pos += size >> 1
+    if pos > end:
+        raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
+    if pos < end:
+        raise InvalidRecord("Incorrect declared batch size, records still remaining in file")
+
+
+def _refuse(header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int) -> None:
+    """Says which check of `check_header` failed: the first one in Kafka's order. Passes where Kafka would."""
+    if header.base_offset != 0:
+        raise InvalidRecord(f"the base offset of a produced batch must be 0, but it is {header.base_offset}")
+    if header.size > rules.max_message_bytes:
+        raise BatchTooLarge(f"the batch has {header.size} bytes, the topic takes at most {rules.max_message_bytes}")
+    if header.magic != MAGIC:
+        raise InvalidRecord(f"batches must be of format {MAGIC}, but this has {header.magic}")
+    if not check_crc(buf, pos, header.size):
+        raise CorruptBatch(f"the batch is corrupt: its checksum {header.crc:#010x} does not match")
+    if header.compression > CODEC_MAX:
+        raise UnsupportedCodec(f"unknown compression codec {header.compression}")
+    if header.last_offset_delta < 0:
+        raise InvalidRecord(f"the batch has an invalid offset range [0, {header.last_offset_delta}]")
+    if header.count <= 0:
+        raise InvalidRecord(f"invalid count of records {header.count}")
+    if header.count != header.last_offset_delta + 1:
+        raise InvalidRecord(f"the offset range [0, {header.last_offset_delta}] is not that of {header.count} records")
+    if header.is_control:
+        raise InvalidRecord("clients are not allowed to write control records")
+    if header.has_producer_id and header.base_sequence < 0:
+        raise InvalidRecord(f"invalid sequence number {header.base_sequence} of producer {header.producer_id}")
+    if header.count > header.size:
+        raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
+    _refuse_time(header, buf, pos, rules, now_ms)
+
+
+def _refuse_time(header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int) -> None:
+    if header.is_log_append_time and (rules.timestamp_type == LOG_APPEND_TIME or header.max_timestamp == NO_TIMESTAMP):
+        text = "Producer should not set timestamp type to LogAppendTime."
+        faults = [RecordFault(index, text) for index in range(min(header.count, RECORD_FAULTS_MAX))]
+        raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp", faults)
+    if rules.timestamp_type == CREATE_TIME and header.max_timestamp - now_ms > rules.after_max_ms:
+        check_records(header, buf, pos, rules, now_ms)  # names the records
+        raise InvalidTimestamp(f"the batch's latest time {header.max_timestamp} is out of range, though no record's is")
+
+
+def needs_records(header: BatchHeader, rules: AppendRules) -> bool:
+    """Whether the header is too little to judge this batch by."""
+    if rules.compacted:
+        return True
+    return (
+        rules.before_max_ms != NO_BOUND_MS
+        and rules.timestamp_type == CREATE_TIME
+        and not header.attributes & TIMESTAMP_TYPE_LOG_APPEND
+    )
+
+
+def check_records(
+    header: BatchHeader,
+    buf: Readable,
+    pos: int,
+    rules: AppendRules,
+    now_ms: int,
+    *,
+    max_decompressed: int = DECOMPRESSED_BYTES_MAX,
+) -> BatchColumns:
+    """The checks of each record of a batch whose header has passed; its columns, for who goes on with them."""
+    try:
+        columns = scan_batch(buf, pos, max_decompressed=max_decompressed, check_crcs=False)
+    except CorruptBatch as error:
+        # The checksum is right, so that the producer wrote what cannot be read: Kafka calls that an invalid record.
+        raise InvalidRecord(error.message) from error
+    except UnsupportedCodec:
+        raise
+    faults: list[RecordFault] = []
+    if rules.compacted:
+        for index, length in enumerate(columns.key_length):
+            if length < 0:
+                faults.append(RecordFault(index, "Compacted topic cannot accept message without key."))
+    late = _late_records(columns, rules, now_ms)
+    if late:
+        faults = sorted({fault.batch_index: fault for fault in late + faults}.values())
+        raise InvalidTimestamp(
+            "One or more records have been rejected due to invalid timestamp", faults[:RECORD_FAULTS_MAX]
+        )
+    if faults:
+        raise InvalidRecord(
+            f"One or more records have been rejected due to {len(faults)} record errors in total",
+            faults[:RECORD_FAULTS_MAX],
+        )
+    for index, offset in enumerate(columns.offsets):
+        if offset != index:
+            raise InvalidRecord(f"record {index} of the batch has the offset {offset}")
+    return columns
+
+
+def _late_records(columns: BatchColumns, rules: AppendRules, now_ms: int) -> list[RecordFault]:
+    if rules.timestamp_type != CREATE_TIME:
+        return []
+    low = now_ms - rules.before_max_ms
+    high = now_ms + rules.after_max_ms
+    return [
+        RecordFault(
+            index,
+            f"Timestamp {timestamp} of message with offset {columns.offsets[index]} is out of range. "
+            f"The timestamp should be within [{low}, {high}]",
+        )
+        for index, timestamp in enumerate(columns.timestamps)
+        if not low <= timestamp <= high and timestamp != NO_TIMESTAMP
+    ]
+
+
+def stamp_time(header: BatchHeader, buf: Writable, pos: int, timestamp_type: int, now_ms: int) -> None:
+    """Gives a checked batch the topic's type of time, in place; mostly there is nothing to do."""
+    if timestamp_type == LOG_APPEND_TIME:
+        set_log_append_time(buf, pos, now_ms)
+    elif header.attributes & TIMESTAMP_TYPE_LOG_APPEND:
+        set_max_timestamp(buf, pos, header.max_timestamp, log_append_time=False)
+
+
+__all__ = [
+    "AppendRules",
+    "RecordError",
+    "check_header",
+    "check_records",
+    "needs_records",
+    "produced_batch",
+    "stamp_time",
+    "validate_for_append",
+]

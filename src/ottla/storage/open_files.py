@@ -1,0 +1,57 @@
+"""A bound on the files and indexes that one log directory keeps open.
+
+Segments open their files when they are needed. When too many are open the longest unused ones close, found by second
+chance: use sets a flag, which costs the hot path one store, and the search clears it. A segment with unsynced bytes
+stays open, since a write error is certain to be told only to those who had the file open; so active segments that are
+never flushed may exceed the bound.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+FILES_MAX: Final = 512
+
+
+class Closable(Protocol):
+    #: Set with each use, cleared by the search.
+    used: bool
+
+    @property
+    def is_open(self) -> bool: ...
+
+    @property
+    def is_clean(self) -> bool: ...
+
+    def release_files(self) -> None:
+        """Closes the file and forgets what can be loaded again."""
+        ...
+
+
+class OpenFiles:
+    __slots__ = ("_open", "limit")
+
+    def __init__(self, limit: int = FILES_MAX) -> None:
+        self.limit = limit
+        self._open: list[Closable] = []
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def opened(self, segment: Closable) -> None:
+        """Notes an open segment and closes others while there are too many."""
+        self._open.append(segment)
+        if len(self._open) <= self.limit:
+            return
+        # Twice round at most: the first may only clear flags.
+        for _ in range(2 * len(self._open)):
+            if len(self._open) <= self.limit:
+                return
+            oldest = self._open.pop(0)
+            if not oldest.is_open:
+                continue
+            if oldest is segment or oldest.used or not oldest.is_clean:
+                oldest.used = False
+                self._open.append(oldest)
+            else:
+                oldest.release_files()

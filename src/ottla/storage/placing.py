@@ -1,0 +1,86 @@
+"""New replicas: which directory gets one, and making its folder so that a crash leaves all of it or nothing that counts.
+
+A folder without `partition.metadata` (a crash came in between) opens as an empty log without a topic id; creating the
+replica again completes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os.path
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from ottla.config.log import LogConfig
+from ottla.model import ZERO_TOPIC_ID, TopicPartition
+from ottla.ports.disk import Disk
+from ottla.storage.directory import LogDirectory
+from ottla.storage.directory_errors import DirectoryOffline, NoUsableDirectory
+from ottla.storage.formats import partition_metadata
+from ottla.storage.formats.atomic_write import replace_file
+from ottla.storage.log import Log
+
+
+class NewReplica(NamedTuple):
+    partition: TopicPartition
+    #: All zeros where the topic has no id (one that an old controller made).
+    topic_id: bytes
+    config: LogConfig
+
+
+def check_paths(paths: Iterable[str]) -> list[str]:
+    """The configured paths in one spelling each; ValueError where one stands twice."""
+    normal: list[str] = []
+    for path in paths:
+        plain = os.path.abspath(path)
+        if plain in normal:
+            raise ValueError(f"the log directory {plain} stands twice in log.dirs")
+        normal.append(plain)
+    return normal
+
+
+def emptiest(directories: Sequence[LogDirectory]) -> LogDirectory:
+    """The one with the fewest replicas, as Kafka chooses: sizes are not looked at, since a new log has none yet."""
+    usable = [directory for directory in directories if directory.is_online]
+    if not usable:
+        raise NoUsableDirectory("no log directory is online, so no replica can be created")
+    candidates = [directory for directory in usable if not directory.cordoned]
+    if not candidates:
+        raise NoUsableDirectory("all log directories that are online are cordoned, so no replica can be created")
+    return min(candidates, key=lambda directory: directory.replica_count)
+
+
+def refuse_while_offline(directories: Sequence[LogDirectory], partition: TopicPartition) -> None:
+    """A replica that existed before may be in the directory that is away: a second, empty one must not take its place."""
+    away = [directory.path for directory in directories if not directory.is_online]
+    if away:
+        raise DirectoryOffline(f"{partition} may be in an offline log directory ({', '.join(away)})")
+
+
+def create_replica(directory: LogDirectory, replica: NewReplica, now_ms: int) -> Log:
+    """Makes the folder and opens the log. Its name is durable only once the caller has synced the directory."""
+    disk, folder = directory.disk, directory.folder(replica.partition)
+    directory.forget(replica.partition)
+    disk.make_directory(folder)
+    try:
+        if replica.topic_id != ZERO_TOPIC_ID:
+            metadata = os.path.join(folder, partition_metadata.FILE_NAME)
+            replace_file(disk, metadata, partition_metadata.encode(replica.topic_id))
+        log = Log.open(disk, folder, replica.partition, replica.config, now_ms=now_ms, clean=True)
+        disk.sync_directory(folder)
+    except BaseException:
+        # Half a replica would be found at the next start.
+        with suppress(OSError):
+            disk.remove_tree(folder)
+        raise
+    return log
+
+
+def adopt_topic_id(disk: Disk, folder: str, topic_id: bytes) -> None:
+    """Completes a replica whose creation a crash cut short, or that an older Kafka made."""
+    partition_metadata.write(disk, os.path.join(folder, partition_metadata.FILE_NAME), topic_id)
+
+
+def is_full(error: OSError) -> bool:
+    return error.errno in {errno.ENOSPC, errno.EDQUOT}

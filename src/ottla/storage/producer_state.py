@@ -1,0 +1,311 @@
+"""What each idempotent producer has written to this partition, so that a batch sent twice is stored once.
+
+A producer numbers its records. The log remembers the last five batches of each producer, as many as a client may have
+in flight: the next batch must go on where the last ended, one of the five is answered with the offsets it got then, and
+anything else is a gap. An epoch fences older incarnations of the same producer. Transactions add the offset at which each
+open one began; a marker in the log ends it.
+
+Staged batches change the state at once, since the next in the same round is checked against them; `rollback` undoes
+what has not been written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ottla.model import ErrorCode, TopicPartition
+from ottla.storage.append import Origin
+from ottla.storage.errors import AppendRefused
+from ottla.storage.formats.producer_snapshot import ProducerEntry
+from ottla.storage.txn_index import AbortedTransaction
+
+#: Sequence numbers run to this and go on at 0.
+SEQUENCE_MAX: Final = 2**31 - 1
+#: A client has at most five batches in flight.
+BATCHES_KEPT: Final = 5
+NO_TRANSACTION: Final = -1
+
+
+class WrittenBatch(NamedTuple):
+    #: Of the last record; -1 for a coordinator's batch, which has none.
+    last_sequence: int
+    last_offset: int
+    #: Last offset minus first.
+    offset_delta: int
+    timestamp: int
+
+
+class Producer(NamedTuple):
+    epoch: int
+    #: Of the transaction coordinator that wrote the last marker; -1 before.
+    coordinator_epoch: int
+    #: Of the last batch or marker.
+    timestamp: int
+    #: Where the open transaction began; -1 where none is open.
+    first_offset_open: int
+    #: The latest last; none where only a marker is known.
+    batches: tuple[WrittenBatch, ...]
+    #: When this broker last heard of the producer. Not on disk: the batch's own timestamp may be years old.
+    seen_ms: int
+
+
+class ActiveProducer(NamedTuple):
+    """One line of DescribeProducers."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    #: -1 where no transaction is open.
+    transaction_start_offset: int
+
+
+class Marker(NamedTuple):
+    """A control record that ends a transaction."""
+
+    coordinator_epoch: int
+    aborts: bool
+
+
+class ProducerStates:
+    __slots__ = ("_decided", "_decided_kept", "_known", "_open", "_tp", "_undo")
+
+    def __init__(self, tp: TopicPartition) -> None:
+        self._tp = tp
+        self._known: dict[int, Producer] = {}
+        #: First offset of each open transaction, lowest first.
+        self._open: dict[int, int] = {}
+        #: (first offset, marker's offset) of ended transactions whose marker may not be committed yet.
+        self._decided: list[tuple[int, int]] = []
+        #: How many of those are written.
+        self._decided_kept = 0
+        #: The state before what is staged, of each producer that it changed.
+        self._undo: dict[int, Producer | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    # -- appending
+
+    def stage(
+        self,
+        producer_id: int,
+        epoch: int,
+        base_sequence: int,
+        delta: int,
+        first_offset: int,
+        timestamp: int,
+        transactional: bool,
+        now_ms: int,
+        origin: Origin,
+    ) -> WrittenBatch | None:
+        """Takes a batch of data, or returns the one that it repeats. Raises AppendRefused."""
+        known = self._known.get(producer_id)
+        last_sequence = base_sequence if base_sequence < 0 else (base_sequence + delta) & SEQUENCE_MAX
+        batch = WrittenBatch(last_sequence, first_offset + delta, delta, timestamp)
+        if known is None:
+            begun = first_offset if transactional else NO_TRANSACTION
+            new = Producer(epoch, -1, timestamp, begun, (batch,), now_ms)
+        else:
+            known_epoch, coordinator_epoch, _, begun, batches, _ = known
+            if epoch != known_epoch:
+                self._check_new_epoch(producer_id, known, epoch, base_sequence, first_offset, origin)
+                batches = ()
+            elif origin is Origin.CLIENT and base_sequence != (
+                (batches[-1][0] + 1) & SEQUENCE_MAX if batches else 0
+            ):
+                return self._repeated(producer_id, batches, base_sequence, last_sequence, first_offset)
+            if transactional:
+                begun = begun if begun >= 0 else first_offset
+            elif begun >= 0 and origin is not Origin.REPLICATION:
+                raise AppendRefused(
+                    ErrorCode.INVALID_TXN_STATE,
+                    f"Expected transactional write from producer {producer_id} at offset {first_offset} in partition "
+                    f"{self._tp}",
+                )
+            new = Producer(epoch, coordinator_epoch, timestamp, begun, (*batches[-(BATCHES_KEPT - 1) :], batch), now_ms)
+        if producer_id not in self._undo:
+            self._undo[producer_id] = known
+        if begun == first_offset and transactional:
+            self._open[producer_id] = first_offset
+        self._known[producer_id] = new
+        return None
+
+    def _check_new_epoch(
+        self, producer_id: int, known: Producer, epoch: int, base_sequence: int, offset: int, origin: Origin
+    ) -> None:
+        if origin is Origin.REPLICATION:
+            return
+        if epoch < known.epoch:
+            raise AppendRefused(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is smaller than the "
+                f"last seen epoch {known.epoch}",
+            )
+        if origin is Origin.CLIENT and base_sequence != 0:
+            raise AppendRefused(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Invalid sequence number for new epoch of producer {producer_id} at offset {offset} in partition "
+                f"{self._tp}: {epoch} (request epoch), {base_sequence} (seq. number), {known.epoch} (current producer epoch)",
+            )
+
+    def _repeated(
+        self, producer_id: int, batches: tuple[WrittenBatch, ...], base_sequence: int, last_sequence: int, offset: int
+    ) -> WrittenBatch:
+        for batch in batches:
+            first_sequence = (batch.last_sequence - batch.offset_delta) & SEQUENCE_MAX
+            if batch.last_sequence == last_sequence and first_sequence == base_sequence:
+                return batch
+        expected_after = batches[-1].last_sequence if batches else -1
+        raise AppendRefused(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"Out of order sequence number for producer {producer_id} at offset {offset} in partition {self._tp}: "
+            f"{base_sequence} (incoming seq. number), {expected_after} (current end sequence number)",
+        )
+
+    def stage_marker(
+        self, producer_id: int, epoch: int, marker: Marker, offset: int, timestamp: int, now_ms: int, origin: Origin
+    ) -> AbortedTransaction | None:
+        """Takes the marker that ends a producer's transaction; the entry for the index where it aborts one."""
+        known = self._known.get(producer_id)
+        if known is not None and origin is not Origin.REPLICATION:
+            self._check_marker(producer_id, known, epoch, marker, offset)
+        batches = known.batches if known is not None and known.epoch == epoch else ()
+        if producer_id not in self._undo:
+            self._undo[producer_id] = known
+        self._known[producer_id] = Producer(
+            epoch, marker.coordinator_epoch, timestamp, NO_TRANSACTION, batches, now_ms
+        )
+        begun = self._open.pop(producer_id, NO_TRANSACTION)
+        if begun < 0:
+            # Nothing was written in this transaction here: readers need not know of it.
+            return None
+        self._decided.append((begun, offset))
+        if not marker.aborts:
+            return None
+        stable = next(iter(self._open.values()), offset + 1)
+        return AbortedTransaction(producer_id, begun, offset, stable)
+
+    def _check_marker(self, producer_id: int, known: Producer, epoch: int, marker: Marker, offset: int) -> None:
+        if epoch < known.epoch:
+            raise AppendRefused(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is smaller than the "
+                f"last seen epoch {known.epoch}",
+            )
+        if marker.coordinator_epoch < known.coordinator_epoch:
+            raise AppendRefused(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Invalid coordinator epoch for producerId {producer_id} at offset {offset} in partition {self._tp}: "
+                f"{marker.coordinator_epoch} (zombie), {known.coordinator_epoch} (current)",
+            )
+
+    @property
+    def staged(self) -> bool:
+        return bool(self._undo)
+
+    def commit(self) -> None:
+        """What was staged has been written."""
+        self._undo.clear()
+        self._decided_kept = len(self._decided)
+
+    def rollback(self) -> None:
+        """What was staged has not been written."""
+        for producer_id, before in self._undo.items():
+            if before is None:
+                del self._known[producer_id]
+            else:
+                self._known[producer_id] = before
+        self._undo.clear()
+        del self._decided[self._decided_kept :]
+        self._index_open()
+
+    def _index_open(self) -> None:
+        begun = [(known.first_offset_open, producer_id) for producer_id, known in self._known.items()]
+        self._open = {producer_id: offset for offset, producer_id in sorted(begun) if offset >= 0}
+
+    # -- readers of committed records
+
+    def first_open(self) -> int | None:
+        """Where the oldest open transaction begins."""
+        return next(iter(self._open.values()), None)
+
+    def first_unstable(self, high_watermark: int) -> int | None:
+        """The same, with a transaction counting as open until its marker is below the high watermark."""
+        decided = self._decided
+        if decided and self._decided_kept == len(decided):
+            self._decided = decided = [pair for pair in decided if pair[1] >= high_watermark]
+            self._decided_kept = len(decided)
+        offsets = [begun for begun, marker in decided if marker >= high_watermark]
+        first = self.first_open()
+        if first is not None:
+            offsets.append(first)
+        return min(offsets, default=None)
+
+    # -- life
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forgets producers without an open transaction that have not been heard of for long."""
+        assert not self._undo, "the round's end comes first"
+        gone = [
+            producer_id
+            for producer_id, known in self._known.items()
+            if known.first_offset_open < 0 and now_ms - max(known.timestamp, known.seen_ms) >= expiration_ms
+        ]
+        for producer_id in gone:
+            del self._known[producer_id]
+
+    def clear(self) -> None:
+        self._known.clear()
+        self._open.clear()
+        self._undo.clear()
+        self._decided.clear()
+        self._decided_kept = 0
+
+    def describe(self) -> list[ActiveProducer]:
+        return [
+            ActiveProducer(
+                producer_id,
+                known.epoch,
+                known.batches[-1].last_sequence if known.batches else -1,
+                known.timestamp,
+                known.coordinator_epoch,
+                known.first_offset_open,
+            )
+            for producer_id, known in self._known.items()
+        ]
+
+    def snapshot(self) -> list[ProducerEntry]:
+        assert not self._undo, "a snapshot says what is in the log"
+        entries: list[ProducerEntry] = []
+        for producer_id, known in self._known.items():
+            last = known.batches[-1] if known.batches else WrittenBatch(-1, -1, 0, known.timestamp)
+            entries.append(
+                ProducerEntry(
+                    producer_id=producer_id,
+                    epoch=known.epoch,
+                    last_sequence=last.last_sequence,
+                    last_offset=last.last_offset,
+                    offset_delta=last.offset_delta,
+                    timestamp=known.timestamp,
+                    coordinator_epoch=known.coordinator_epoch,
+                    current_txn_first_offset=known.first_offset_open,
+                )
+            )
+        return entries
+
+    def restore(self, entries: Iterable[ProducerEntry], now_ms: int) -> None:
+        """Takes over a snapshot, which knows only the last batch of each producer."""
+        for entry in entries:
+            batch = WrittenBatch(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp)
+            self._known[entry.producer_id] = Producer(
+                entry.epoch,
+                entry.coordinator_epoch,
+                entry.timestamp,
+                entry.current_txn_first_offset,
+                (batch,) if entry.last_offset >= 0 else (),
+                now_ms,
+            )
+        self._index_open()

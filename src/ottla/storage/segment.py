@@ -1,0 +1,365 @@
+"""One piece of a log: a file of batches, and the indexes beside it.
+
+Files are named by the offset at which the segment begins. Everything but the batches themselves can be made again from
+them, so it is loaded when it is first needed, and a damaged or missing index costs a warning and a scan. A segment that
+is never read holds no file open and no index in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from ottla.ports import Disk, File
+from ottla.records.batch import BatchHeader
+from ottla.storage import txn_index
+from ottla.storage.batch_walk import CHUNK_BYTES, read_header, walk
+from ottla.storage.errors import DamagedIndex
+from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX, format_segment_file
+from ottla.storage.offset_index import ENTRY_SIZE, OffsetIndex
+from ottla.storage.open_files import OpenFiles
+from ottla.storage.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from ottla.storage.time_index import TimeIndex
+from ottla.storage.txn_index import AbortedTransaction
+
+Warn = Callable[[str], None]
+
+#: All that may stand beside a segment's log file under its name.
+INDEX_KINDS: Final = (INDEX, TIME_INDEX, TXN_INDEX)
+UNKNOWN: Final = -2
+
+
+class Surroundings(NamedTuple):
+    """What all segments of one log share."""
+
+    disk: Disk
+    directory: str
+    files: OpenFiles
+    index_interval_bytes: int
+    warn: Warn
+
+
+class Place(NamedTuple):
+    """Where a batch lies in its segment."""
+
+    position: int
+    size: int
+    base_offset: int
+    next_offset: int
+
+
+class Segment:
+    __slots__ = (
+        "_aborted",
+        "_file",
+        "_first_timestamp",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_offsets",
+        "_since_index",
+        "_times",
+        "around",
+        "base_offset",
+        "sealed",
+        "size",
+        "synced",
+        "used",
+    )
+
+    def __init__(self, around: Surroundings, base_offset: int, size: int, *, sealed: bool) -> None:
+        self.around = around
+        self.base_offset = base_offset
+        #: Bytes of whole batches. The file may be longer only while an append goes on.
+        self.size = size
+        #: How many of them are known to be on the medium. synced <= size
+        self.synced = size
+        #: Never written to again.
+        self.sealed = sealed
+        self.used = False
+        self._file: File | None = None
+        self._offsets: OffsetIndex | None = None
+        self._times: TimeIndex | None = None
+        self._aborted: list[AbortedTransaction] | None = None
+        #: Bytes since the batch of the last index entry, that one included.
+        self._since_index = 0
+        self._max_timestamp = UNKNOWN
+        self._max_timestamp_offset = -1
+        self._first_timestamp = UNKNOWN
+
+    def __repr__(self) -> str:
+        return f"<Segment {self.base_offset} of {self.around.directory!r}, {self.size} bytes>"
+
+    def path(self, kind: str = LOG, suffix: str = "") -> str:
+        return f"{self.around.directory}/{format_segment_file(self.base_offset, kind, suffix)}"
+
+    # -- the file
+
+    @property
+    def file(self) -> File:
+        """The log file, opened where it is not; reading it does not move it to another place."""
+        self.used = True
+        return self._file or self._open_file()
+
+    def _open_file(self) -> File:
+        disk = self.around.disk
+        self._file = file = disk.open_read_only(self.path()) if self.sealed else disk.open(self.path())
+        self.around.files.opened(self)
+        return file
+
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None or self._offsets is not None or self._times is not None
+
+    @property
+    def is_clean(self) -> bool:
+        return self.synced == self.size
+
+    def release_files(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+        if self._offsets is not None and self._offsets.persisted == len(self._offsets) and self.sealed:
+            self._offsets = None
+        if self._times is not None and self._times.persisted == len(self._times) and self.sealed:
+            self._times = None
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    # -- indexes
+
+    @property
+    def offsets(self) -> OffsetIndex:
+        self.used = True
+        return self._offsets if self._offsets is not None else self._load_offsets()
+
+    @property
+    def times(self) -> TimeIndex:
+        self.used = True
+        return self._times if self._times is not None else self._load_times()
+
+    def _load_offsets(self) -> OffsetIndex:
+        try:
+            index = OffsetIndex.decode(self._read_beside(INDEX), self.size)
+            self._check_last_entry(index)
+        except DamagedIndex as damage:
+            self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}")
+            assert self._offsets is not None
+            return self._offsets
+        self._offsets = index
+        self._since_index = self.size - (index.positions[-1] if index.positions else 0)
+        self.around.files.opened(self)
+        return index
+
+    def _check_last_entry(self, index: OffsetIndex) -> None:
+        """One look at the log tells an index of another file, or of a longer past of this one."""
+        if index.positions:
+            position, last_offset = index.positions[-1], index.offsets[-1] + self.base_offset
+            if read_header(self.file, position, self.size).last_offset != last_offset:
+                raise DamagedIndex(f"no batch at byte {position} ends with offset {last_offset}")
+
+    def _load_times(self) -> TimeIndex:
+        try:
+            index = TimeIndex.decode(self._read_beside(TIME_INDEX))
+        except DamagedIndex as damage:
+            self.rebuild_indexes(f"{self.path(TIME_INDEX)} is rebuilt: {damage}")
+            assert self._times is not None
+            return self._times
+        self._times = index
+        self.around.files.opened(self)
+        return index
+
+    def _read_beside(self, kind: str) -> bytes:
+        if self.size == 0:
+            return b""
+        try:
+            return self.around.disk.read_file(self.path(kind))
+        except FileNotFoundError:
+            raise DamagedIndex("it is missing") from None
+
+    def rebuild_indexes(self, reason: str | None) -> None:
+        """Makes both indexes anew from the headers in the log; they reach the disk with the next `write_indexes`."""
+        if reason is not None:
+            self.around.warn(reason)
+        self.forget_indexes()
+        for position, header in walk(self.file, 0, self.size):
+            self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+        if self.sealed:
+            self.write_indexes()
+
+    def forget_indexes(self) -> None:
+        """Starts both anew, as for a segment without batches."""
+        self._offsets, self._times = OffsetIndex(), TimeIndex()
+        self._since_index = 0
+        self._max_timestamp = self._max_timestamp_offset = -1
+        self.around.files.opened(self)
+
+    def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Indexes a batch behind all others. Both indexes and the largest timestamp are loaded."""
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp, self._max_timestamp_offset = max_timestamp, last_offset
+        if self._since_index > self.around.index_interval_bytes:
+            assert self._offsets is not None
+            assert self._times is not None
+            self._offsets.append(last_offset - self.base_offset, position)
+            self._times.append_if_later(self._max_timestamp, self._max_timestamp_offset - self.base_offset)
+            self._since_index = 0
+        self._since_index += size
+
+    def write_indexes(self) -> None:
+        """Brings the files of both indexes up to date. Whoever wants them on the medium syncs the paths."""
+        if self.size == 0:
+            return
+        # Order matters: to load either may be to rebuild both.
+        times, offsets = self.times, self.offsets
+        timestamp, offset = self.max_timestamp()
+        times.append_if_later(timestamp, offset - self.base_offset)
+        if offsets.persisted < len(offsets) or not offsets:
+            self._write_beside(INDEX, offsets.encode(offsets.persisted), offsets.persisted * ENTRY_SIZE)
+            offsets.persisted = len(offsets)
+        if times.persisted < len(times) or not times:
+            self._write_beside(TIME_INDEX, times.encode(times.persisted), times.persisted * TIME_ENTRY_SIZE)
+            times.persisted = len(times)
+
+    def _write_beside(self, kind: str, data: bytes, position: int) -> None:
+        file = self.around.disk.open(self.path(kind), create=True)
+        try:
+            if file.size() > position:
+                file.truncate(position)
+            if data:
+                file.write(data, position)
+        finally:
+            file.close()
+
+    # -- time
+
+    def max_timestamp(self) -> tuple[int, int]:
+        """The largest timestamp (-1: none) and the last offset of the batch that has it."""
+        if self._max_timestamp == UNKNOWN:
+            times = self.times
+            # Loading may have rebuilt, and so found it.
+            if self._max_timestamp == UNKNOWN:
+                if times.timestamps:
+                    self._max_timestamp = times.timestamps[-1]
+                    self._max_timestamp_offset = self.base_offset + times.offsets[-1]
+                else:
+                    self._max_timestamp = self._max_timestamp_offset = -1
+        return self._max_timestamp, self._max_timestamp_offset
+
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, which segments are rolled by; -1 where there is none."""
+        if self._first_timestamp == UNKNOWN:
+            if self.size == 0:
+                return -1
+            self._first_timestamp = read_header(self.file, 0, self.size).max_timestamp
+        return self._first_timestamp
+
+    def largest_timestamp(self) -> int:
+        """For retention: the file's own time stands in where no batch has a time."""
+        timestamp = self.max_timestamp()[0]
+        return timestamp if timestamp >= 0 else self.around.disk.modified_ms(self.path())
+
+    # -- look-up
+
+    def locate(self, offset: int) -> Place | None:
+        """The first batch that ends at or above `offset`; None where all end below."""
+        index = self.offsets
+        number = index.floor(offset - self.base_offset)
+        start = index.positions[number] if number >= 0 else 0
+        file = self.file
+        if number + 1 < len(index) and index.positions[number + 1] - start > CHUNK_BYTES:
+            # Batches are large here, and the wanted one is likely that of the next entry.
+            position = index.positions[number + 1]
+            header = read_header(file, position, self.size)
+            if header.base_offset <= offset:
+                return _place(position, header)
+        for position, header in walk(file, start, self.size):
+            if header.last_offset >= offset:
+                return _place(position, header)
+        return None
+
+    def place_at(self, position: int) -> Place:
+        """The batch that begins at `position`."""
+        return _place(position, read_header(self.file, position, self.size))
+
+    # -- aborted transactions
+
+    @property
+    def aborted(self) -> list[AbortedTransaction]:
+        if self._aborted is None:
+            try:
+                data = self.around.disk.read_file(self.path(TXN_INDEX))
+            except FileNotFoundError:
+                data = b""
+            self._aborted = txn_index.decode(data, self.base_offset)
+        return self._aborted
+
+    def add_aborted(self, entry: AbortedTransaction) -> None:
+        self.aborted.append(entry)
+        self._write_beside(TXN_INDEX, txn_index.encode([entry]), (len(self.aborted) - 1) * txn_index.ENTRY.size)
+
+    def replace_aborted(self, entries: list[AbortedTransaction]) -> None:
+        self._aborted = entries
+        if entries:
+            self._write_beside(TXN_INDEX, txn_index.encode(entries), 0)
+        else:
+            with suppress(FileNotFoundError):
+                self.around.disk.remove(self.path(TXN_INDEX))
+
+    # -- change
+
+    def truncate(self, position: int, offset: int) -> None:
+        """Cuts the log file at a batch's beginning, and the indexes with it."""
+        offsets, times = self.offsets, self.times
+        self.file.truncate(position)
+        self.size = position
+        self.synced = min(self.synced, position)
+        offsets.truncate(offset - self.base_offset)
+        times.truncate(offset - self.base_offset)
+        self._cut_beside(INDEX, offsets.persisted * ENTRY_SIZE)
+        self._cut_beside(TIME_INDEX, times.persisted * TIME_ENTRY_SIZE)
+        if any(entry.last_offset >= offset for entry in self.aborted):
+            self.replace_aborted([entry for entry in self.aborted if entry.last_offset < offset])
+        # The tail behind the last entry has to be looked at again, as it may hold the largest timestamp.
+        start = offsets.positions[-1] if offsets.positions else 0
+        self._max_timestamp = times.timestamps[-1] if times.timestamps else -1
+        self._max_timestamp_offset = self.base_offset + times.offsets[-1] if times.timestamps else -1
+        for _, header in walk(self.file, start, position):
+            if header.max_timestamp > self._max_timestamp:
+                self._max_timestamp, self._max_timestamp_offset = header.max_timestamp, header.last_offset
+        self._since_index = position - start
+        self._first_timestamp = UNKNOWN
+
+    def _cut_beside(self, kind: str, size: int) -> None:
+        disk = self.around.disk
+        if disk.exists(self.path(kind)) and disk.size(self.path(kind)) > size:
+            self._write_beside(kind, b"", size)
+
+    def seal(self) -> None:
+        """The log goes on in another segment: the indexes are complete and on disk."""
+        self.write_indexes()
+        self.sealed = True
+
+    def set_aside(self) -> None:
+        """Marks the files as deleted; what was opened stays readable to those who hold a lease."""
+        self.close()
+        self._offsets = self._times = None
+        disk = self.around.disk
+        for kind in (LOG, *INDEX_KINDS):
+            with suppress(FileNotFoundError):
+                disk.rename(self.path(kind), self.path(kind, DELETED))
+
+    def remove(self) -> None:
+        """Deletes the files at once."""
+        self.close()
+        self._offsets = self._times = None
+        for kind in (*INDEX_KINDS, LOG):
+            with suppress(FileNotFoundError):
+                self.around.disk.remove(self.path(kind))
+
+
+def _place(position: int, header: BatchHeader) -> Place:
+    return Place(position, header.size, header.base_offset, header.next_offset)

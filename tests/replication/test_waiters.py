@@ -1,0 +1,128 @@
+"""Those who wait are asked once a change, answered once, and let go at their deadline."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.model import TopicPartition
+from ottla.replication.waiters import Waiters
+
+A, B, C = (TopicPartition("t", p) for p in range(3))
+
+
+class Recorder:
+    """A waiter that completes when `ready` says so and remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.ready = False
+        self.tried = 0
+        self.completed = 0
+        self.expired = 0
+
+    def try_complete(self, now_ms: int) -> bool:
+        self.tried += 1
+        self.completed += self.ready
+        return self.ready
+
+    def expire(self, now_ms: int) -> None:
+        self.expired += 1
+
+
+def test_a_change_asks_only_those_who_wait_for_it() -> None:
+    waiters, mine, other = Waiters(), Recorder(), Recorder()
+    waiters.park(mine, [A], 100)
+    waiters.park(other, [B], 100)
+    waiters.changed(A)
+    waiters.settle(1)
+    assert (mine.tried, other.tried) == (1, 0)
+
+
+def test_many_changes_in_a_round_ask_once() -> None:
+    waiters, waiter = Waiters(), Recorder()
+    waiters.park(waiter, [A, B], 100)
+    for partition in (A, B, A, A):
+        waiters.changed(partition)
+    waiters.settle(1)
+    assert waiter.tried == 1
+
+
+def test_who_is_done_is_not_asked_again_and_does_not_expire() -> None:
+    waiters, waiter = Waiters(), Recorder()
+    waiters.park(waiter, [A], 100)
+    waiter.ready = True
+    waiters.changed(A)
+    waiters.settle(1)
+    waiters.changed(A)
+    waiters.settle(2)
+    waiters.expire(1000)
+    assert (waiter.tried, waiter.completed, waiter.expired, len(waiters)) == (1, 1, 0, 0)
+
+
+def test_a_deadline_answers_once_and_not_before() -> None:
+    waiters, waiter = Waiters(), Recorder()
+    waiters.park(waiter, [A], 100)
+    waiters.expire(99)
+    assert waiter.expired == 0
+    waiters.expire(100)
+    waiters.expire(200)
+    assert waiter.expired == 1
+    assert waiters.next_deadline_ms() is None
+
+
+def test_a_forgotten_waiter_hears_nothing() -> None:
+    waiters, waiter = Waiters(), Recorder()
+    waiters.park(waiter, [A], 100)
+    waiters.changed(A)
+    waiters.forget(waiter)
+    waiters.settle(1)
+    waiters.expire(100)
+    assert (waiter.tried, waiter.expired) == (0, 0)
+
+
+def test_a_waiter_that_changes_something_when_done_wakes_the_next() -> None:
+    waiters, second = Waiters(), Recorder()
+
+    class Chain(Recorder):
+        def try_complete(self, now_ms: int) -> bool:
+            waiters.changed(B)
+            return True
+
+    waiters.park(Chain(), [A], 100)
+    waiters.park(second, [B], 100)
+    second.ready = True
+    waiters.changed(A)
+    waiters.settle(1)
+    assert second.completed == 1
+
+
+def test_deadlines_of_the_departed_do_not_pile_up() -> None:
+    waiters = Waiters()
+    for _ in range(10_000):
+        waiter = Recorder()
+        waiters.park(waiter, [A], 10_000)
+        waiters.forget(waiter)
+    assert len(waiters._deadlines) < 200
+
+
+@given(st.lists(st.tuples(st.sampled_from(["park", "ready", "change", "time"]), st.integers(0, 4)), max_size=60))
+def test_everyone_is_answered_exactly_once_in_the_end(steps: list[tuple[str, int]]) -> None:
+    waiters = Waiters()
+    parked: list[Recorder] = []
+    now = 0
+    for action, number in steps:
+        if action == "park":
+            waiter = Recorder()
+            parked.append(waiter)
+            waiters.park(waiter, [(A, B, C)[number % 3]], now + number * 10)
+        elif action == "ready" and parked:
+            parked[number % len(parked)].ready = True
+        elif action == "change":
+            waiters.changed((A, B, C)[number % 3])
+            waiters.settle(now)
+        elif action == "time":
+            now += number * 7
+            waiters.expire(now)
+    waiters.expire(now + 1000)
+    assert all(waiter.completed + waiter.expired == 1 for waiter in parked)
+    assert len(waiters) == 0
