@@ -42,7 +42,7 @@ def fill(broker: Broker) -> list[Read]:
         write_confluent(broker.bootstrap, TOPIC, some, codec, enable_idempotence=number % 2 == 1)
         rows += some
     bulk = [Row(None, bytes([n % 251]) * 10_000, (), NOW_MS + 1000 + n) for n in range(300)]
-    write_confluent(broker.bootstrap, TOPIC, bulk, "none", enable_idempotence=True)
+    write_confluent(broker.bootstrap, TOPIC, bulk, "none", enable_idempotence=True, batch_size=65536)
     return [Read(offset, row) for offset, row in enumerate(rows + bulk)]
 
 

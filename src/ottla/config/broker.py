@@ -24,6 +24,7 @@ from ottla.config.slices import (
     BrokerConfig,
     CoordinationConfig,
     GroupsConfig,
+    ObserveConfig,
     OffsetsConfig,
     ReplicationConfig,
     ServerConfig,
@@ -45,6 +46,7 @@ class Config(NamedTuple):
     groups: GroupsConfig
     transactions: TransactionsConfig
     coordination: CoordinationConfig
+    observe: ObserveConfig
     #: What the file and the environment set, as text: the ground on which dynamic changes stand.
     properties: Mapping[str, str]
     #: The two layers of dynamic overrides above them (`ottla.config.dynamic`).
@@ -75,6 +77,7 @@ def assemble(effective: Mapping[str, str], static: Mapping[str, str], data_direc
         groups=_groups(reader),
         transactions=_transactions(reader),
         coordination=_coordination(reader),
+        observe=_observe(reader),
         properties=static,
         dynamic_default={},
         dynamic_broker={},
@@ -345,6 +348,15 @@ def _coordination(reader: Reader) -> CoordinationConfig:
         connection_timeout_ms=session_ms if connection_ms is None else connection_ms,
         set_acl=reader.boolean("zookeeper.set.acl"),
         in_flight_requests_max=reader.integer("zookeeper.max.in.flight.requests"),
+    )
+
+
+def _observe(reader: Reader) -> ObserveConfig:
+    return ObserveConfig(
+        log_level=reader.text("ottla.log.level"),
+        log_json=reader.boolean("ottla.log.json"),
+        metrics_host=reader.text("ottla.metrics.host"),
+        metrics_port=reader.integer_or_none("ottla.metrics.port"),
     )
 
 

@@ -103,9 +103,7 @@ def _topic_synonyms(definition: Definition, overrides: Mapping[str, str], config
     yield from _layers(SYNONYMS.get(definition.name, ()), config)
 
 
-def _topic_value(
-    definition: Definition, effective: LogConfig, synonyms: tuple[Synonym, ...]
-) -> str | None:
+def _topic_value(definition: Definition, effective: LogConfig, synonyms: tuple[Synonym, ...]) -> str | None:
     field = FIELDS.get(definition.name)
     if field is not None and definition.type != "LIST" and definition.name != "segment.bytes":
         return value_text(definition, getattr(effective, field))
@@ -143,8 +141,10 @@ def describe_all_brokers(config: Config, names: Collection[str] | None = None) -
 
 
 def _broker_entry(name: str, definition: Definition, synonyms: tuple[Synonym, ...]) -> ConfigEntry:
-    own = next((synonym for synonym in synonyms if synonym.name == name), None)
-    text = None if own is None else own.value
+    # What other units say comes into force only behind the property's own value.
+    while synonyms and synonyms[0].name != name:
+        synonyms = synonyms[1:]
+    text = synonyms[0].value if synonyms else None
     return ConfigEntry(
         name=name,
         value=None if text is None else _normalized(definition, text),

@@ -168,3 +168,13 @@ class CoordinationConfig(NamedTuple):
     connection_timeout_ms: int
     set_acl: bool
     in_flight_requests_max: int
+
+
+class ObserveConfig(NamedTuple):
+    """How the broker can be watched: its own log, and its metrics."""
+
+    log_level: str
+    log_json: bool
+    metrics_host: str
+    #: None serves no metrics; 0 takes a free port.
+    metrics_port: int | None

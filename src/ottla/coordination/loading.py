@@ -6,11 +6,12 @@ Two snapshots are kept, and the journals from the older one on: a damaged newest
 
 from __future__ import annotations
 
-import logging
+
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from ottla import logs
 from ottla.coordination.errors import CoordinationError, StorageDamaged
 from ottla.coordination.journal import JournalContents, JournalFile, read_contents
 from ottla.coordination.snapshot import SnapshotFault, decode_snapshot
@@ -22,7 +23,7 @@ _JOURNAL: Final = "journal."
 _SNAPSHOT: Final = "snapshot."
 _DIGITS: Final = 20
 
-_log = logging.getLogger(__name__)
+_log = logs.logger("coordination")
 
 
 class LoadReport(NamedTuple):
@@ -99,7 +100,7 @@ def _newest_snapshot(disk: Disk, directory: str, zxids: Sequence[int]) -> tuple[
         try:
             tree = decode_snapshot(disk.read_file(path), zxid)
         except SnapshotFault as fault:
-            _log.warning("the snapshot %s is damaged (%s): using an older one and the journals", path, fault)
+            _log.warning("snapshot is damaged: using an older one and the journals", path=path, fault=str(fault))
             damaged.append(path)
         else:
             return tree, damaged
@@ -154,12 +155,12 @@ def _set_torn_tail_aside(disk: Disk, directory: str, name: str, contents: Journa
     finally:
         file.close()
     _log.warning(
-        "cut a torn tail of %d bytes from %s at byte %d (%s), kept in %s: nothing in it was acknowledged",
-        len(tail),
-        path,
-        contents.good_size,
-        contents.fault,
-        kept_in,
+        "cut a torn tail from the journal: nothing in it was acknowledged",
+        path=path,
+        at=contents.good_size,
+        bytes=len(tail),
+        fault=contents.fault,
+        kept_in=kept_in,
     )
     return len(tail), kept_in
 

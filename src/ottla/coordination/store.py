@@ -10,12 +10,13 @@ is on the medium: the store gives up for good, and says so to all sessions.
 from __future__ import annotations
 
 import asyncio
-import logging
+
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from ottla import logs
 from ottla.coordination.codec import encode_txn
 from ottla.coordination.errors import (
     ConnectionLoss,
@@ -54,7 +55,7 @@ FRAME_BYTES: Final = 4 * 1024 * 1024
 #: The session of the store's own transactions, which end other sessions.
 STORE_SESSION: Final = 0
 
-_log = logging.getLogger(__name__)
+_log = logs.logger("coordination")
 T = TypeVar("T")
 
 
@@ -333,7 +334,7 @@ class TreeStore:
         except OSError as cut_error:
             self._fail(f"{journal.path} cannot be written ({error}) and not be cut back ({cut_error})")
             return
-        _log.error("refused %d writes to the tree: %s: %s", len(batch), journal.path, error)
+        _log.error("refused writes to the tree: the journal cannot be written", path=journal.path, fault=str(error))
 
     def _answer(self, batch: Sequence[_Write]) -> None:
         """Everything in the batch is durable. Watches are told first, so that nobody reads before it was told."""
@@ -356,7 +357,7 @@ class TreeStore:
     def _fail(self, why: str) -> None:
         """Gives up for good: the next start finds what is on the disk."""
         if self._over is None:
-            _log.critical("the tree in %s is lost to this process: %s", self._directory, why)
+            _log.error("the tree is lost to this process until it starts again", directory=self._directory, why=why)
         self._over = (SessionExpired, f"the tree in {self._directory} is lost to this process: {why}")
         for write in self._batch:
             _fail_answer(write.answer, ConnectionLoss(why))
@@ -382,7 +383,7 @@ class TreeStore:
             await self._workers.thread(lambda: following.sync_new(self._directory))
         except OSError as error:
             # The journal in use is whole: it goes on, and a snapshot is tried again after as many transactions.
-            _log.error("could not begin %s: %s", path, error)
+            _log.error("could not begin a new journal", path=path, fault=str(error))
             self._snapshot_zxid = zxid
             return
         self._journal = following
@@ -393,7 +394,7 @@ class TreeStore:
     def _snapshot_done(self, task: asyncio.Task[None]) -> None:
         self._snapshot = None
         if not task.cancelled() and (error := task.exception()):
-            _log.error("a snapshot of %s failed: %r", self._directory, error)
+            _log.error("a snapshot of the tree failed", directory=self._directory, fault=repr(error))
 
     async def _write_snapshot(self, zxid: int, content: bytes) -> None:
         disk, directory = self._disk, self._directory
@@ -405,7 +406,7 @@ class TreeStore:
         try:
             await self._workers.thread(work)
         except OSError as error:
-            _log.error("a snapshot of %s could not be written, its journals stay: %s", directory, error)
+            _log.error("a snapshot of the tree cannot be written: journals stay", path=directory, fault=str(error))
         self._snapshot_zxid = zxid
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ottla.config import Config
 from ottla.controller.interface import Controller
-from ottla.controller.metadata_cache import MetadataCache
+from ottla.metadata import MetadataCache
 from ottla.handlers.request_metrics import RequestMetrics
 from ottla.ports import Clock, Workers
 from ottla.replication.replicas import Replicas

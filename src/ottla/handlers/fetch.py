@@ -183,7 +183,7 @@ class FetchHandler:
 
     @staticmethod
     def _refuse(peer: Peer, reason: str) -> None:
-        log_event.limited("fetch-refused", 1_000).warning("closing a connection", peer=peer.host, reason=reason)
+        log_event.warning_limited("closing a connection", peer=peer.host, reason=reason)
         peer.abort()
 
 

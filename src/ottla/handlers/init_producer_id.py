@@ -17,6 +17,8 @@ async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdRe
     if error is not None:
         return InitProducerIdResponse(throttle_time_ms=call.throttle_ms(), error_code=error, producer_epoch=-1)
     producer_id = await call.services.producer_ids.next()
+    if isinstance(producer_id, ErrorCode):
+        return InitProducerIdResponse(throttle_time_ms=call.throttle_ms(), error_code=producer_id, producer_epoch=-1)
     return InitProducerIdResponse(throttle_time_ms=call.throttle_ms(), producer_id=producer_id, producer_epoch=0)
 
 

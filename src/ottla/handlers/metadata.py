@@ -47,8 +47,8 @@ def _missing(call: Call, request: MetadataRequest) -> list[str]:
 
 
 async def _create_and_answer(call: Call, request: MetadataRequest, missing: list[str]) -> bytes:
-    new = [NewTopic(name=name, num_partitions=-1, replication_factor=-1) for name in dict.fromkeys(missing)]
-    results = await call.services.controller.create_topics(new, validate_only=False, timeout_ms=_CREATE_TIMEOUT_MS)
+    new = [NewTopic(name) for name in dict.fromkeys(missing)]
+    results = await call.services.controller.create_topics(new, timeout_ms=_CREATE_TIMEOUT_MS)
     faults = {
         result.name: result.error
         for result in results
@@ -128,7 +128,7 @@ def _topic(call: Call, topic: TopicMetadata, *, wants_operations: bool) -> bytes
     partitions = [
         (
             ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-            partition.index,
+            partition.partition,
             partition.leader,
             partition.leader_epoch,
             partition.replicas,
@@ -142,7 +142,7 @@ def _topic(call: Call, topic: TopicMetadata, *, wants_operations: bool) -> bytes
         call.version,
         ErrorCode.NONE,
         topic.name,
-        topic.topic_id,
+        topic.id,
         partitions,
         internal=topic.is_internal,
         operations=operations,

@@ -270,7 +270,7 @@ class ProduceHandler:
         peer.fill(slot, encode_answer(version, correlation, answers, 0))
 
     def _refuse(self, peer: Peer, reason: str) -> None:
-        log_event.limited("produce-refused", 1_000).warning("closing a connection", peer=peer.host, reason=reason)
+        log_event.warning_limited("closing a connection", peer=peer.host, reason=reason)
         peer.abort()
 
 

@@ -8,22 +8,27 @@ from __future__ import annotations
 import asyncio
 
 from ottla.controller.interface import Controller
+from ottla.model import BrokerId, ErrorCode
 
 
 class ProducerIds:
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, broker_id: BrokerId) -> None:
         self._controller = controller
+        self._broker_id = broker_id
         self._next = 0
         #: The end of the current block; nothing is left where both are equal.
         self._end = 0
         self._refill = asyncio.Lock()
 
-    async def next(self) -> int:
+    async def next(self) -> int | ErrorCode:
+        """A fresh id, or why none can be had."""
         while self._next >= self._end:
             async with self._refill:
                 if self._next >= self._end:
-                    block = await self._controller.allocate_producer_ids()
-                    self._next, self._end = block.start, block.start + block.length
+                    block = await self._controller.allocate_producer_ids(self._broker_id)
+                    if block.error != ErrorCode.NONE:
+                        return block.error
+                    self._next, self._end = block.first, block.first + block.count
         taken = self._next
         self._next += 1
         return taken

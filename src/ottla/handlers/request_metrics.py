@@ -10,7 +10,6 @@ from ottla.metrics import Counter, Registry
 
 class RequestMetrics:
     def __init__(self, registry: Registry) -> None:
-        self._registry = registry
         topic_metric = "kafka_server_brokertopicmetrics_{}_total".format
 
         def counter(name: str, text: str) -> Counter:
@@ -23,23 +22,20 @@ class RequestMetrics:
         self.failed_fetches = counter("failedfetchrequests", "Fetch partitions answered with an error.")
         self.total_produces = counter("totalproducerequests", "Produce requests.")
         self.total_fetches = counter("totalfetchrequests", "Fetch requests.")
-        self._requests: dict[int, Counter] = {}
-        self._times: dict[int, Counter] = {}
+        labels = ("request",)
+        self._requests = registry.counters("kafka_network_requestmetrics_requests_total", "Requests by API.", labels)
+        self._times = registry.counters("kafka_network_requestmetrics_totaltimems", "Time in requests, by API.", labels)
+        #: The two counters of each API that was asked for.
+        self._by_key: dict[int, tuple[Counter, Counter]] = {}
 
     def request(self, api_key: int, name: str, elapsed_ms: float) -> None:
         """One answered request of an API that is not served inside rounds."""
-        counter = self._requests.get(api_key)
-        if counter is None:
-            counter, times = self.of_api(name)
-            self._requests[api_key] = counter
-            self._times[api_key] = times
-        counter.value += 1
-        self._times[api_key].value += elapsed_ms
+        counters = self._by_key.get(api_key)
+        if counters is None:
+            counters = self._by_key[api_key] = self.of_api(name)
+        counters[0].value += 1
+        counters[1].value += elapsed_ms
 
     def of_api(self, name: str) -> tuple[Counter, Counter]:
         """The counters of one API: requests, and the milliseconds they took in all."""
-        labels = {"request": name}
-        return (
-            self._registry.counter("kafka_network_requestmetrics_requests_total", "Requests by API.", labels),
-            self._registry.counter("kafka_network_requestmetrics_totaltimems", "Milliseconds spent, by API.", labels),
-        )
+        return self._requests.labels(name), self._times.labels(name)

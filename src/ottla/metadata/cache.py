@@ -6,9 +6,9 @@ an await, and an encoded answer may be kept as long as `generation` (or the iden
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from ottla.metadata.updates import DEFAULT_BROKER, UNKNOWN_CONTROLLER, BrokerEndpoints, MetadataUpdate, PartitionState
 from ottla.model import INTERNAL_TOPICS, ZERO_TOPIC_ID, BrokerId, Epoch, TopicId
@@ -53,6 +53,8 @@ class MetadataCache:
         self._topic_configs: dict[str, Mapping[str, str]] = {}
         self._broker_configs: dict[str, Mapping[str, str]] = {}
         self._listeners: list[UpdateListener] = []
+        #: What handlers made from all this and want to keep until it changes, by keys of their own.
+        self.derived: dict[Hashable, Any] = {}
 
     # Reading.
 
@@ -116,6 +118,7 @@ class MetadataCache:
         for broker, overrides in update.broker_configs.items():
             self._broker_configs[broker] = MappingProxyType(dict(overrides))
         self.generation += 1
+        self.derived.clear()
         for listener in self._listeners:
             listener(update)
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ottla.protocol.errors import DecodeError, EncodeError
+from ottla.protocol.primitives import Buffer
 
 
 class Structure:
@@ -45,6 +46,11 @@ class Message(Structure):
 
     def encode_into(self, out: bytearray, version: int) -> None:
         """Appends the message to `out`; after an EncodeError `out` holds a part of it and is of no use."""
+        raise NotImplementedError
+
+    @classmethod
+    def decode(cls, buf: Buffer, version: int, pos: int = 0) -> tuple[Message, int]:
+        """Reads a message's body from `pos` on; returns it and where it ends. DecodeError on any bytes that are none."""
         raise NotImplementedError
 
     @classmethod

@@ -178,16 +178,19 @@ def iterate(buf: Readable, start: int, end: int) -> Iterator[tuple[int, BatchHea
 
 def compute_crc(buf: Readable, pos: int, size: int) -> int:
     """CRC-32C of what the checksum covers in the batch of `size` bytes at `pos`, without copying."""
-    with memoryview(buf) as view, view[pos + ATTRIBUTES_AT : pos + size] as covered:
-        return int(crc32c(covered))
+    view = buf if type(buf) is memoryview else memoryview(buf)
+    checksum: int = crc32c(view[pos + ATTRIBUTES_AT : pos + size])
+    return checksum
 
 
 def check_crc(buf: Readable, pos: int, size: int) -> bool:
     """Whether the whole batch of `size` bytes lies at `pos` and matches its checksum."""
     if size < HEADER_SIZE or pos < 0 or pos + size > len(buf):
         return False
+    view = buf if type(buf) is memoryview else memoryview(buf)
+    computed: int = crc32c(view[pos + ATTRIBUTES_AT : pos + size])
     (stored,) = _UINT32.unpack_from(buf, pos + CRC_AT)
-    return bool(compute_crc(buf, pos, size) == stored)
+    return computed == stored
 
 
 def patch_base_offset(buf: Writable, pos: int, offset: int) -> None:

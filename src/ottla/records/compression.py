@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.records import snappy, zstd_frame
 from ottla.records.batch import Readable
-from ottla.records.errors import CorruptBatch, DecompressionTooLarge, UnsupportedCodec
+from ottla.records.errors import CorruptBlock, DecompressionTooLarge, UnsupportedCodec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,12 +139,12 @@ def _decompress_gzip(data: Readable, max_size: int) -> bytes:
                 raise _too_large(max_size)
             parts.append(part)
             if not member.eof:
-                raise CorruptBatch("a gzip block ends in its middle")
+                raise CorruptBlock("a gzip block ends in its middle")
             rest = member.unused_data
             if not rest:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
     except zlib.error as error:
-        raise CorruptBatch(f"gzip: {error}") from error
+        raise CorruptBlock(f"gzip: {error}") from error
 
 
 def _decompress_lz4(data: Readable, max_size: int) -> bytes:
@@ -164,13 +164,13 @@ def _decompress_lz4(data: Readable, max_size: int) -> bytes:
                 raise _too_large(max_size)
             parts.append(part)
             if not part and not reader.eof and reader.needs_input:
-                raise CorruptBatch("an lz4 frame ends in its middle")
+                raise CorruptBlock("an lz4 frame ends in its middle")
             rest = b""
             step *= 2
     except (RuntimeError, ValueError, EOFError) as error:
-        raise CorruptBatch(f"lz4: {error}") from error
+        raise CorruptBlock(f"lz4: {error}") from error
     if reader.unused_data:
-        raise CorruptBatch(f"{len(reader.unused_data)} bytes follow an lz4 frame")
+        raise CorruptBlock(f"{len(reader.unused_data)} bytes follow an lz4 frame")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -198,7 +198,7 @@ def _decompress_zstd(data: Readable, max_size: int) -> bytes:
                     raise _too_large(max_size)
         return b"".join(parts)
     except zstandard.ZstdError as error:
-        raise CorruptBatch(f"zstd: {error}") from error
+        raise CorruptBlock(f"zstd: {error}") from error
 
 
 def _too_large(max_size: int) -> DecompressionTooLarge:

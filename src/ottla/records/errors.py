@@ -34,6 +34,10 @@ class CorruptBatch(RecordError):
     """Bytes that are no batch, or not the batch that its checksum or its own counts describe."""
 
 
+class CorruptBlock(CorruptBatch):
+    """A compressed block that does not decompress."""
+
+
 class UnsupportedMagic(RecordError):
     """A message set of the formats before Kafka 0.11 (magic 0 and 1), where a batch is required."""
 
@@ -71,3 +75,12 @@ class InvalidTimestamp(RecordError):
     """A timestamp outside the topic's bounds, or of a type that only brokers set."""
 
     error_code = ErrorCode.INVALID_TIMESTAMP
+
+
+class UnreadableBatch(RecordError):
+    """A produced batch under an unknown codec, or one whose block does not decompress.
+
+    Kafka's broker meets these with exceptions that it does not foresee, and answers so. Our message says more.
+    """
+
+    error_code = ErrorCode.UNKNOWN_SERVER_ERROR

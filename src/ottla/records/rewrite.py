@@ -17,7 +17,7 @@ from ottla.records.batch import (
     Readable,
 )
 from ottla.records.builder import build_batch
-from ottla.records.compression import DECOMPRESSED_BYTES_MAX, NONE, check_level, codec_name
+from ottla.records.compression import DECOMPRESSED_BYTES_MAX, check_level, codec_name
 from ottla.records.record import batch_payload
 from ottla.records.scan import BatchColumns
 
@@ -33,13 +33,14 @@ def recompress(
     max_decompressed: int = DECOMPRESSED_BYTES_MAX,
     check_crcs: bool = True,
 ) -> bytes:
-    """The batch at `pos` under another codec: a topic whose compression.type is not `producer`. Raises a RecordError."""
-    codec_name(codec)
-    if level is not None:
-        check_level(codec, level)
+    """The batch at `pos` under another codec (a topic whose compression.type is not `producer`). Raises RecordError."""
     header, payload = batch_payload(buf, pos, max_decompressed, check_crcs=check_crcs)
-    attributes = header.attributes & ~COMPRESSION_MASK | codec
-    return _batch_like(header, payload, attributes, header.count, header.base_timestamp, header.max_timestamp, level)
+    return _under_codec(header, payload, codec, level)
+
+
+def recompress_scanned(columns: BatchColumns, codec: int, level: int | None = None) -> bytes:
+    """As `recompress`, for a batch whose records have been looked at already."""
+    return _under_codec(columns.header, bytes(columns.payload), codec, level)
 
 
 def filter_batch(columns: BatchColumns, keep: Sequence[int], *, delete_horizon_ms: int | None = None) -> bytes:
@@ -64,13 +65,16 @@ def filter_batch(columns: BatchColumns, keep: Sequence[int], *, delete_horizon_m
     if horizon is not None:
         attributes |= DELETE_HORIZON
     latest = header.max_timestamp if header.is_log_append_time else max(timestamps[index] for index in keep)
-    return _batch_like(header, records, attributes, len(keep), base_timestamp, latest, None)
+    changed = header._replace(
+        attributes=attributes, base_timestamp=base_timestamp, max_timestamp=latest, count=len(keep)
+    )
+    return _with_records(changed, records)
 
 
 def empty_batch(header: BatchHeader) -> bytes:
     """The header that stays when a batch has lost all its records, for as long as its producer's sequence needs it."""
-    attributes = header.attributes & _ATTRIBUTE_BITS & ~(COMPRESSION_MASK | DELETE_HORIZON) | NONE
-    return _batch_like(header, b"", attributes, 0, NO_TIMESTAMP, header.max_timestamp, None)
+    attributes = header.attributes & _ATTRIBUTE_BITS & ~(COMPRESSION_MASK | DELETE_HORIZON)
+    return _with_records(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, count=0), b"")
 
 
 def _with_time(data: bytes, pos: int, timestamp_delta: int) -> bytes:
@@ -82,23 +86,23 @@ def _with_time(data: bytes, pos: int, timestamp_delta: int) -> bytes:
     return varint.encode(len(body)) + body
 
 
-def _batch_like(
-    header: BatchHeader,
-    payload: bytes,
-    attributes: int,
-    count: int,
-    base_timestamp: int,
-    max_timestamp: int,
-    level: int | None,
-) -> bytes:
+def _under_codec(header: BatchHeader, payload: bytes, codec: int, level: int | None) -> bytes:
+    codec_name(codec)
+    if level is not None:
+        check_level(codec, level)
+    changed = header._replace(attributes=header.attributes & ~COMPRESSION_MASK | codec)
+    return _with_records(changed, payload, level)
+
+
+def _with_records(header: BatchHeader, payload: bytes, level: int | None = None) -> bytes:
     return build_batch(
         payload,
-        count=count,
+        count=header.count,
         last_offset_delta=header.last_offset_delta,
-        base_timestamp=base_timestamp,
-        max_timestamp=max_timestamp,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=header.max_timestamp,
         base_offset=header.base_offset,
-        attributes=attributes,
+        attributes=header.attributes,
         level=level,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,

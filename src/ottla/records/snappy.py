@@ -9,7 +9,7 @@ import struct
 from typing import Final
 
 from ottla.records.batch import Readable
-from ottla.records.errors import CorruptBatch, DecompressionTooLarge
+from ottla.records.errors import CorruptBlock, DecompressionTooLarge
 
 _MAGIC: Final = b"\x82SNAPPY\x00"
 #: Magic, the framing's version, and the oldest version that can read it.
@@ -34,11 +34,11 @@ def compress(data: Readable) -> bytes:
 
 
 def decompress(data: Readable, max_size: int) -> bytes:
-    """All blocks joined, at most `max_size` bytes; raises CorruptBatch or DecompressionTooLarge."""
+    """All blocks joined, at most `max_size` bytes; raises CorruptBlock or DecompressionTooLarge."""
     if bytes(data[: len(_MAGIC)]) != _MAGIC:
         return _raw_block(bytes(data), max_size, max_size)
     if len(data) < len(_HEADER):
-        raise CorruptBatch("a snappy frame ends in its header")
+        raise CorruptBlock("a snappy frame ends in its header")
     data = bytes(data)
     parts: list[bytes] = []
     budget = max_size
@@ -48,14 +48,14 @@ def decompress(data: Readable, max_size: int) -> bytes:
         if data.startswith(_MAGIC, pos):  # a second stream behind the first
             pos += len(_HEADER)
             if pos > end:
-                raise CorruptBatch("a snappy frame ends in its header")
+                raise CorruptBlock("a snappy frame ends in its header")
             continue
         if end - pos < _LENGTH.size:
-            raise CorruptBatch("a snappy frame ends in a block's length")
+            raise CorruptBlock("a snappy frame ends in a block's length")
         (length,) = _LENGTH.unpack_from(data, pos)
         pos += _LENGTH.size
         if not 0 < length <= end - pos:
-            raise CorruptBatch(f"a snappy block of {length} bytes has {end - pos} left")
+            raise CorruptBlock(f"a snappy block of {length} bytes has {end - pos} left")
         part = _raw_block(data[pos : pos + length], budget, max_size)
         budget -= len(part)
         parts.append(part)
@@ -69,9 +69,9 @@ def _raw_block(block: bytes, budget: int, max_size: int) -> bytes:
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > len(block) * _RATIO_MAX:
-            raise CorruptBatch(f"a snappy block of {len(block)} bytes claims to unfold to {size}")
+            raise CorruptBlock(f"a snappy block of {len(block)} bytes claims to unfold to {size}")
         if size > budget:
             raise DecompressionTooLarge(f"the records decompress to more than the bound of {max_size} bytes")
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
-        raise CorruptBatch(str(error)) from error
+        raise CorruptBlock(str(error)) from error

@@ -1,4 +1,4 @@
-"""What a broker refuses of a batch that a client produces, with Kafka's codes in Kafka's order (docs/formats/batch-checks.md).
+"""What a broker refuses of a produced batch, with Kafka's codes in Kafka's order (docs/formats/batch-checks.md).
 
 The checks fall in two. Header checks compare a dozen numbers and the checksum; they run for every batch, inside the
 loop that serves sockets. Record checks decompress and walk all records; they run only where a topic asks for what the
@@ -21,6 +21,7 @@ from ottla.records.batch import (
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     MAGIC,
+    MAGIC_AT,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_LOG_APPEND,
     BatchHeader,
@@ -35,10 +36,11 @@ from ottla.records.compression import DECOMPRESSED_BYTES_MAX, ZSTD
 from ottla.records.errors import (
     BatchTooLarge,
     CorruptBatch,
+    CorruptBlock,
     InvalidRecord,
     InvalidTimestamp,
-    RecordError,
     RecordFault,
+    UnreadableBatch,
     UnsupportedCodec,
 )
 from ottla.records.record import RECORD_BYTES_MIN
@@ -72,14 +74,17 @@ def produced_batch(buf: Readable, start: int, end: int, *, api_version: int) -> 
 
     What follows the batch and is no whole batch itself is ignored, as Kafka does: only `size` bytes are to be stored.
     """
+    if end - start >= HEADER_SIZE and buf[start + MAGIC_AT] == MAGIC:
+        header = parse_header(buf, start)
+        codec = header.attributes & COMPRESSION_MASK
+        if header.length + LOG_OVERHEAD == end - start and (codec != ZSTD or api_version >= ZSTD_PRODUCE_VERSION):
+            return header  # as every client sends it; what follows sorts out the others
     following = _following(buf, start, end)
     if following is None:
         raise InvalidRecord(f"Produce requests of version {api_version} must have a record batch per partition")
-    if buf[start + 16] != MAGIC:
-        raise InvalidRecord(
-            f"Produce requests of version {api_version} must have record batches of format {MAGIC}, but this has "
-            + legacy.describe(buf, start, end)
-        )
+    if buf[start + MAGIC_AT] != MAGIC:
+        old = legacy.describe(buf, start, end)
+        raise InvalidRecord(f"Produce requests of version {api_version} must have record batches, but this has {old}")
     header = parse_header(buf, start)
     if header.attributes & COMPRESSION_MASK == ZSTD and api_version < ZSTD_PRODUCE_VERSION:
         raise UnsupportedCodec(f"Produce requests of version {api_version} may not use zstd")
@@ -133,7 +138,8 @@ def check_header(header: BatchHeader, buf: Readable, pos: int, rules: AppendRule
         and magic == MAGIC
         and HEADER_SIZE <= size <= rules[0]
         and count == last_delta + 1
-        and 0 < count <= size
+        and count > 0
+        and (attributes & COMPRESSION_MASK or count * RECORD_BYTES_MIN <= size - HEADER_SIZE)
         and (sequence >= 0 or producer_id < 0)
         and not attributes & _REFUSED_BITS
         and attributes & COMPRESSION_MASK <= CODEC_MAX
@@ -148,18 +154,20 @@ def check_header(header: BatchHeader, buf: Readable, pos: int, rules: AppendRule
 
 def _count_records(buf: Readable, pos: int, end: int, count: int) -> None:
     """Whether `count` records, by their lengths, fill the batch exactly."""
-    with memoryview(buf) as view:
-        for _ in range(count):
-            if end - pos < RECORD_BYTES_MIN:
-                raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
-            size = view[pos]
+    for _ in range(count):
+        if end - pos < RECORD_BYTES_MIN:
+            raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
+        if (size := buf[pos]) < 128:
             pos += 1
-            if size > 127:
-                size, used = varint.read_folded(bytes(view[pos - 1 : pos + 6]), 0)
-                pos += used - 1
-            if size & 1:
-                raise InvalidRecord("a record has a negative length")
-            pos += size >> 1
+        elif (byte := buf[pos + 1]) < 128:
+            size += (byte << 7) - 128
+            pos += 2
+        else:
+            size, used = varint.read_folded(bytes(buf[pos : pos + RECORD_BYTES_MIN]), 0)
+            pos += used
+        if size & 1:
+            raise InvalidRecord("a record has a negative length")
+        pos += size >> 1
     if pos > end:
         raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
     if pos < end:
@@ -177,7 +185,7 @@ def _refuse(header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, no
     if not check_crc(buf, pos, header.size):
         raise CorruptBatch(f"the batch is corrupt: its checksum {header.crc:#010x} does not match")
     if header.compression > CODEC_MAX:
-        raise UnsupportedCodec(f"unknown compression codec {header.compression}")
+        raise UnreadableBatch(f"unknown compression codec {header.compression}")
     if header.last_offset_delta < 0:
         raise InvalidRecord(f"the batch has an invalid offset range [0, {header.last_offset_delta}]")
     if header.count <= 0:
@@ -188,19 +196,25 @@ def _refuse(header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, no
         raise InvalidRecord("clients are not allowed to write control records")
     if header.has_producer_id and header.base_sequence < 0:
         raise InvalidRecord(f"invalid sequence number {header.base_sequence} of producer {header.producer_id}")
-    if header.count > header.size:
+    if not header.compression and header.count * RECORD_BYTES_MIN > header.size - HEADER_SIZE:
         raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
     _refuse_time(header, buf, pos, rules, now_ms)
 
 
 def _refuse_time(header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int) -> None:
-    if header.is_log_append_time and (rules.timestamp_type == LOG_APPEND_TIME or header.max_timestamp == NO_TIMESTAMP):
-        text = "Producer should not set timestamp type to LogAppendTime."
-        faults = [RecordFault(index, text) for index in range(min(header.count, RECORD_FAULTS_MAX))]
-        raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp", faults)
-    if rules.timestamp_type == CREATE_TIME and header.max_timestamp - now_ms > rules.after_max_ms:
+    latest = header.max_timestamp
+    if header.is_log_append_time:
+        # Then every record has the batch's latest time. Kafka lets it pass where the topic wants CreateTime.
+        if rules.timestamp_type == LOG_APPEND_TIME or latest == NO_TIMESTAMP:
+            text = "Producer should not set timestamp type to LogAppendTime."
+        elif not now_ms - rules.before_max_ms <= latest <= now_ms + rules.after_max_ms:
+            text = _out_of_range(latest, rules, now_ms)
+        else:
+            return
+        raise _late_batch([RecordFault(index, text) for index in range(min(header.count, RECORD_FAULTS_MAX))])
+    if rules.timestamp_type == CREATE_TIME and latest - now_ms > rules.after_max_ms:
         check_records(header, buf, pos, rules, now_ms)  # names the records
-        raise InvalidTimestamp(f"the batch's latest time {header.max_timestamp} is out of range, though no record's is")
+        raise InvalidTimestamp(f"the batch's latest time is out of range, though no record's is: {latest}")
 
 
 def needs_records(header: BatchHeader, rules: AppendRules) -> bool:
@@ -224,49 +238,54 @@ def check_records(
     max_decompressed: int = DECOMPRESSED_BYTES_MAX,
 ) -> BatchColumns:
     """The checks of each record of a batch whose header has passed; its columns, for who goes on with them."""
+    assert header.magic == MAGIC
     try:
         columns = scan_batch(buf, pos, max_decompressed=max_decompressed, check_crcs=False)
+    except CorruptBlock as error:
+        raise UnreadableBatch(error.message) from error
     except CorruptBatch as error:
         # The checksum is right, so that the producer wrote what cannot be read: Kafka calls that an invalid record.
         raise InvalidRecord(error.message) from error
-    except UnsupportedCodec:
-        raise
-    faults: list[RecordFault] = []
-    if rules.compacted:
-        for index, length in enumerate(columns.key_length):
-            if length < 0:
-                faults.append(RecordFault(index, "Compacted topic cannot accept message without key."))
-    late = _late_records(columns, rules, now_ms)
+    faults = _keyless_records(columns) if rules.compacted else {}
+    late = _late_records(columns, rules, now_ms) if rules.timestamp_type == CREATE_TIME else {}
+    # A record has one fault, its missing key first; one late record decides the answer for all.
+    late = {index: fault for index, fault in late.items() if index not in faults}
     if late:
-        faults = sorted({fault.batch_index: fault for fault in late + faults}.values())
-        raise InvalidTimestamp(
-            "One or more records have been rejected due to invalid timestamp", faults[:RECORD_FAULTS_MAX]
-        )
+        raise _late_batch(sorted((late | faults).values()))
     if faults:
         raise InvalidRecord(
             f"One or more records have been rejected due to {len(faults)} record errors in total",
-            faults[:RECORD_FAULTS_MAX],
+            list(faults.values())[:RECORD_FAULTS_MAX],
         )
-    for index, offset in enumerate(columns.offsets):
+    for index, offset in enumerate(columns.offsets, header.base_offset):
         if offset != index:
-            raise InvalidRecord(f"record {index} of the batch has the offset {offset}")
+            raise InvalidRecord(f"record {index - header.base_offset} of the batch has the offset {offset}")
     return columns
 
 
-def _late_records(columns: BatchColumns, rules: AppendRules, now_ms: int) -> list[RecordFault]:
-    if rules.timestamp_type != CREATE_TIME:
-        return []
+def _keyless_records(columns: BatchColumns) -> dict[int, RecordFault]:
+    text = "Compacted topic cannot accept message without key."
+    return {index: RecordFault(index, text) for index, length in enumerate(columns.key_length) if length < 0}
+
+
+def _late_records(columns: BatchColumns, rules: AppendRules, now_ms: int) -> dict[int, RecordFault]:
     low = now_ms - rules.before_max_ms
     high = now_ms + rules.after_max_ms
-    return [
-        RecordFault(
-            index,
-            f"Timestamp {timestamp} of message with offset {columns.offsets[index]} is out of range. "
-            f"The timestamp should be within [{low}, {high}]",
-        )
+    return {
+        index: RecordFault(index, _out_of_range(timestamp, rules, now_ms))
         for index, timestamp in enumerate(columns.timestamps)
         if not low <= timestamp <= high and timestamp != NO_TIMESTAMP
-    ]
+    }
+
+
+def _out_of_range(timestamp: int, rules: AppendRules, now_ms: int) -> str:
+    low, high = now_ms - rules.before_max_ms, now_ms + rules.after_max_ms
+    return f"Timestamp {timestamp} is out of range. The timestamp should be within [{low}, {high}]"
+
+
+def _late_batch(faults: list[RecordFault]) -> InvalidTimestamp:
+    message = "One or more records have been rejected due to invalid timestamp"
+    return InvalidTimestamp(message, faults[:RECORD_FAULTS_MAX])
 
 
 def stamp_time(header: BatchHeader, buf: Writable, pos: int, timestamp_type: int, now_ms: int) -> None:
@@ -275,15 +294,3 @@ def stamp_time(header: BatchHeader, buf: Writable, pos: int, timestamp_type: int
         set_log_append_time(buf, pos, now_ms)
     elif header.attributes & TIMESTAMP_TYPE_LOG_APPEND:
         set_max_timestamp(buf, pos, header.max_timestamp, log_append_time=False)
-
-
-__all__ = [
-    "AppendRules",
-    "RecordError",
-    "check_header",
-    "check_records",
-    "needs_records",
-    "produced_batch",
-    "stamp_time",
-    "validate_for_append",
-]

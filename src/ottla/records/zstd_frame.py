@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.records.batch import Readable
-from ottla.records.errors import CorruptBatch
+from ottla.records.errors import CorruptBlock
 
 #: What Java's reader accepts too: the largest window of the ordinary levels (1 to 22).
 WINDOW_BYTES_MAX: Final = 1 << 27
@@ -26,10 +26,10 @@ _CONTENT_SIZE_BYTES: Final = (0, 2, 4, 8)
 
 
 def size_bound(data: Readable) -> int:
-    """The most that `data` can unfold to, judged by its blocks; raises CorruptBatch unless it is whole frames."""
+    """The most that `data` can unfold to, judged by its blocks; raises CorruptBlock unless it is whole frames."""
     raw = bytes(data)
     if not raw:
-        raise CorruptBatch("zstd: no frame")
+        raise CorruptBlock("zstd: no frame")
     pos = bound = 0
     try:
         while pos < len(raw):
@@ -40,11 +40,11 @@ def size_bound(data: Readable) -> int:
             elif magic & _SKIPPABLE_MASK == _SKIPPABLE_MAGIC:
                 pos += 8 + int.from_bytes(raw[pos + 4 : pos + 8], "little")
             else:
-                raise CorruptBatch("zstd: unknown frame magic")
+                raise CorruptBlock("zstd: unknown frame magic")
     except IndexError:
         pos = len(raw) + 1
     if pos > len(raw):
-        raise CorruptBatch("zstd: a frame ends in its middle")
+        raise CorruptBlock("zstd: a frame ends in its middle")
     return bound
 
 
@@ -63,7 +63,7 @@ def _frame(raw: bytes, pos: int) -> tuple[int, int]:
         header = raw[pos] | raw[pos + 1] << 8 | raw[pos + 2] << 16
         last, kind, size = header & 1, header >> 1 & 3, header >> 3
         if kind == _RESERVED or size > BLOCK_BYTES_MAX:
-            raise CorruptBatch("zstd: a block that cannot be")
+            raise CorruptBlock("zstd: a block that cannot be")
         pos += 3 + (1 if kind == _RLE else size)
         bound += size if kind in {_RAW, _RLE} else BLOCK_BYTES_MAX
     if content_size_bytes:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ottla.model import TopicPartition
 from ottla.ports import Workers
+from ottla.storage.errors import StorageFault
 from ottla.storage.log import Flush, Log
 
 
@@ -19,7 +20,7 @@ class Flushing:
         self,
         workers: Workers,
         flushed: Callable[[TopicPartition], None],
-        failed: Callable[[TopicPartition, OSError], None],
+        failed: Callable[[TopicPartition, Exception], None],
     ) -> None:
         self._workers = workers
         self._flushed = flushed
@@ -46,7 +47,7 @@ class Flushing:
         if done.cancelled():
             return
         error = done.exception()
-        if isinstance(error, OSError):
+        if isinstance(error, (OSError, StorageFault)):
             self._failed(log.tp, error)
             return
         if error is not None:

@@ -7,41 +7,28 @@ then those who waited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ottla import logs
+from ottla.config.log import LogConfig
+from ottla.metadata import PartitionState
 from ottla.model import ErrorCode, TopicPartition
-from ottla.ports import Workers
+from ottla.ports import Clock, Workers
 from ottla.replication.flushing import Flushing
 from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
 from ottla.replication.leader import Leader
+from ottla.replication.moves import Moves
 from ottla.replication.waiters import Waiters
 from ottla.storage.directories import LogDirectories
+from ottla.storage.directory_errors import DirectoryError
 from ottla.storage.errors import StorageFault
 from ottla.storage.log import Log
+from ottla.storage.placing import NewReplica
+from ottla.storage.removal import Removal
 
 log_event = logs.logger("replication")
-
-
-class RoleState(Protocol):
-    """What LeaderAndIsr says of one partition."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def topic_id(self) -> bytes: ...
-    @property
-    def leader(self) -> int: ...
-    @property
-    def leader_epoch(self) -> int: ...
-    @property
-    def isr(self) -> Iterable[int]: ...
-    @property
-    def replicas(self) -> Iterable[int]: ...
 
 
 class RoleListener(Protocol):
@@ -61,60 +48,71 @@ class Replicas:
         directories: LogDirectories,
         waiters: Waiters,
         workers: Workers,
-        high_watermarks: Mapping[TopicPartition, int],
-        now_ms: Callable[[], int],
+        clock: Clock,
+        remove_later: Callable[[Removal], None],
     ) -> None:
         self.broker_id = broker_id
         self.directories = directories
         self.waiters = waiters
         self.leaders: dict[TopicPartition, Leader] = {}
         self.followers: dict[TopicPartition, Follower] = {}
-        #: Why a partition cannot be served here.
-        self.offline: dict[TopicPartition, str] = {}
-        self._high_watermarks = high_watermarks
-        self._now_ms = now_ms
+        #: Why a partition cannot be served, where its directory could not take it; others stand with the directories.
+        self._offline: dict[TopicPartition, str] = {}
+        self._clock = clock
+        self._remove_later = remove_later
         self._listeners: list[RoleListener] = []
         self._dirty: list[Leader] = []
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
+        self.moves = Moves(directories, clock, self._log_replaced, remove_later)
 
     def listen(self, listener: RoleListener) -> None:
         self._listeners.append(listener)
 
     # -- roles
 
-    def apply(self, states: Iterable[RoleState], config_for: Callable[[str], object]) -> dict[TopicPartition, ErrorCode]:
+    def apply(
+        self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]
+    ) -> dict[TopicPartition, ErrorCode]:
         """Takes on the roles that the controller gave; a state of an older term changes nothing."""
+        self._create_missing(states, config_for)
         answers: dict[TopicPartition, ErrorCode] = {}
         for state in states:
             tp = TopicPartition(state.topic, state.partition)
-            answers[tp] = self._apply_one(tp, state, config_for)
+            answers[tp] = self._apply_one(tp, state)
         return answers
 
-    def _apply_one(self, tp: TopicPartition, state: RoleState, config_for: Callable[[str], object]) -> ErrorCode:
+    def _create_missing(self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]) -> None:
+        """Creates the logs that are to be here and are not, all at once: names are made durable once a directory."""
+        for is_new in (True, False):
+            missing = [
+                NewReplica(TopicPartition(state.topic, state.partition), state.topic_id, config_for(state.topic))
+                for state in states
+                if state.is_new == is_new and self.broker_id in state.replicas
+            ]
+            missing = [replica for replica in missing if self.directories.get(replica.partition) is None]
+            if not missing:
+                continue
+            try:
+                self.directories.create_many(missing, now_ms=self._clock.wall_ms(), is_new=is_new)
+            except (DirectoryError, StorageFault) as fault:
+                for replica in missing:
+                    if self.directories.get(replica.partition) is None:
+                        self._go_offline(replica.partition, str(fault))
+
+    def _apply_one(self, tp: TopicPartition, state: PartitionState) -> ErrorCode:
         if state.leader_epoch < self.epoch(tp):
             return ErrorCode.STALE_CONTROLLER_EPOCH
-        log = self._log_for(tp, state, config_for)
+        log = self.directories.get(tp)
         if log is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        self._offline.pop(tp, None)
         if state.leader == self.broker_id:
             self._lead(tp, log, state)
         else:
             self._follow(tp, log, state)
         return ErrorCode.NONE
 
-    def _log_for(self, tp: TopicPartition, state: RoleState, config_for: Callable[[str], object]) -> Log | None:
-        if tp in self.offline:
-            return None
-        log = self.directories.get(tp)
-        if log is not None:
-            return log
-        try:
-            return self.directories.create(tp, state.topic_id, config_for(tp.topic))  # type: ignore[arg-type]
-        except (OSError, StorageFault) as fault:
-            self._go_offline(tp, f"its folder cannot be created: {fault}")
-            return None
-
-    def _lead(self, tp: TopicPartition, log: Log, state: RoleState) -> None:
+    def _lead(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
         isr = InSyncReplicas(self.broker_id, state.replicas, state.isr)
         leader = self.leaders.get(tp)
         if leader is not None and leader.epoch == state.leader_epoch:
@@ -128,7 +126,7 @@ class Replicas:
         for listener in self._listeners:
             listener.became_leader(leader)
 
-    def _follow(self, tp: TopicPartition, log: Log, state: RoleState) -> None:
+    def _follow(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
         follower = Follower(tp, log, state.leader_epoch, state.leader, self._known_high_watermark(tp))
         self._drop_roles(tp)
         self.followers[tp] = follower
@@ -137,7 +135,7 @@ class Replicas:
 
     def _known_high_watermark(self, tp: TopicPartition) -> int:
         role = self.leaders.get(tp) or self.followers.get(tp)
-        return role.high_watermark if role is not None else self._high_watermarks.get(tp, 0)
+        return role.high_watermark if role is not None else self.directories.high_watermark(tp) or 0
 
     def _drop_roles(self, tp: TopicPartition) -> None:
         leader = self.leaders.pop(tp, None)
@@ -151,9 +149,10 @@ class Replicas:
     def stop(self, tp: TopicPartition, *, delete: bool) -> None:
         """Gives a partition up, as StopReplica says; its files go with it where they are to be deleted."""
         self._drop_roles(tp)
-        self.offline.pop(tp, None)
-        if delete and self.directories.get(tp) is not None:
-            self.directories.delete(tp)
+        self._offline.pop(tp, None)
+        if delete:
+            for removal in self.directories.delete(tp):
+                self._remove_later(removal)
 
     def epoch(self, tp: TopicPartition) -> int:
         role = self.leaders.get(tp) or self.followers.get(tp)
@@ -166,11 +165,18 @@ class Replicas:
 
     def why_not_leader(self, tp: TopicPartition) -> ErrorCode:
         """What to answer for a partition that has no leader here."""
-        if tp in self.offline:
+        if tp in self._offline or tp in self.directories.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if tp in self.followers:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def _log_replaced(self, tp: TopicPartition, log: Log) -> None:
+        """A copy in another directory took over: the same records, the same offsets."""
+        role = self.leaders.get(tp) or self.followers.get(tp)
+        if role is not None:
+            role.log = log
+            self.waiters.changed(tp)
 
     # -- rounds
 
@@ -198,15 +204,15 @@ class Replicas:
         leader.advance()
         # Followers may read up to the log's end, so they wait for it and not for the high watermark.
         self.waiters.changed(leader.tp)
-        if leader.log.flush_due(self._now_ms()):
+        if leader.log.flush_due(self._clock.wall_ms()):
             self._flushing.request(leader.log)
 
     def _write_failed(self, leader: Leader, fault: StorageFault) -> None:
         leader.fault = ErrorCode.KAFKA_STORAGE_ERROR
         if fault.directory_failed:
-            self.fail_directory(leader.log.directory, str(fault))
+            self.fail_directory_of(leader.tp, str(fault))
         else:
-            log_event.limited("disk-full", 10_000).error("an append was refused", partition=leader.tp, reason=fault)
+            log_event.warning_limited("an append was refused", partition=leader.tp, reason=fault)
 
     # -- flushes
 
@@ -221,22 +227,25 @@ class Replicas:
         if leader is not None:
             leader.advance()
             self.waiters.changed(tp)
-            self.waiters.settle(self._now_ms())
+            self.waiters.settle(self._clock.monotonic_ms())
 
-    def _flush_failed(self, tp: TopicPartition, error: OSError) -> None:
-        log = self.directories.get(tp)
-        if log is not None:
-            self.fail_directory(log.directory, f"fsync failed: {error}")
+    def _flush_failed(self, tp: TopicPartition, error: Exception) -> None:
+        self.fail_directory_of(tp, f"fsync failed: {error}")
 
     # -- failures
 
-    def fail_directory(self, inside: str, reason: str) -> None:
-        """Takes a log directory and all its partitions offline; the others go on."""
-        for tp in self.directories.fail_directory_of(inside, reason):
-            self._go_offline(tp, reason)
-        self.waiters.settle(self._now_ms())
+    def fail_directory_of(self, tp: TopicPartition, reason: str) -> None:
+        """Takes the log directory that a partition is in offline, with all its partitions; the others go on."""
+        path = self.directories.directory_of(tp)
+        if path is not None:
+            self.fail_directory(path, reason)
+
+    def fail_directory(self, path: str, reason: str) -> None:
+        for tp in self.directories.fail_directory(path, reason):
+            self._drop_roles(tp)
+        self.waiters.settle(self._clock.monotonic_ms())
 
     def _go_offline(self, tp: TopicPartition, reason: str) -> None:
-        self.offline[tp] = reason
+        self._offline[tp] = reason
         self._drop_roles(tp)
         log_event.error("partition is offline", partition=tp, reason=reason)

@@ -7,6 +7,7 @@ can be trusted. The one exception is ApiVersions, which a newer client asks in a
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from inspect import isawaitable
@@ -91,7 +92,7 @@ class Dispatcher:
         frame = bytes(buffer.view[start:end])
         try:
             header, position = decode_request_header(frame, 0)
-            request, position = api(key).request_type.decode(frame, version, position)
+            request, position = api(key).request_type().decode(frame, version, position)
         except DecodeError as error:
             self._refuse(connection, f"API {key} in version {version} cannot be read: {error}")
             return
@@ -159,11 +160,16 @@ class Dispatcher:
     # -- faults
 
     def _refuse(self, connection: Peer, reason: str) -> None:
-        log_event.limited("refused", 1_000).warning("closing a connection", peer=connection.host, reason=reason)
+        log_event.warning_limited("closing a connection", peer=connection.host, reason=reason)
         connection.abort()
 
     def _failed(self, connection: Peer, header: RequestHeader, error: Exception) -> None:
-        log_event.exception("a request failed", error, api=header.api_key, version=header.api_version)
+        log_event.error(
+            "a request failed",
+            api=header.api_key,
+            version=header.api_version,
+            error="".join(traceback.format_exception(error)),
+        )
         connection.abort()
 
     # -- stop

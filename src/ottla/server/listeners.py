@@ -69,7 +69,7 @@ class Server:
         held = self._by_address.get(address, 0)
         allowed = self._limits.connections_by_address.get(address, self._limits.connections_per_address_max)
         if held >= allowed or len(self._connections) >= self._limits.connections_max:
-            log_event.limited("connection-limit", 10_000).warning(
+            log_event.warning_limited(
                 "refusing a connection over the limit", peer=address, open=len(self._connections), from_peer=held
             )
             return None

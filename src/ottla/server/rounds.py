@@ -193,7 +193,7 @@ class Rounds:
     # -- ends
 
     def _bad_frame(self, connection: Connection, length: int) -> None:
-        log_event.limited("bad-frame", 1_000).warning(
+        log_event.warning_limited(
             "closing a connection that announced a frame of a bad size", peer=connection.host, bytes=length
         )
         self._lost(connection)

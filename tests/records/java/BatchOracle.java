@@ -5,7 +5,7 @@
 //   java -cp "$OTTLA_KAFKA_JARS/*" BatchOracle.java verdict < lines  prints the broker's answer to each produced batch
 //   java -cp "$OTTLA_KAFKA_JARS/*" BatchOracle.java filter  < lines  prints what the cleaner leaves of each batch
 //
-// Bytes are written in hexadecimal, null as "-".
+// Bytes are written in hexadecimal, none as ".", null as "-".
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -39,6 +39,7 @@ import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.record.internal.SimpleRecord;
 import org.apache.kafka.common.requests.ProduceRequest;
 import org.apache.kafka.common.utils.BufferSupplier;
+import org.apache.kafka.common.utils.Crc32C;
 import org.apache.kafka.common.utils.PrimitiveRef;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
@@ -75,14 +76,14 @@ public class BatchOracle {
             Compression codec = Compression.of(type).build();
             show("plain-" + type.name, MemoryRecords.withRecords(codec, plain()));
             show("mixed-" + type.name, MemoryRecords.withRecords(40L, codec, 7, mixed()));
-            show("large-" + type.name, MemoryRecords.withRecords(codec, large()));
+            if (type != CompressionType.NONE)
+                show("large-" + type.name, MemoryRecords.withRecords(codec, large()));
         }
         Compression none = Compression.NONE;
         show("idempotent", MemoryRecords.withIdempotentRecords(none, 4711L, (short) 3, 2147483646, plain()));
         show("transactional",
             MemoryRecords.withTransactionalRecords(1000L, Compression.zstd().build(), 4711L, (short) 3, 0, 9, plain()));
-        show("append-time", MemoryRecords.withRecords(
-            RecordBatch.CURRENT_MAGIC_VALUE, 5L, none, TimestampType.LOG_APPEND_TIME, mixed()));
+        show("append-time", appendTime());
         show("offset-gaps", gaps());
         show("commit", MemoryRecords.withEndTransactionMarker(77L, NOW, 4, 4711L, (short) 3,
             new EndTransactionMarker(ControlRecordType.COMMIT, 12)));
@@ -112,15 +113,24 @@ public class BatchOracle {
             new SimpleRecord(NOW - 86_400_000L, new byte[0], new byte[0], new Header[0]),
             new SimpleRecord(NOW + 4_000_000_000L, "k".getBytes(), null, headers),
             new SimpleRecord(NOW - 64, (byte[]) null, new byte[200], new Header[] {headers[0]}),
-            new SimpleRecord(NOW + 64, new byte[9000], "v".getBytes(), headers),
+            new SimpleRecord(NOW + 64, new byte[8300], "v".getBytes(), headers),
         };
     }
 
+    /** More than one block of snappy (32 KiB) and of lz4 (64 KiB). */
     private static SimpleRecord[] large() {
-        SimpleRecord[] records = new SimpleRecord[300];
-        for (int i = 0; i < records.length; i++)
-            records[i] = new SimpleRecord(NOW + i, null, "{\"name\": \"the same again\"}".repeat(i % 40).getBytes());
-        return records;
+        return new SimpleRecord[] {
+            new SimpleRecord(NOW, (byte[]) null, "{\"name\": \"the same again\"}".repeat(4000).getBytes()),
+            new SimpleRecord(NOW, (byte[]) null, "short".getBytes()),
+        };
+    }
+
+    private static MemoryRecords appendTime() {
+        MemoryRecordsBuilder builder = MemoryRecords.builder(ByteBuffer.allocate(16384),
+            RecordBatch.CURRENT_MAGIC_VALUE, Compression.NONE, TimestampType.LOG_APPEND_TIME, 5L, NOW + 999);
+        for (SimpleRecord record : mixed())
+            builder.append(record);
+        return builder.build();
     }
 
     private static MemoryRecords gaps() {
@@ -148,7 +158,7 @@ public class BatchOracle {
                 headers.append(' ').append(hexOf(header.key().getBytes(StandardCharsets.UTF_8)))
                     .append('=').append(hexOf(header.value()));
             OUT.println("record " + record.offset() + " " + record.timestamp() + " " + hex(record.key()) + " "
-                + hex(record.value()) + headers);
+                + briefly(record.value()) + headers);
             count++;
         }
         OUT.println("end " + count);
@@ -161,14 +171,14 @@ public class BatchOracle {
         boolean compacted = Boolean.parseBoolean(words[0]);
         TimestampType type = words[1].equals("1") ? TimestampType.LOG_APPEND_TIME : TimestampType.CREATE_TIME;
         long now = Long.parseLong(words[4]);
-        MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(HEX.parseHex(words[8])));
+        MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(bytes(words[8])));
         try {
             ProduceRequest.validateRecords(Short.parseShort(words[6]), records);
             CompressionType source = analyze(records, Integer.parseInt(words[5]));
             Compression target = words[7].equals("-") ? Compression.of(source).build() : Compression.of(words[7]).build();
             LogValidator validator = new LogValidator(records, new TopicPartition("t", 0), new FixedTime(now), source,
                 target, compacted, RecordBatch.CURRENT_MAGIC_VALUE, type, Long.parseLong(words[2]),
-                Long.parseLong(words[3]), 0, AppendOrigin.CLIENT);
+                Long.parseLong(words[3]), RecordBatch.NO_PARTITION_LEADER_EPOCH, AppendOrigin.CLIENT);
             LogValidator.ValidationResult result = validator.validateMessagesAndAssignOffsets(
                 PrimitiveRef.ofLong(0), new NoMetrics(), BufferSupplier.create());
             return "NONE " + hex(result.validatedRecords().buffer());
@@ -176,7 +186,7 @@ public class BatchOracle {
             String indexes = e.recordErrors().stream().map(error -> String.valueOf(error.batchIndex))
                 .collect(Collectors.joining(","));
             return Errors.forException(e.invalidException()) + " " + indexes;
-        } catch (Exception e) {
+        } catch (Throwable e) { // as the broker does: a codec may throw an Error
             return Errors.forException(e) + " -";
         }
     }
@@ -248,7 +258,7 @@ public class BatchOracle {
     private static String filter(String[] words) {
         Set<Long> kept = words[2].equals("-") ? new HashSet<>()
             : Arrays.stream(words[2].split(",")).map(Long::valueOf).collect(Collectors.toSet());
-        MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(HEX.parseHex(words[3])));
+        MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(bytes(words[3])));
         ByteBuffer target = ByteBuffer.allocate(1 << 20);
         MemoryRecords.FilterResult result = records.filterTo(
             new MemoryRecords.RecordFilter(Long.parseLong(words[0]), Long.parseLong(words[1])) {
@@ -270,7 +280,11 @@ public class BatchOracle {
     // ---- bytes ------------------------------------------------------------------------------------------------
 
     private static MutableRecordBatch batchOf(String hex) {
-        return MemoryRecords.readableRecords(ByteBuffer.wrap(HEX.parseHex(hex))).batches().iterator().next();
+        return MemoryRecords.readableRecords(ByteBuffer.wrap(bytes(hex))).batches().iterator().next();
+    }
+
+    private static byte[] bytes(String hex) {
+        return hex.equals(".") ? new byte[0] : HEX.parseHex(hex);
     }
 
     private static String hex(ByteBuffer buffer) {
@@ -279,6 +293,12 @@ public class BatchOracle {
         byte[] bytes = new byte[buffer.remaining()];
         buffer.duplicate().get(bytes);
         return hexOf(bytes);
+    }
+
+    /** A long value as its length and checksum. */
+    private static String briefly(ByteBuffer buffer) {
+        return buffer == null || buffer.remaining() <= 1000 ? hex(buffer)
+            : "#" + buffer.remaining() + ":" + Crc32C.compute(buffer, 0, buffer.remaining());
     }
 
     private static String hexOf(byte[] bytes) {

@@ -1,4 +1,4 @@
-"""Every property of Kafka 4.3 and of its ZooKeeper mode (3.9): name, type, default, range, update mode, meaning.
+"""Every property of Kafka 4.3, of its ZooKeeper mode (3.9), and our few own: name, type, default, range, meaning.
 
 The tables are text, two lines a property, because there are four hundred of them and a call a property would make nine
 lines of each. The first line of an entry has, separated by two spaces:
@@ -12,12 +12,8 @@ nothing in Ottla reads the property. Tables are parsed on first use, in about tw
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
 
 from ottla.config.values import Definition
-
-#: The words a client may write for a property that moved to another name.
-RENAMED: Final = {"delegation.token.master.key": "delegation.token.secret.key"}
 
 
 @cache
@@ -27,6 +23,7 @@ def broker_definitions() -> dict[str, Definition]:
         groups,
         log,
         network,
+        ottla,
         quorum,
         replication,
         security,
@@ -41,6 +38,7 @@ def broker_definitions() -> dict[str, Definition]:
         groups,
         log,
         network,
+        ottla,
         quorum,
         replication,
         security,

@@ -1,7 +1,8 @@
 """A simulated world: virtual time, a network that can be cut, disks that forget on a crash, and one seed for it all.
 
-`memory_ports(seed)` is one machine. `World(seed)` holds several: they share time and network, and each has a disk, a
-clock, workers and randomness of its own, which stay when its broker is started again.
+`memory_ports(seed)` is one machine. `World(seed)` holds several: they share time and network, and each has a clock, a
+disk, workers and randomness of its own. A machine's process can be killed and its power cut; its disk and its clock
+then pass to its next life.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class MemoryPorts(Ports):
 
 class World:
     def __init__(self, seed: int, *, shuffle: bool = True) -> None:
-        self._seeds = Random(seed)
+        self._random = Random(seed)
         #: Run everything on it. With `shuffle`, what is ready at the same moment runs in an order that the seed chose.
         self.loop = VirtualLoop(seed=self._seed() if shuffle else None)
         self.fabric = Fabric(self.loop, self._seed())
@@ -54,18 +55,42 @@ class World:
         """The ports of a machine; a new one where the name is new. Its name is its host name in the network."""
         if name not in self._machines:
             clock = VirtualClock(self.loop.timeline)
-            self._machines[name] = MemoryPorts(
-                clock=clock,
-                disk=MemoryDisk(clock),
-                network=self.fabric.host(name),
-                entropy=SeededEntropy(self._seed()),
-                workers=MemoryWorkers(self.loop, self._seed()),
-                loop=self.loop,
-            )
+            self._machines[name] = self._ports(name, clock, MemoryDisk(clock))
         return self._machines[name]
 
+    def kill(self, name: str) -> MemoryPorts:
+        """Ends the machine's process as SIGKILL does, and gives the ports for the next.
+
+        What it had written stays; its sockets close. The old ports are dead: what is left of it fails with OSError.
+        """
+        old = self._machines[name]
+        old.network.kill()
+        return self._next_life(name, old.disk.successor())
+
+    def crash(self, name: str) -> MemoryPorts:
+        """Cuts the machine's power and gives the ports for its next life: unsynced writes may be lost."""
+        old = self._machines[name]
+        old.network.kill(silently=True)
+        return self._next_life(name, old.disk.successor(Random(self._seed())))
+
+    def _next_life(self, name: str, disk: MemoryDisk) -> MemoryPorts:
+        old = self._machines[name]
+        old.workers.close()
+        self._machines[name] = self._ports(name, old.clock, disk)
+        return self._machines[name]
+
+    def _ports(self, name: str, clock: VirtualClock, disk: MemoryDisk) -> MemoryPorts:
+        return MemoryPorts(
+            clock=clock,
+            disk=disk,
+            network=self.fabric.host(name),
+            entropy=SeededEntropy(self._seed()),
+            workers=MemoryWorkers(self.loop, self._seed()),
+            loop=self.loop,
+        )
+
     def _seed(self) -> int:
-        return self._seeds.getrandbits(64)
+        return self._random.getrandbits(64)
 
 
 def memory_ports(seed: int, *, shuffle: bool = False, name: str = "localhost") -> MemoryPorts:

@@ -16,61 +16,110 @@ from ottla.ports.memory.inode import Inode
 from ottla.ports.memory.namespace import Folder, Namespace, parts, problem
 
 
-class MemoryDisk:
-    def __init__(self, clock: Clock, *, capacity_bytes: int = 1 << 40) -> None:
+class Medium:
+    """What stays when the machine that uses it is replaced by its next life."""
+
+    __slots__ = ("boot", "capacity_bytes", "faults", "locked", "names", "used_bytes")
+
+    def __init__(self, capacity_bytes: int) -> None:
+        self.names = Namespace()
         self.faults = Faults()
-        #: Appending beyond it takes what fits and raises ENOSPC. May be changed at any time.
         self.capacity_bytes = capacity_bytes
+        self.used_bytes = 0
+        self.locked: set[Inode] = set()
+        #: Files and disks of an earlier one are dead.
+        self.boot = 1
+
+    def restart(self) -> None:
+        """The processes are gone, and their handles and locks with them."""
+        files = self.names.inodes()
+        for file in files:
+            file.handles = 0
+            file.linked = True
+        self.used_bytes = sum(len(file.data) for file in files)
+        self.locked.clear()
+        self.boot += 1
+        self.faults.restore()
+
+
+class MemoryDisk:
+    def __init__(self, clock: Clock, *, capacity_bytes: int = 1 << 40, medium: Medium | None = None) -> None:
         self._clock = clock
-        self._names = Namespace()
-        self._locked: set[Inode] = set()
-        self._used_bytes = 0
-        #: Handles of an earlier one are dead.
-        self._boot = 1
+        self._medium = medium if medium is not None else Medium(capacity_bytes)
+        self._boot = self._medium.boot
 
     # Faults and crashes
 
+    @property
+    def operations(self) -> int:
+        """Changing operations so far, syncs among them: what `crash_at` counts."""
+        return self._medium.faults.operations
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Appending beyond it takes what fits and raises ENOSPC."""
+        return self._medium.capacity_bytes
+
+    @capacity_bytes.setter
+    def capacity_bytes(self, size: int) -> None:
+        self._medium.capacity_bytes = size
+
     def fail(self, operation: str, pattern: str, number: int, *, after: int = 0, times: int | None = None) -> None:
         """Makes an operation (`append`, `sync`, `rename`, ...; `*` for all) on matching paths raise OSError."""
-        self.faults.add(Fault(operation, pattern, number, after, times))
+        self._medium.faults.add(Fault(operation, pattern, number, after, times))
+
+    def stop_failing(self) -> None:
+        self._medium.faults.clear()
 
     def crash_at(self, operation: int) -> None:
         """Cuts the power in the nth changing operation from now: it raises SimulatedCrash, and so does all after it."""
-        self.faults.crash_at(operation)
+        self._medium.faults.crash_at(operation)
 
     def crash(self, rng: Random) -> None:
-        """A power cut, if there was none yet, and a restart: what is not certain is kept or lost as `rng` has it."""
-        self._names.crash(rng)
-        files = self._names.inodes()
-        self._used_bytes = 0
-        for file in files:
+        """A power cut, if there was none yet, and a restart: what is not certain is kept or lost as `rng` has it.
+
+        This disk can be used again; files that were open raise ESTALE.
+        """
+        self._lose_what_is_uncertain(rng)
+        self._boot = self._medium.boot
+
+    def successor(self, rng: Random | None = None) -> MemoryDisk:
+        """The disk of the machine's next life, after a power cut with `rng` or the mere end of its process without.
+
+        This one is dead from now on, so that what is left of the old life cannot reach into the new.
+        """
+        if rng is not None:
+            self._lose_what_is_uncertain(rng)
+        else:
+            self._medium.restart()
+        return MemoryDisk(self._clock, medium=self._medium)
+
+    def _lose_what_is_uncertain(self, rng: Random) -> None:
+        self._medium.names.crash(rng)
+        for file in self._medium.names.inodes():
             file.crash(rng)
-            file.linked = True
-            self._used_bytes += len(file.data)
-        self._locked.clear()
-        self._boot += 1
-        self.faults.restore()
+        self._medium.restart()
 
     def flip(self, path: str, offset: int, bit: int = 0) -> None:
         """Bit rot in one byte."""
-        self._names.file(path).flip(offset, bit)
+        self._medium.names.file(path).flip(offset, bit)
 
     # The port
 
     def open(self, path: str, *, create: bool = False) -> File:
-        self.faults.check("open", path)
-        folder, name = self._names.place(path)
+        self.check("open", path)
+        folder, name = self._medium.names.place(path)
         node = folder.entries.get(name)
         if node is None and create:
-            self.faults.check("create", path)
+            self.check("create", path)
             node = Inode(self._clock.wall_ms())
-            self._names.change((folder, name, node))
-            self.faults.count("create", path)
+            self._medium.names.change((folder, name, node))
+            self.count("create", path)
         return self._opened(path, node, writable=True)
 
     def open_read_only(self, path: str) -> File:
-        self.faults.check("open", path)
-        return self._opened(path, self._names.file(path), writable=False)
+        self.check("open", path)
+        return self._opened(path, self._medium.names.file(path), writable=False)
 
     def _opened(self, path: str, node: Inode | Folder | None, *, writable: bool) -> MemoryFile:
         if node is None:
@@ -80,56 +129,56 @@ class MemoryDisk:
         return MemoryFile(self, node, path, self._boot, writable=writable)
 
     def read_file(self, path: str) -> bytes:
-        self.faults.check("read", path)
-        return bytes(self._names.file(path).data)
+        self.check("read", path)
+        return bytes(self._medium.names.file(path).data)
 
     def names(self, directory: str) -> list[str]:
-        self.faults.check("names", directory)
-        return sorted(self._names.folder(directory).entries)
+        self.check("names", directory)
+        return sorted(self._medium.names.folder(directory).entries)
 
     def exists(self, path: str) -> bool:
-        self.faults.check("exists", path)
+        self.check("exists", path)
         try:
-            self._names.find(path)
+            self._medium.names.find(path)
         except OSError:
             return False
         return True
 
     def is_directory(self, path: str) -> bool:
-        return self.exists(path) and isinstance(self._names.find(path), Folder)
+        return self.exists(path) and isinstance(self._medium.names.find(path), Folder)
 
     def size(self, path: str) -> int:
-        self.faults.check("size", path)
-        return len(self._names.file(path).data)
+        self.check("size", path)
+        return len(self._medium.names.file(path).data)
 
     def modified_ms(self, path: str) -> int:
-        self.faults.check("size", path)
-        return self._names.file(path).modified_ms
+        self.check("size", path)
+        return self._medium.names.file(path).modified_ms
 
     def make_directory(self, path: str) -> None:
-        self.faults.check("make_directory", path)
+        self.check("make_directory", path)
         here = ""
         for name in parts(path):
             here = f"{here}/{name}"
             if self._is_folder(here):
                 continue
-            folder, name_there = self._names.place(here)
+            folder, name_there = self._medium.names.place(here)
             if name_there in folder.entries:
                 raise problem(errno.EEXIST, here)
-            self._names.change((folder, name_there, Folder()))
-            self.faults.count("make_directory", here)
+            self._medium.names.change((folder, name_there, Folder()))
+            self.count("make_directory", here)
 
     def _is_folder(self, path: str) -> bool:
         try:
-            return isinstance(self._names.find(path), Folder)
+            return isinstance(self._medium.names.find(path), Folder)
         except FileNotFoundError:
             return False
 
     def rename(self, source: str, target: str) -> None:
-        self.faults.check("rename", source)
-        node = self._names.find(source)
-        old_folder, old_name = self._names.place(source)
-        new_folder, new_name = self._names.place(target)
+        self.check("rename", source)
+        node = self._medium.names.find(source)
+        old_folder, old_name = self._medium.names.place(source)
+        new_folder, new_name = self._medium.names.place(target)
         replaced = new_folder.entries.get(new_name)
         if replaced is node:
             return
@@ -142,76 +191,87 @@ class MemoryDisk:
                 raise problem(errno.EINVAL, target)
         elif isinstance(replaced, Folder):
             raise problem(errno.EISDIR, target)
-        self._names.change((old_folder, old_name, None), (new_folder, new_name, node))
+        self._medium.names.change((old_folder, old_name, None), (new_folder, new_name, node))
         if isinstance(replaced, Inode):
             self._unlinked(replaced)
-        self.faults.count("rename", source)
+        self.count("rename", source)
 
     def remove(self, path: str) -> None:
-        self.faults.check("remove", path)
-        file = self._names.file(path)
-        folder, name = self._names.place(path)
-        self._names.change((folder, name, None))
+        self.check("remove", path)
+        file = self._medium.names.file(path)
+        folder, name = self._medium.names.place(path)
+        self._medium.names.change((folder, name, None))
         self._unlinked(file)
-        self.faults.count("remove", path)
+        self.count("remove", path)
 
     def remove_tree(self, path: str) -> None:
-        self.faults.check("remove_tree", path)
-        folder = self._names.folder(path)
+        self.check("remove_tree", path)
+        folder = self._medium.names.folder(path)
         for name in sorted(folder.entries):
             inner = f"{path}/{name}"
             if isinstance(folder.entries[name], Folder):
                 self.remove_tree(inner)
             else:
                 self.remove(inner)
-        parent, name = self._names.place(path)
-        self._names.change((parent, name, None))
-        self.faults.count("remove_tree", path)
+        parent, name = self._medium.names.place(path)
+        self._medium.names.change((parent, name, None))
+        self.count("remove_tree", path)
 
     def sync_directory(self, path: str) -> None:
-        self.faults.check("sync_directory", path)
-        folder = self._names.folder(path)
-        self.faults.count("sync_directory", path)
-        self._names.sync(folder)
+        self.check("sync_directory", path)
+        folder = self._medium.names.folder(path)
+        self.count("sync_directory", path)
+        self._medium.names.sync(folder)
 
     def free_bytes(self, path: str) -> int:
-        self._names.find(path)
-        return max(0, self.capacity_bytes - self._used_bytes)
+        self._medium.names.find(path)
+        return max(0, self._medium.capacity_bytes - self._medium.used_bytes)
 
     def total_bytes(self, path: str) -> int:
-        self._names.find(path)
-        return self.capacity_bytes
+        self._medium.names.find(path)
+        return self._medium.capacity_bytes
 
     def lock(self, path: str) -> MemoryLock:
-        self.faults.check("lock", path)
+        self.check("lock", path)
         self.open(path, create=True).close()
-        node = self._names.file(path)
-        if node in self._locked:
+        node = self._medium.names.file(path)
+        if node in self._medium.locked:
             raise BlockingIOError(errno.EAGAIN, "locked by another", path)
-        self._locked.add(node)
-        return MemoryLock(self._locked, node)
+        self._medium.locked.add(node)
+        return MemoryLock(self._medium.locked, node)
 
     # For its files
 
-    def check_boot(self, path: str, boot: int) -> None:
-        self.faults.check_power("use", path)
-        if boot != self._boot:
-            raise OSError(errno.ESTALE, "opened before the crash", path)
+    def check_alive(self, path: str, boot: int) -> None:
+        """Raises where the power is off or the handle is from an earlier life."""
+        self._medium.faults.check_power("use", path)
+        if boot != self._medium.boot:
+            raise problem(errno.ESTALE, path)
+
+    def check(self, operation: str, path: str) -> None:
+        """Raises also what was asked for by `fail`."""
+        self.check_alive(path, self._boot)
+        self._medium.faults.check(operation, path)
+
+    def count(self, operation: str, path: str) -> None:
+        self._medium.faults.count(operation, path)
 
     def grow(self, inode: Inode, size: int) -> int:
         """Takes space for the file to become `size` bytes; returns what it may become."""
-        allowed = min(size, max(len(inode.data), len(inode.data) + self.capacity_bytes - self._used_bytes))
-        self._used_bytes += max(0, allowed - len(inode.data))
+        allowed = min(
+            size, max(len(inode.data), len(inode.data) + self._medium.capacity_bytes - self._medium.used_bytes)
+        )
+        self._medium.used_bytes += max(0, allowed - len(inode.data))
         return allowed
 
     def shrink(self, inode: Inode, size: int) -> None:
-        self._used_bytes -= len(inode.data) - size
+        self._medium.used_bytes -= len(inode.data) - size
 
     def touch(self, inode: Inode) -> None:
         inode.modified_ms = self._clock.wall_ms()
 
     def closed(self, inode: Inode, boot: int) -> None:
-        if boot == self._boot:
+        if boot == self._medium.boot:
             inode.handles -= 1
             self._free_if_gone(inode)
 
@@ -221,11 +281,11 @@ class MemoryDisk:
 
     def _free_if_gone(self, inode: Inode) -> None:
         if not inode.linked and inode.handles == 0:
-            self._used_bytes -= len(inode.data)
+            self._medium.used_bytes -= len(inode.data)
             inode.linked = True  # freed once only
 
     def __repr__(self) -> str:
-        return f"<MemoryDisk {self._used_bytes} of {self.capacity_bytes} bytes used>"
+        return f"<MemoryDisk {self._medium.used_bytes} of {self._medium.capacity_bytes} bytes used>"
 
 
 class MemoryLock:

@@ -32,14 +32,19 @@ class Fabric:
         self._sides: dict[Side, tuple[str, str]] = {}
 
     def host(self, name: str) -> MemoryNetwork:
-        """The network as this machine sees it; a new machine where the name is new."""
+        """The network as a process on this machine sees it; a new machine where the name is new."""
         from ottla.ports.memory.network import MemoryNetwork
 
-        if name not in self.hosts:
+        known = self.hosts.get(name)
+        if known is not None and not known.dead:
+            return known
+        if known is None:
             self._machines += 1
             address = f"10.0.{self._machines // 256}.{self._machines % 256}"
-            self.hosts[name] = self.hosts[address] = MemoryNetwork(self, name, address)
-        return self.hosts[name]
+        else:
+            address = known.address
+        self.hosts[name] = self.hosts[address] = made = MemoryNetwork(self, name, address)
+        return made
 
     # Faults
 
@@ -79,8 +84,8 @@ class Fabric:
 
     # For the connections
 
-    def is_cut(self, source: str, target: str) -> bool:
-        return (source, target) in self._cuts
+    def passes(self, source: str, target: str) -> bool:
+        return (source, target) not in self._cuts
 
     def delay(self, source: str, target: str) -> float:
         """Seconds."""
@@ -99,6 +104,7 @@ class Fabric:
         near = Side(("127.0.0.1" if local else source.address, port))
         far = Side(("127.0.0.1" if local else target.address, target_port))
         near.outbound = far.inbound = Pipe(Link(self, source.name, target.name), near, far)
+        far.accepted = True
         far.outbound = near.inbound = Pipe(Link(self, target.name, source.name), far, near)
         self._sides[near] = (source.name, target.name)
         self._sides[far] = (target.name, source.name)
@@ -122,7 +128,7 @@ class Link:
         self._target = target
 
     def is_cut(self) -> bool:
-        return self.fabric.is_cut(self._source, self._target)
+        return not self.fabric.passes(self._source, self._target)
 
     def delay(self) -> float:
         return self.fabric.delay(self._source, self._target)

@@ -43,13 +43,13 @@ class MemoryFile:
     def _put(self, operation: str, data: Buffer, position: int) -> None:
         self._check(writing=True)
         try:
-            self._disk.faults.check(operation, self._path)
+            self._disk.check(operation, self._path)
         except OSError:
             # Some of it may have been written before the fault, so half of it is.
             self._write(memoryview(data)[: len(data) // 2], position)
             raise
         written = self._write(data, position)
-        self._disk.faults.count(operation, self._path)
+        self._disk.count(operation, self._path)
         if written < len(data):
             raise problem(errno.ENOSPC, self._path)
 
@@ -64,7 +64,7 @@ class MemoryFile:
 
     def read(self, size: int, position: int) -> bytes:
         self._check()
-        self._disk.faults.check("read", self._path)
+        self._disk.check("read", self._path)
         return bytes(memoryview(self._inode.data)[position : position + size])
 
     def read_into(self, view: memoryview, position: int) -> int:
@@ -78,7 +78,7 @@ class MemoryFile:
 
     def truncate(self, size: int) -> None:
         self._check(writing=True)
-        self._disk.faults.check("truncate", self._path)
+        self._disk.check("truncate", self._path)
         inode = self._inode
         if size < len(inode.data):
             self._disk.shrink(inode, size)
@@ -86,7 +86,7 @@ class MemoryFile:
             raise problem(errno.ENOSPC, self._path)
         inode.truncate(size)
         self._disk.touch(inode)
-        self._disk.faults.count("truncate", self._path)
+        self._disk.count("truncate", self._path)
 
     def allocate(self, size: int) -> None:
         self._check(writing=True)
@@ -96,11 +96,11 @@ class MemoryFile:
     def sync(self) -> None:
         self._check()
         try:
-            self._disk.faults.check("sync", self._path)
+            self._disk.check("sync", self._path)
         except OSError:
             self._inode.fail_sync()
             raise
-        self._disk.faults.count("sync", self._path)
+        self._disk.count("sync", self._path)
         self._inode.sync()
 
     def fileno(self) -> int:
@@ -127,4 +127,4 @@ class MemoryFile:
     def _check(self, *, writing: bool = False) -> None:
         if not self._open or (writing and not self._writable):
             raise problem(errno.EBADF, self._path)
-        self._disk.check_boot(self._path, self._boot)
+        self._disk.check_alive(self._path, self._boot)

@@ -113,11 +113,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
-        if isinstance(error, BaseException) and not isinstance(error, Exception | asyncio.CancelledError):
-            # A simulated crash ends the run, also out of a call-back; asyncio would log it and go on.
-            self._fatal = error
-        else:
+        if error is None or isinstance(error, Exception | asyncio.CancelledError):
             super().call_exception_handler(context)
+        elif "handle" in context:
+            # A simulated crash in a call-back ends the run; asyncio would log it and go on. (In a task it goes to
+            # whoever awaits the task; of one that nobody awaits nothing needs to be said.)
+            self._fatal = error
 
     def run_in_executor(  # type: ignore[override]
         self,

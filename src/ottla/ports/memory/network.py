@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.ports.disk import Buffer, File
-from ottla.ports.memory.pipe import Side
+from ottla.ports.memory.pipe import Side, nobody
 from ottla.ports.memory.transport import MemoryTransport
 from ottla.ports.network import BROKEN, READABLE, WRITABLE, Accept, Round
 
@@ -47,9 +47,12 @@ class MemoryRounds:
     def discard(self, channel: MemoryChannel) -> None:
         self._candidates.pop(channel, None)
 
+    def clear(self) -> None:
+        self._candidates.clear()
+
     def _serve(self) -> None:
         self._scheduled = False
-        ready = []
+        ready: list[tuple[Any, int]] = []
         for channel in list(self._candidates):
             events = channel.events()
             if not events:
@@ -162,8 +165,10 @@ class MemoryNetwork:
         self._listeners: dict[int, MemoryListening] = {}
         self._rounds: dict[Round, MemoryRounds] = {}
         self._last_port = FREE_PORTS - 1
+        self.dead = False
 
     def listen(self, host: str, port: int, accept: Accept, on_round: Round) -> MemoryListening:
+        self._check_alive()
         if host not in {"", "0.0.0.0", "::"} and self._reached(host) is not self:  # noqa: S104 - every address
             raise OSError(errno.EADDRNOTAVAIL, f"{host} is no address of {self.name}")
         port = port or self._free_port()
@@ -176,17 +181,19 @@ class MemoryNetwork:
     async def connect(
         self, protocol: Callable[[], asyncio.Protocol], host: str, port: int
     ) -> tuple[asyncio.Transport, asyncio.Protocol]:
-        target = self._reached(host)
-        if target is None:
+        self._check_alive()
+        if self._reached(host) is None:
             raise OSError(errno.EHOSTUNREACH, f"no machine is called {host}")
         fabric = self.fabric
         for pause in CONNECT_RETRIES:
-            if not fabric.is_cut(self.name, target.name) and not fabric.is_cut(target.name, self.name):
+            target = self._reached(host)  # each time: the machine may have been started again
+            if target is not None and fabric.passes(self.name, target.name) and fabric.passes(target.name, self.name):
                 break
             await asyncio.sleep(pause)
         else:
             raise TimeoutError(errno.ETIMEDOUT, f"{host} does not answer")
         await asyncio.sleep(fabric.delay(self.name, target.name) + fabric.delay(target.name, self.name))
+        self._check_alive()
         listening = target.listener(port)
         if listening is None:
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens on port {port} of {host}")
@@ -213,13 +220,33 @@ class MemoryNetwork:
         del self._listeners[port]
 
     def close(self) -> None:
-        """The machine's sockets close, as when its process ends; whoever held them hears nothing more."""
-        self._listeners.clear()
+        """Closes what listens and what was accepted; outgoing connections have transports to close them."""
+        for port in list(self._listeners):
+            self.unlisten(port)
         for side in self.fabric.sides_on(self.name):
-            side.on_change = _nothing
-            side.close()
+            if side.accepted:
+                side.close()
+        for rounds in self._rounds.values():
+            rounds.clear()
         self._rounds.clear()
 
+    def kill(self, *, silently: bool = False) -> None:
+        """The process is gone and hears nothing more; `Fabric.host` then gives the network of the next.
 
-def _nothing() -> None:
-    """What the owner of a closed socket hears."""
+        Its peers see the sockets close. After a power cut (`silently`) they do not: they hear of it when they send
+        something and the machine is back.
+        """
+        self.dead = True
+        self._listeners.clear()
+        for side in self.fabric.sides_on(self.name):
+            side.on_change = nobody
+            if silently:
+                side.vanish()
+            else:
+                side.close()
+        for rounds in self._rounds.values():
+            rounds.clear()
+
+    def _check_alive(self) -> None:
+        if self.dead:
+            raise OSError(errno.ENETDOWN, f"this process of {self.name} has ended")

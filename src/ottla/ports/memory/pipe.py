@@ -121,13 +121,25 @@ class Pipe:
 class Side:
     """One end of a connection: what a socket is to a process."""
 
-    __slots__ = ("_error", "_sending_ended", "address", "closed", "failed", "inbound", "on_change", "outbound")
+    __slots__ = (
+        "_error",
+        "_sending_ended",
+        "accepted",
+        "address",
+        "closed",
+        "failed",
+        "inbound",
+        "on_change",
+        "outbound",
+    )
 
     inbound: Pipe
     outbound: Pipe
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.address = address
+        #: By a listener; else it is the connecting side.
+        self.accepted = False
         self.closed = False
         #: The peer has reset the connection.
         self.failed = False
@@ -185,6 +197,11 @@ class Side:
         if not self.closed:
             self.refuse()
             self._gone()
+
+    def vanish(self) -> None:
+        """Gone without a word: what still arrives is refused."""
+        self._sending_ended = True
+        self._gone()
 
     def refuse(self) -> None:
         if not self.failed:

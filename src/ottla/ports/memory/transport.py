@@ -46,6 +46,8 @@ class MemoryTransport(asyncio.Transport):
 
     def _work(self) -> None:
         """Receives and sends what can be, after anything has changed."""
+        if self._side.closed:
+            return
         try:
             self._flush()
             self._receive()
@@ -71,7 +73,7 @@ class MemoryTransport(asyncio.Transport):
                 self._work_soon()
             return
         self._eof_received = True
-        if not self._protocol.eof_received():  # type: ignore[attr-defined]
+        if not self._protocol.eof_received():
             self.close()
 
     def _flush(self) -> None:

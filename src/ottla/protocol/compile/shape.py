@@ -193,7 +193,7 @@ def _least_struct(schema: Schema, struct: Struct, version: int) -> int:
         if not here.present or here.tagged:
             continue
         if one.array:
-            size += 1 if here.compact else 4
+            size += 1 if schema.flexible(version) else 4
         elif one.base in FIXED:
             size += FIXED[one.base][1]
         elif one.struct:

@@ -208,7 +208,7 @@ def _read_add_partitions_to_txn_transaction(buf: Buffer, pos: int, limit: int, v
     m.transactional_id, pos = read_compact_string(buf, pos, limit)
     m.producer_id, m.producer_epoch, m.verify_only = _unpack_qht(buf, pos)
     pos += 11
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[AddPartitionsToTxnTopic] = []
     for _ in range(count):
         topics_item, pos = _read_add_partitions_to_txn_topic(buf, pos, limit, version)
@@ -275,7 +275,7 @@ def _write_add_partitions_to_txn_topic(out: bytearray, m: AddPartitionsToTxnTopi
 def _read_add_partitions_to_txn_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[AddPartitionsToTxnRequest, int]:
     m = object.__new__(AddPartitionsToTxnRequest)
     if version >= 4:
-        count, pos = read_compact_count(buf, pos, limit, 17)
+        count, pos = read_compact_count(buf, pos, limit, 14)
         transactions_: list[AddPartitionsToTxnTransaction] = []
         for _ in range(count):
             transactions_item, pos = _read_add_partitions_to_txn_transaction(buf, pos, limit, version)
@@ -296,7 +296,7 @@ def _read_add_partitions_to_txn_request(buf: Buffer, pos: int, limit: int, versi
     else:
         m.v3_and_below_producer_id, m.v3_and_below_producer_epoch = _unpack_qh(buf, pos)
         pos += 10
-        count, pos = read_compact_count(buf, pos, limit, 6) if version >= 3 else read_count(buf, pos, limit, 6)
+        count, pos = read_compact_count(buf, pos, limit, 3) if version >= 3 else read_count(buf, pos, limit, 3)
         v3_and_below_topics_: list[AddPartitionsToTxnTopic] = []
         for _ in range(count):
             v3_and_below_topics_item, pos = _read_add_partitions_to_txn_topic(buf, pos, limit, version)
@@ -355,7 +355,7 @@ def _write_add_partitions_to_txn_request(out: bytearray, m: AddPartitionsToTxnRe
 def _read_add_partitions_to_txn_result(buf: Buffer, pos: int, limit: int, version: int) -> tuple[AddPartitionsToTxnResult, int]:
     m = object.__new__(AddPartitionsToTxnResult)
     m.transactional_id, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topic_results_: list[AddPartitionsToTxnTopicResult] = []
     for _ in range(count):
         topic_results_item, pos = _read_add_partitions_to_txn_topic_result(buf, pos, limit, version)
@@ -456,7 +456,7 @@ def _read_add_partitions_to_txn_response(buf: Buffer, pos: int, limit: int, vers
     if version >= 4:
         (m.error_code,) = _unpack_h(buf, pos)
         pos += 2
-        count, pos = read_compact_count(buf, pos, limit, 6)
+        count, pos = read_compact_count(buf, pos, limit, 3)
         results_by_transaction_: list[AddPartitionsToTxnResult] = []
         for _ in range(count):
             results_by_transaction_item, pos = _read_add_partitions_to_txn_result(buf, pos, limit, version)
@@ -466,7 +466,7 @@ def _read_add_partitions_to_txn_response(buf: Buffer, pos: int, limit: int, vers
     else:
         m.error_code = 0
         m.results_by_transaction = []
-        count, pos = read_compact_count(buf, pos, limit, 6) if version >= 3 else read_count(buf, pos, limit, 6)
+        count, pos = read_compact_count(buf, pos, limit, 3) if version >= 3 else read_count(buf, pos, limit, 3)
         results_by_topic_v3_and_below_: list[AddPartitionsToTxnTopicResult] = []
         for _ in range(count):
             results_by_topic_v3_and_below_item, pos = _read_add_partitions_to_txn_topic_result(buf, pos, limit, version)

@@ -257,7 +257,7 @@ def _write_request_entry_data(out: bytearray, m: RequestEntryData, version: int)
 
 def _read_alter_client_quotas_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[AlterClientQuotasRequest, int]:
     m = object.__new__(AlterClientQuotasRequest)
-    count, pos = read_compact_count(buf, pos, limit, 8) if version >= 1 else read_count(buf, pos, limit, 8)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 1 else read_count(buf, pos, limit, 3)
     entries_: list[RequestEntryData] = []
     for _ in range(count):
         entries_item, pos = _read_request_entry_data(buf, pos, limit, version)
@@ -378,7 +378,7 @@ def _read_alter_client_quotas_response(buf: Buffer, pos: int, limit: int, versio
     m = object.__new__(AlterClientQuotasResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 8) if version >= 1 else read_count(buf, pos, limit, 8)
+    count, pos = read_compact_count(buf, pos, limit, 5) if version >= 1 else read_count(buf, pos, limit, 5)
     entries_: list[ResponseEntryData] = []
     for _ in range(count):
         entries_item, pos = _read_response_entry_data(buf, pos, limit, version)

@@ -244,7 +244,7 @@ def _write_alter_configs_resource(out: bytearray, m: AlterConfigsResource, versi
 
 def _read_alter_configs_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[AlterConfigsRequest, int]:
     m = object.__new__(AlterConfigsRequest)
-    count, pos = read_compact_count(buf, pos, limit, 7) if version >= 2 else read_count(buf, pos, limit, 7)
+    count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
     resources_: list[AlterConfigsResource] = []
     for _ in range(count):
         resources_item, pos = _read_alter_configs_resource(buf, pos, limit, version)

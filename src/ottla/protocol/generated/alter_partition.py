@@ -299,7 +299,7 @@ def _read_request_topic_data(buf: Buffer, pos: int, limit: int, version: int) ->
     else:
         m.topic_name, pos = read_compact_string(buf, pos, limit)
         m.topic_id = ZERO_UUID
-    count, pos = read_compact_count(buf, pos, limit, 17)
+    count, pos = read_compact_count(buf, pos, limit, 14)
     partitions_: list[RequestPartitionData] = []
     for _ in range(count):
         partitions_item, pos = _read_request_partition_data(buf, pos, limit, version)
@@ -331,7 +331,7 @@ def _read_alter_partition_request(buf: Buffer, pos: int, limit: int, version: in
     m = object.__new__(AlterPartitionRequest)
     m.broker_id, m.broker_epoch = _unpack_iq(buf, pos)
     pos += 12
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[RequestTopicData] = []
     for _ in range(count):
         topics_item, pos = _read_request_topic_data(buf, pos, limit, version)
@@ -399,7 +399,7 @@ def _read_response_topic_data(buf: Buffer, pos: int, limit: int, version: int) -
     else:
         m.topic_name, pos = read_compact_string(buf, pos, limit)
         m.topic_id = ZERO_UUID
-    count, pos = read_compact_count(buf, pos, limit, 23)
+    count, pos = read_compact_count(buf, pos, limit, 20)
     partitions_: list[ResponsePartitionData] = []
     for _ in range(count):
         partitions_item, pos = _read_response_partition_data(buf, pos, limit, version)
@@ -431,7 +431,7 @@ def _read_alter_partition_response(buf: Buffer, pos: int, limit: int, version: i
     m = object.__new__(AlterPartitionResponse)
     m.throttle_time_ms, m.error_code = _unpack_ih(buf, pos)
     pos += 6
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[ResponseTopicData] = []
     for _ in range(count):
         topics_item, pos = _read_response_topic_data(buf, pos, limit, version)

@@ -210,7 +210,7 @@ def _write_reassignable_partition(out: bytearray, m: ReassignablePartition, vers
 def _read_reassignable_topic(buf: Buffer, pos: int, limit: int, version: int) -> tuple[ReassignableTopic, int]:
     m = object.__new__(ReassignableTopic)
     m.name, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 9)
+    count, pos = read_compact_count(buf, pos, limit, 6)
     partitions_: list[ReassignablePartition] = []
     for _ in range(count):
         partitions_item, pos = _read_reassignable_partition(buf, pos, limit, version)
@@ -244,7 +244,7 @@ def _read_alter_partition_reassignments_request(buf: Buffer, pos: int, limit: in
         pos += 1
     else:
         m.allow_replication_factor_change = True
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[ReassignableTopic] = []
     for _ in range(count):
         topics_item, pos = _read_reassignable_topic(buf, pos, limit, version)
@@ -336,7 +336,7 @@ def _read_alter_partition_reassignments_response(buf: Buffer, pos: int, limit: i
     (m.error_code,) = _unpack_h(buf, pos)
     pos += 2
     m.error_message, pos = read_compact_nullable_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     responses_: list[ReassignableTopicResponse] = []
     for _ in range(count):
         responses_item, pos = _read_reassignable_topic_response(buf, pos, limit, version)

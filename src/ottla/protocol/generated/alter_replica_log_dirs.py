@@ -208,7 +208,7 @@ def _read_alter_replica_log_dir(buf: Buffer, pos: int, limit: int, version: int)
         m.path, pos = read_compact_string(buf, pos, limit)
     else:
         m.path, pos = read_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 2 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
     topics_: list[AlterReplicaLogDirTopic] = []
     for _ in range(count):
         topics_item, pos = _read_alter_replica_log_dir_topic(buf, pos, limit, version)
@@ -247,7 +247,7 @@ def _write_alter_replica_log_dir(out: bytearray, m: AlterReplicaLogDir, version:
 
 def _read_alter_replica_log_dirs_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[AlterReplicaLogDirsRequest, int]:
     m = object.__new__(AlterReplicaLogDirsRequest)
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 2 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
     dirs_: list[AlterReplicaLogDir] = []
     for _ in range(count):
         dirs_item, pos = _read_alter_replica_log_dir(buf, pos, limit, version)
@@ -353,7 +353,7 @@ def _read_alter_replica_log_dirs_response(buf: Buffer, pos: int, limit: int, ver
     m = object.__new__(AlterReplicaLogDirsResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 2 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
     results_: list[AlterReplicaLogDirTopicResult] = []
     for _ in range(count):
         results_item, pos = _read_alter_replica_log_dir_topic_result(buf, pos, limit, version)

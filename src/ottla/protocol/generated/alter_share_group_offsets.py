@@ -224,7 +224,7 @@ def _write_alter_share_group_offsets_request_topic(out: bytearray, m: AlterShare
 def _read_alter_share_group_offsets_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[AlterShareGroupOffsetsRequest, int]:
     m = object.__new__(AlterShareGroupOffsetsRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[AlterShareGroupOffsetsRequestTopic] = []
     for _ in range(count):
         topics_item, pos = _read_alter_share_group_offsets_request_topic(buf, pos, limit, version)
@@ -307,7 +307,7 @@ def _read_alter_share_group_offsets_response(buf: Buffer, pos: int, limit: int, 
     m.throttle_time_ms, m.error_code = _unpack_ih(buf, pos)
     pos += 6
     m.error_message, pos = read_compact_nullable_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 22)
+    count, pos = read_compact_count(buf, pos, limit, 19)
     responses_: list[AlterShareGroupOffsetsResponseTopic] = []
     for _ in range(count):
         responses_item, pos = _read_alter_share_group_offsets_response_topic(buf, pos, limit, version)

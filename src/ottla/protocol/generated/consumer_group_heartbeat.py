@@ -189,7 +189,7 @@ def _read_consumer_group_heartbeat_request(buf: Buffer, pos: int, limit: int, ve
     else:
         m.subscribed_topic_regex = None
     m.server_assignor, pos = read_compact_nullable_string(buf, pos, limit)
-    count, pos = read_compact_nullable_count(buf, pos, limit, 21)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 18)
     if count < 0:
         m.topic_partitions = None
     else:
@@ -264,7 +264,7 @@ def _write_topic_partitions(out: bytearray, m: TopicPartitions, version: int) ->
 
 def _read_assignment(buf: Buffer, pos: int, limit: int, version: int) -> tuple[Assignment, int]:
     m = object.__new__(Assignment)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     topic_partitions_: list[TopicPartitions] = []
     for _ in range(count):
         topic_partitions_item, pos = _read_topic_partitions(buf, pos, limit, version)

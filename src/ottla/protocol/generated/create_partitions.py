@@ -202,7 +202,7 @@ def _read_create_partitions_topic(buf: Buffer, pos: int, limit: int, version: in
         m.name, pos = read_string(buf, pos, limit)
     (m.count,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_nullable_count(buf, pos, limit, 4) if version >= 2 else read_nullable_count(buf, pos, limit, 4)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 2) if version >= 2 else read_nullable_count(buf, pos, limit, 2)
     if count < 0:
         m.assignments = None
     else:
@@ -248,7 +248,7 @@ def _write_create_partitions_topic(out: bytearray, m: CreatePartitionsTopic, ver
 
 def _read_create_partitions_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[CreatePartitionsRequest, int]:
     m = object.__new__(CreatePartitionsRequest)
-    count, pos = read_compact_count(buf, pos, limit, 10) if version >= 2 else read_count(buf, pos, limit, 10)
+    count, pos = read_compact_count(buf, pos, limit, 7) if version >= 2 else read_count(buf, pos, limit, 7)
     topics_: list[CreatePartitionsTopic] = []
     for _ in range(count):
         topics_item, pos = _read_create_partitions_topic(buf, pos, limit, version)

@@ -302,7 +302,7 @@ def _read_creatable_topic(buf: Buffer, pos: int, limit: int, version: int) -> tu
         m.name, pos = read_string(buf, pos, limit)
     m.num_partitions, m.replication_factor = _unpack_ih(buf, pos)
     pos += 6
-    count, pos = read_compact_count(buf, pos, limit, 8) if version >= 5 else read_count(buf, pos, limit, 8)
+    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 5 else read_count(buf, pos, limit, 6)
     assignments_: list[CreatableReplicaAssignment] = []
     for _ in range(count):
         assignments_item, pos = _read_creatable_replica_assignment(buf, pos, limit, version)
@@ -354,7 +354,7 @@ def _write_creatable_topic(out: bytearray, m: CreatableTopic, version: int) -> N
 
 def _read_create_topics_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[CreateTopicsRequest, int]:
     m = object.__new__(CreateTopicsRequest)
-    count, pos = read_compact_count(buf, pos, limit, 16) if version >= 5 else read_count(buf, pos, limit, 16)
+    count, pos = read_compact_count(buf, pos, limit, 10) if version >= 5 else read_count(buf, pos, limit, 10)
     topics_: list[CreatableTopic] = []
     for _ in range(count):
         topics_item, pos = _read_creatable_topic(buf, pos, limit, version)

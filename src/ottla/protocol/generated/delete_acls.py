@@ -381,7 +381,7 @@ def _read_delete_acls_response(buf: Buffer, pos: int, limit: int, version: int) 
     m = object.__new__(DeleteAclsResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 8) if version >= 2 else read_count(buf, pos, limit, 8)
+    count, pos = read_compact_count(buf, pos, limit, 5) if version >= 2 else read_count(buf, pos, limit, 5)
     filter_results_: list[DeleteAclsFilterResult] = []
     for _ in range(count):
         filter_results_item, pos = _read_delete_acls_filter_result(buf, pos, limit, version)

@@ -239,7 +239,7 @@ def _write_delete_records_topic(out: bytearray, m: DeleteRecordsTopic, version: 
 
 def _read_delete_records_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DeleteRecordsRequest, int]:
     m = object.__new__(DeleteRecordsRequest)
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 2 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
     topics_: list[DeleteRecordsTopic] = []
     for _ in range(count):
         topics_item, pos = _read_delete_records_topic(buf, pos, limit, version)
@@ -348,7 +348,7 @@ def _read_delete_records_response(buf: Buffer, pos: int, limit: int, version: in
     m = object.__new__(DeleteRecordsResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 2 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
     topics_: list[DeleteRecordsTopicResult] = []
     for _ in range(count):
         topics_item, pos = _read_delete_records_topic_result(buf, pos, limit, version)

@@ -215,7 +215,7 @@ def _write_delete_state_data(out: bytearray, m: DeleteStateData, version: int) -
 def _read_delete_share_group_state_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DeleteShareGroupStateRequest, int]:
     m = object.__new__(DeleteShareGroupStateRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     topics_: list[DeleteStateData] = []
     for _ in range(count):
         topics_item, pos = _read_delete_state_data(buf, pos, limit, version)
@@ -293,7 +293,7 @@ def _write_delete_state_result(out: bytearray, m: DeleteStateResult, version: in
 
 def _read_delete_share_group_state_response(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DeleteShareGroupStateResponse, int]:
     m = object.__new__(DeleteShareGroupStateResponse)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     results_: list[DeleteStateResult] = []
     for _ in range(count):
         results_item, pos = _read_delete_state_result(buf, pos, limit, version)

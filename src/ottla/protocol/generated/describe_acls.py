@@ -309,7 +309,7 @@ def _read_describe_acls_response(buf: Buffer, pos: int, limit: int, version: int
         m.error_message, pos = read_compact_nullable_string(buf, pos, limit)
     else:
         m.error_message, pos = read_nullable_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 8) if version >= 2 else read_count(buf, pos, limit, 8)
+    count, pos = read_compact_count(buf, pos, limit, 5) if version >= 2 else read_count(buf, pos, limit, 5)
     resources_: list[DescribeAclsResource] = []
     for _ in range(count):
         resources_item, pos = _read_describe_acls_resource(buf, pos, limit, version)

@@ -383,7 +383,7 @@ def _read_describe_client_quotas_response(buf: Buffer, pos: int, limit: int, ver
         m.error_message, pos = read_compact_nullable_string(buf, pos, limit)
     else:
         m.error_message, pos = read_nullable_string(buf, pos, limit)
-    count, pos = read_compact_nullable_count(buf, pos, limit, 8) if version >= 1 else read_nullable_count(buf, pos, limit, 8)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3) if version >= 1 else read_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.entries = None
     else:

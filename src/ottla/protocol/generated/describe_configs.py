@@ -255,7 +255,7 @@ def _write_describe_configs_resource(out: bytearray, m: DescribeConfigsResource,
 
 def _read_describe_configs_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DescribeConfigsRequest, int]:
     m = object.__new__(DescribeConfigsRequest)
-    count, pos = read_compact_count(buf, pos, limit, 7) if version >= 4 else read_count(buf, pos, limit, 7)
+    count, pos = read_compact_count(buf, pos, limit, 4) if version >= 4 else read_count(buf, pos, limit, 4)
     resources_: list[DescribeConfigsResource] = []
     for _ in range(count):
         resources_item, pos = _read_describe_configs_resource(buf, pos, limit, version)
@@ -420,7 +420,7 @@ def _read_describe_configs_result(buf: Buffer, pos: int, limit: int, version: in
         m.resource_name, pos = read_compact_string(buf, pos, limit)
     else:
         m.resource_name, pos = read_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 11) if version >= 4 else read_count(buf, pos, limit, 11)
+    count, pos = read_compact_count(buf, pos, limit, 9) if version >= 4 else read_count(buf, pos, limit, 9)
     configs_: list[DescribeConfigsResourceResult] = []
     for _ in range(count):
         configs_item, pos = _read_describe_configs_resource_result(buf, pos, limit, version)
@@ -467,7 +467,7 @@ def _read_describe_configs_response(buf: Buffer, pos: int, limit: int, version: 
     m = object.__new__(DescribeConfigsResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 10) if version >= 4 else read_count(buf, pos, limit, 10)
+    count, pos = read_compact_count(buf, pos, limit, 7) if version >= 4 else read_count(buf, pos, limit, 7)
     results_: list[DescribeConfigsResult] = []
     for _ in range(count):
         results_item, pos = _read_describe_configs_result(buf, pos, limit, version)

@@ -365,7 +365,7 @@ def _read_describe_delegation_token_response(buf: Buffer, pos: int, limit: int, 
     m = object.__new__(DescribeDelegationTokenResponse)
     (m.error_code,) = _unpack_h(buf, pos)
     pos += 2
-    count, pos = read_compact_count(buf, pos, limit, 33) if version >= 2 else read_count(buf, pos, limit, 33)
+    count, pos = read_compact_count(buf, pos, limit, 30) if version >= 2 else read_count(buf, pos, limit, 30)
     tokens_: list[DescribedDelegationToken] = []
     for _ in range(count):
         tokens_item, pos = _read_described_delegation_token(buf, pos, limit, version)

@@ -354,7 +354,7 @@ def _read_describe_groups_response(buf: Buffer, pos: int, limit: int, version: i
         pos += 4
     else:
         m.throttle_time_ms = 0
-    count, pos = read_compact_count(buf, pos, limit, 14) if version >= 5 else read_count(buf, pos, limit, 14)
+    count, pos = read_compact_count(buf, pos, limit, 12) if version >= 5 else read_count(buf, pos, limit, 12)
     groups_: list[DescribedGroup] = []
     for _ in range(count):
         groups_item, pos = _read_described_group(buf, pos, limit, version)

@@ -225,7 +225,7 @@ def _write_describable_log_dir_topic(out: bytearray, m: DescribableLogDirTopic, 
 
 def _read_describe_log_dirs_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DescribeLogDirsRequest, int]:
     m = object.__new__(DescribeLogDirsRequest)
-    count, pos = read_compact_nullable_count(buf, pos, limit, 6) if version >= 2 else read_nullable_count(buf, pos, limit, 6)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3) if version >= 2 else read_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.topics = None
     else:
@@ -341,7 +341,7 @@ def _read_describe_log_dirs_result(buf: Buffer, pos: int, limit: int, version: i
         m.log_dir, pos = read_compact_string(buf, pos, limit)
     else:
         m.log_dir, pos = read_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 2 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
     topics_: list[DescribeLogDirsTopic] = []
     for _ in range(count):
         topics_item, pos = _read_describe_log_dirs_topic(buf, pos, limit, version)
@@ -403,7 +403,7 @@ def _read_describe_log_dirs_response(buf: Buffer, pos: int, limit: int, version:
         pos += 2
     else:
         m.error_code = 0
-    count, pos = read_compact_count(buf, pos, limit, 8) if version >= 2 else read_count(buf, pos, limit, 8)
+    count, pos = read_compact_count(buf, pos, limit, 5) if version >= 2 else read_count(buf, pos, limit, 5)
     results_: list[DescribeLogDirsResult] = []
     for _ in range(count):
         results_item, pos = _read_describe_log_dirs_result(buf, pos, limit, version)

@@ -201,7 +201,7 @@ def _write_topic_request(out: bytearray, m: TopicRequest, version: int) -> None:
 
 def _read_describe_producers_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DescribeProducersRequest, int]:
     m = object.__new__(DescribeProducersRequest)
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[TopicRequest] = []
     for _ in range(count):
         topics_item, pos = _read_topic_request(buf, pos, limit, version)
@@ -279,7 +279,7 @@ def _write_partition_response(out: bytearray, m: PartitionResponse, version: int
 def _read_topic_response(buf: Buffer, pos: int, limit: int, version: int) -> tuple[TopicResponse, int]:
     m = object.__new__(TopicResponse)
     m.name, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 12)
+    count, pos = read_compact_count(buf, pos, limit, 9)
     partitions_: list[PartitionResponse] = []
     for _ in range(count):
         partitions_item, pos = _read_partition_response(buf, pos, limit, version)
@@ -308,7 +308,7 @@ def _read_describe_producers_response(buf: Buffer, pos: int, limit: int, version
     m = object.__new__(DescribeProducersResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[TopicResponse] = []
     for _ in range(count):
         topics_item, pos = _read_topic_response(buf, pos, limit, version)

@@ -225,7 +225,7 @@ def _write_describe_share_group_offsets_request_topic(out: bytearray, m: Describ
 def _read_describe_share_group_offsets_request_group(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DescribeShareGroupOffsetsRequestGroup, int]:
     m = object.__new__(DescribeShareGroupOffsetsRequestGroup)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_nullable_count(buf, pos, limit, 6)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.topics = None
     else:
@@ -258,7 +258,7 @@ def _write_describe_share_group_offsets_request_group(out: bytearray, m: Describ
 
 def _read_describe_share_group_offsets_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DescribeShareGroupOffsetsRequest, int]:
     m = object.__new__(DescribeShareGroupOffsetsRequest)
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     groups_: list[DescribeShareGroupOffsetsRequestGroup] = []
     for _ in range(count):
         groups_item, pos = _read_describe_share_group_offsets_request_group(buf, pos, limit, version)
@@ -348,7 +348,7 @@ def _write_describe_share_group_offsets_response_topic(out: bytearray, m: Descri
 def _read_describe_share_group_offsets_response_group(buf: Buffer, pos: int, limit: int, version: int) -> tuple[DescribeShareGroupOffsetsResponseGroup, int]:
     m = object.__new__(DescribeShareGroupOffsetsResponseGroup)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 22)
+    count, pos = read_compact_count(buf, pos, limit, 19)
     topics_: list[DescribeShareGroupOffsetsResponseTopic] = []
     for _ in range(count):
         topics_item, pos = _read_describe_share_group_offsets_response_topic(buf, pos, limit, version)
@@ -382,7 +382,7 @@ def _read_describe_share_group_offsets_response(buf: Buffer, pos: int, limit: in
     m = object.__new__(DescribeShareGroupOffsetsResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 9)
+    count, pos = read_compact_count(buf, pos, limit, 6)
     groups_: list[DescribeShareGroupOffsetsResponseGroup] = []
     for _ in range(count):
         groups_item, pos = _read_describe_share_group_offsets_response_group(buf, pos, limit, version)

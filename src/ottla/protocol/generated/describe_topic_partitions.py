@@ -312,7 +312,7 @@ def _read_describe_topic_partitions_response_topic(buf: Buffer, pos: int, limit:
     m.name, pos = read_compact_nullable_string(buf, pos, limit)
     m.topic_id, m.is_internal = _unpack_ut(buf, pos)
     pos += 17
-    count, pos = read_compact_count(buf, pos, limit, 35)
+    count, pos = read_compact_count(buf, pos, limit, 20)
     partitions_: list[DescribeTopicPartitionsResponsePartition] = []
     for _ in range(count):
         partitions_item, pos = _read_describe_topic_partitions_response_partition(buf, pos, limit, version)
@@ -368,7 +368,7 @@ def _read_describe_topic_partitions_response(buf: Buffer, pos: int, limit: int, 
     m = object.__new__(DescribeTopicPartitionsResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 29)
+    count, pos = read_compact_count(buf, pos, limit, 26)
     topics_: list[DescribeTopicPartitionsResponseTopic] = []
     for _ in range(count):
         topics_item, pos = _read_describe_topic_partitions_response_topic(buf, pos, limit, version)

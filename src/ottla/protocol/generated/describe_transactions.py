@@ -203,7 +203,7 @@ def _read_transaction_state(buf: Buffer, pos: int, limit: int, version: int) -> 
     m.transaction_state, pos = read_compact_string(buf, pos, limit)
     m.transaction_timeout_ms, m.transaction_start_time_ms, m.producer_id, m.producer_epoch = _unpack_iqqh(buf, pos)
     pos += 22
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[TopicData] = []
     for _ in range(count):
         topics_item, pos = _read_topic_data(buf, pos, limit, version)
@@ -235,7 +235,7 @@ def _read_describe_transactions_response(buf: Buffer, pos: int, limit: int, vers
     m = object.__new__(DescribeTransactionsResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 31)
+    count, pos = read_compact_count(buf, pos, limit, 28)
     transaction_states_: list[TransactionState] = []
     for _ in range(count):
         transaction_states_item, pos = _read_transaction_state(buf, pos, limit, version)

@@ -263,7 +263,7 @@ def _read_describe_user_scram_credentials_response(buf: Buffer, pos: int, limit:
     m.throttle_time_ms, m.error_code = _unpack_ih(buf, pos)
     pos += 6
     m.error_message, pos = read_compact_nullable_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 9)
+    count, pos = read_compact_count(buf, pos, limit, 6)
     results_: list[DescribeUserScramCredentialsResult] = []
     for _ in range(count):
         results_item, pos = _read_describe_user_scram_credentials_result(buf, pos, limit, version)

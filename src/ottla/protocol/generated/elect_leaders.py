@@ -213,7 +213,7 @@ def _read_elect_leaders_request(buf: Buffer, pos: int, limit: int, version: int)
         pos += 1
     else:
         m.election_type = 0
-    count, pos = read_compact_nullable_count(buf, pos, limit, 6) if version >= 2 else read_nullable_count(buf, pos, limit, 6)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3) if version >= 2 else read_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.topic_partitions = None
     else:
@@ -346,7 +346,7 @@ def _read_elect_leaders_response(buf: Buffer, pos: int, limit: int, version: int
         pos += 2
     else:
         m.error_code = 0
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 2 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
     replica_election_results_: list[ReplicaElectionResult] = []
     for _ in range(count):
         replica_election_results_item, pos = _read_replica_election_result(buf, pos, limit, version)

@@ -607,14 +607,14 @@ def _read_fetch_request(buf: Buffer, pos: int, limit: int, version: int) -> tupl
     else:
         m.session_id = 0
         m.session_epoch = -1
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 12 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 12 else read_count(buf, pos, limit, 3)
     topics_: list[FetchTopic] = []
     for _ in range(count):
         topics_item, pos = _read_fetch_topic(buf, pos, limit, version)
         topics_.append(topics_item)
     m.topics = topics_
     if version >= 7:
-        count, pos = read_compact_count(buf, pos, limit, 6) if version >= 12 else read_count(buf, pos, limit, 6)
+        count, pos = read_compact_count(buf, pos, limit, 3) if version >= 12 else read_count(buf, pos, limit, 3)
         forgotten_topics_data_: list[ForgottenTopic] = []
         for _ in range(count):
             forgotten_topics_data_item, pos = _read_forgotten_topic(buf, pos, limit, version)
@@ -997,7 +997,7 @@ def _read_fetch_response(buf: Buffer, pos: int, limit: int, version: int) -> tup
     else:
         m.error_code = 0
         m.session_id = 0
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 12 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 12 else read_count(buf, pos, limit, 3)
     responses_: list[FetchableTopicResponse] = []
     for _ in range(count):
         responses_item, pos = _read_fetchable_topic_response(buf, pos, limit, version)

@@ -253,7 +253,7 @@ def _write_alter_configs_resource(out: bytearray, m: AlterConfigsResource, versi
 
 def _read_incremental_alter_configs_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[IncrementalAlterConfigsRequest, int]:
     m = object.__new__(IncrementalAlterConfigsRequest)
-    count, pos = read_compact_count(buf, pos, limit, 7) if version >= 1 else read_count(buf, pos, limit, 7)
+    count, pos = read_compact_count(buf, pos, limit, 4) if version >= 1 else read_count(buf, pos, limit, 4)
     resources_: list[AlterConfigsResource] = []
     for _ in range(count):
         resources_item, pos = _read_alter_configs_resource(buf, pos, limit, version)

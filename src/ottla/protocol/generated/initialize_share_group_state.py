@@ -219,7 +219,7 @@ def _write_initialize_state_data(out: bytearray, m: InitializeStateData, version
 def _read_initialize_share_group_state_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[InitializeShareGroupStateRequest, int]:
     m = object.__new__(InitializeShareGroupStateRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     topics_: list[InitializeStateData] = []
     for _ in range(count):
         topics_item, pos = _read_initialize_state_data(buf, pos, limit, version)
@@ -297,7 +297,7 @@ def _write_initialize_state_result(out: bytearray, m: InitializeStateResult, ver
 
 def _read_initialize_share_group_state_response(buf: Buffer, pos: int, limit: int, version: int) -> tuple[InitializeShareGroupStateResponse, int]:
     m = object.__new__(InitializeShareGroupStateResponse)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     results_: list[InitializeStateResult] = []
     for _ in range(count):
         results_item, pos = _read_initialize_state_result(buf, pos, limit, version)

@@ -328,7 +328,7 @@ def _read_leader_and_isr_topic_state(buf: Buffer, pos: int, limit: int, version:
         pos += 16
     else:
         m.topic_id = ZERO_UUID
-    count, pos = read_compact_count(buf, pos, limit, 29) if version >= 4 else read_count(buf, pos, limit, 29)
+    count, pos = read_compact_count(buf, pos, limit, 26) if version >= 4 else read_count(buf, pos, limit, 26)
     partition_states_: list[LeaderAndIsrPartitionState] = []
     for _ in range(count):
         partition_states_item, pos = _read_leader_and_isr_partition_state(buf, pos, limit, version)
@@ -427,7 +427,7 @@ def _read_leader_and_isr_request(buf: Buffer, pos: int, limit: int, version: int
         m.type = 0
     if version >= 2:
         m.ungrouped_partition_states = []
-        count, pos = read_compact_count(buf, pos, limit, 6) if version >= 4 else read_count(buf, pos, limit, 6)
+        count, pos = read_compact_count(buf, pos, limit, 3) if version >= 4 else read_count(buf, pos, limit, 3)
         topic_states_: list[LeaderAndIsrTopicState] = []
         for _ in range(count):
             topic_states_item, pos = _read_leader_and_isr_topic_state(buf, pos, limit, version)
@@ -576,7 +576,7 @@ def _read_leader_and_isr_response(buf: Buffer, pos: int, limit: int, version: in
     pos += 2
     if version >= 5:
         m.partition_errors = []
-        count, pos = read_compact_count(buf, pos, limit, 21)
+        count, pos = read_compact_count(buf, pos, limit, 18)
         topics_: list[LeaderAndIsrTopicError] = []
         for _ in range(count):
             topics_item, pos = _read_leader_and_isr_topic_error(buf, pos, limit, version)

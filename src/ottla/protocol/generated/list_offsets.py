@@ -268,7 +268,7 @@ def _read_list_offsets_request(buf: Buffer, pos: int, limit: int, version: int) 
         pos += 1
     else:
         m.isolation_level = 0
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 6 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 6 else read_count(buf, pos, limit, 3)
     topics_: list[ListOffsetsTopic] = []
     for _ in range(count):
         topics_item, pos = _read_list_offsets_topic(buf, pos, limit, version)
@@ -400,7 +400,7 @@ def _read_list_offsets_response(buf: Buffer, pos: int, limit: int, version: int)
         pos += 4
     else:
         m.throttle_time_ms = 0
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 6 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 6 else read_count(buf, pos, limit, 3)
     topics_: list[ListOffsetsTopicResponse] = []
     for _ in range(count):
         topics_item, pos = _read_list_offsets_topic_response(buf, pos, limit, version)

@@ -185,7 +185,7 @@ def _read_list_partition_reassignments_request(buf: Buffer, pos: int, limit: int
     m = object.__new__(ListPartitionReassignmentsRequest)
     (m.timeout_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_nullable_count(buf, pos, limit, 6)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.topics = None
     else:
@@ -251,7 +251,7 @@ def _write_ongoing_partition_reassignment(out: bytearray, m: OngoingPartitionRea
 def _read_ongoing_topic_reassignment(buf: Buffer, pos: int, limit: int, version: int) -> tuple[OngoingTopicReassignment, int]:
     m = object.__new__(OngoingTopicReassignment)
     m.name, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 17)
+    count, pos = read_compact_count(buf, pos, limit, 8)
     partitions_: list[OngoingPartitionReassignment] = []
     for _ in range(count):
         partitions_item, pos = _read_ongoing_partition_reassignment(buf, pos, limit, version)
@@ -281,7 +281,7 @@ def _read_list_partition_reassignments_response(buf: Buffer, pos: int, limit: in
     m.throttle_time_ms, m.error_code = _unpack_ih(buf, pos)
     pos += 6
     m.error_message, pos = read_compact_nullable_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[OngoingTopicReassignment] = []
     for _ in range(count):
         topics_item, pos = _read_ongoing_topic_reassignment(buf, pos, limit, version)

@@ -309,7 +309,7 @@ def _read_offset_commit_request(buf: Buffer, pos: int, limit: int, version: int)
     else:
         (m.retention_time_ms,) = _unpack_q(buf, pos)
         pos += 8
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 8 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 8 else read_count(buf, pos, limit, 3)
     topics_: list[OffsetCommitRequestTopic] = []
     for _ in range(count):
         topics_item, pos = _read_offset_commit_request_topic(buf, pos, limit, version)
@@ -447,7 +447,7 @@ def _read_offset_commit_response(buf: Buffer, pos: int, limit: int, version: int
         pos += 4
     else:
         m.throttle_time_ms = 0
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 8 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 8 else read_count(buf, pos, limit, 3)
     topics_: list[OffsetCommitResponseTopic] = []
     for _ in range(count):
         topics_item, pos = _read_offset_commit_response_topic(buf, pos, limit, version)

@@ -350,7 +350,7 @@ def _read_offset_fetch_request_group(buf: Buffer, pos: int, limit: int, version:
     else:
         m.member_id = None
         m.member_epoch = -1
-    count, pos = read_compact_nullable_count(buf, pos, limit, 6)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.topics = None
     else:
@@ -395,7 +395,7 @@ def _read_offset_fetch_request(buf: Buffer, pos: int, limit: int, version: int) 
     if version >= 8:
         m.topics = []
     elif version >= 2:
-        count, pos = read_compact_nullable_count(buf, pos, limit, 6) if version >= 6 else read_nullable_count(buf, pos, limit, 6)
+        count, pos = read_compact_nullable_count(buf, pos, limit, 3) if version >= 6 else read_nullable_count(buf, pos, limit, 3)
         if count < 0:
             m.topics = None
         else:
@@ -405,14 +405,14 @@ def _read_offset_fetch_request(buf: Buffer, pos: int, limit: int, version: int) 
                 topics_or_null_.append(topics_or_null_item)
             m.topics = topics_or_null_
     else:
-        count, pos = read_count(buf, pos, limit, 6)
+        count, pos = read_count(buf, pos, limit, 3)
         topics_: list[OffsetFetchRequestTopic] = []
         for _ in range(count):
             topics_item, pos = _read_offset_fetch_request_topic(buf, pos, limit, version)
             topics_.append(topics_item)
         m.topics = topics_
     if version >= 8:
-        count, pos = read_compact_count(buf, pos, limit, 6)
+        count, pos = read_compact_count(buf, pos, limit, 3)
         groups_: list[OffsetFetchRequestGroup] = []
         for _ in range(count):
             groups_item, pos = _read_offset_fetch_request_group(buf, pos, limit, version)
@@ -636,7 +636,7 @@ def _write_offset_fetch_response_topics(out: bytearray, m: OffsetFetchResponseTo
 def _read_offset_fetch_response_group(buf: Buffer, pos: int, limit: int, version: int) -> tuple[OffsetFetchResponseGroup, int]:
     m = object.__new__(OffsetFetchResponseGroup)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[OffsetFetchResponseTopics] = []
     for _ in range(count):
         topics_item, pos = _read_offset_fetch_response_topics(buf, pos, limit, version)
@@ -674,7 +674,7 @@ def _read_offset_fetch_response(buf: Buffer, pos: int, limit: int, version: int)
     if version >= 8:
         m.topics = []
     else:
-        count, pos = read_compact_count(buf, pos, limit, 6) if version >= 6 else read_count(buf, pos, limit, 6)
+        count, pos = read_compact_count(buf, pos, limit, 3) if version >= 6 else read_count(buf, pos, limit, 3)
         topics_: list[OffsetFetchResponseTopic] = []
         for _ in range(count):
             topics_item, pos = _read_offset_fetch_response_topic(buf, pos, limit, version)
@@ -688,7 +688,7 @@ def _read_offset_fetch_response(buf: Buffer, pos: int, limit: int, version: int)
     else:
         m.error_code = 0
     if version >= 8:
-        count, pos = read_compact_count(buf, pos, limit, 8)
+        count, pos = read_compact_count(buf, pos, limit, 5)
         groups_: list[OffsetFetchResponseGroup] = []
         for _ in range(count):
             groups_item, pos = _read_offset_fetch_response_group(buf, pos, limit, version)

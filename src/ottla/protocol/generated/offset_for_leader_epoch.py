@@ -248,7 +248,7 @@ def _read_offset_for_leader_epoch_request(buf: Buffer, pos: int, limit: int, ver
         pos += 4
     else:
         m.replica_id = -2
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 4 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 4 else read_count(buf, pos, limit, 3)
     topics_: list[OffsetForLeaderTopic] = []
     for _ in range(count):
         topics_item, pos = _read_offset_for_leader_topic(buf, pos, limit, version)
@@ -356,7 +356,7 @@ def _read_offset_for_leader_epoch_response(buf: Buffer, pos: int, limit: int, ve
     m = object.__new__(OffsetForLeaderEpochResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 4 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 4 else read_count(buf, pos, limit, 3)
     topics_: list[OffsetForLeaderTopicResult] = []
     for _ in range(count):
         topics_item, pos = _read_offset_for_leader_topic_result(buf, pos, limit, version)

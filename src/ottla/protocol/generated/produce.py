@@ -357,7 +357,7 @@ def _read_produce_request(buf: Buffer, pos: int, limit: int, version: int) -> tu
         m.transactional_id = None
     m.acks, m.timeout_ms = _unpack_hi(buf, pos)
     pos += 6
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 9 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 9 else read_count(buf, pos, limit, 3)
     topic_data_: list[TopicProduceData] = []
     for _ in range(count):
         topic_data_item, pos = _read_topic_produce_data(buf, pos, limit, version)
@@ -628,7 +628,7 @@ def _write_node_endpoint(out: bytearray, m: NodeEndpoint, version: int) -> None:
 
 def _read_produce_response(buf: Buffer, pos: int, limit: int, version: int) -> tuple[ProduceResponse, int]:
     m = object.__new__(ProduceResponse)
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 9 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 9 else read_count(buf, pos, limit, 3)
     responses_: list[TopicProduceResponse] = []
     for _ in range(count):
         responses_item, pos = _read_topic_produce_response(buf, pos, limit, version)

@@ -246,7 +246,7 @@ def _write_read_state_data(out: bytearray, m: ReadStateData, version: int) -> No
 def _read_read_share_group_state_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[ReadShareGroupStateRequest, int]:
     m = object.__new__(ReadShareGroupStateRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     topics_: list[ReadStateData] = []
     for _ in range(count):
         topics_item, pos = _read_read_state_data(buf, pos, limit, version)
@@ -329,7 +329,7 @@ def _read_read_state_result(buf: Buffer, pos: int, limit: int, version: int) -> 
     m = object.__new__(ReadStateResult)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
-    count, pos = read_compact_count(buf, pos, limit, 24)
+    count, pos = read_compact_count(buf, pos, limit, 21)
     partitions_: list[PartitionResult] = []
     for _ in range(count):
         partitions_item, pos = _read_partition_result(buf, pos, limit, version)
@@ -356,7 +356,7 @@ def _write_read_state_result(out: bytearray, m: ReadStateResult, version: int) -
 
 def _read_read_share_group_state_response(buf: Buffer, pos: int, limit: int, version: int) -> tuple[ReadShareGroupStateResponse, int]:
     m = object.__new__(ReadShareGroupStateResponse)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     results_: list[ReadStateResult] = []
     for _ in range(count):
         results_item, pos = _read_read_state_result(buf, pos, limit, version)

@@ -229,7 +229,7 @@ def _write_read_state_summary_data(out: bytearray, m: ReadStateSummaryData, vers
 def _read_read_share_group_state_summary_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[ReadShareGroupStateSummaryRequest, int]:
     m = object.__new__(ReadShareGroupStateSummaryRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     topics_: list[ReadStateSummaryData] = []
     for _ in range(count):
         topics_item, pos = _read_read_state_summary_data(buf, pos, limit, version)
@@ -317,7 +317,7 @@ def _write_read_state_summary_result(out: bytearray, m: ReadStateSummaryResult, 
 
 def _read_read_share_group_state_summary_response(buf: Buffer, pos: int, limit: int, version: int) -> tuple[ReadShareGroupStateSummaryResponse, int]:
     m = object.__new__(ReadShareGroupStateSummaryResponse)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     results_: list[ReadStateSummaryResult] = []
     for _ in range(count):
         results_item, pos = _read_read_state_summary_result(buf, pos, limit, version)

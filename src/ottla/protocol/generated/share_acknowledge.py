@@ -271,7 +271,7 @@ def _read_acknowledge_partition(buf: Buffer, pos: int, limit: int, version: int)
     m = object.__new__(AcknowledgePartition)
     (m.partition_index,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     acknowledgement_batches_: list[AcknowledgementBatch] = []
     for _ in range(count):
         acknowledgement_batches_item, pos = _read_acknowledgement_batch(buf, pos, limit, version)
@@ -300,7 +300,7 @@ def _read_acknowledge_topic(buf: Buffer, pos: int, limit: int, version: int) -> 
     m = object.__new__(AcknowledgeTopic)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
-    count, pos = read_compact_count(buf, pos, limit, 9)
+    count, pos = read_compact_count(buf, pos, limit, 6)
     partitions_: list[AcknowledgePartition] = []
     for _ in range(count):
         partitions_item, pos = _read_acknowledge_partition(buf, pos, limit, version)
@@ -336,7 +336,7 @@ def _read_share_acknowledge_request(buf: Buffer, pos: int, limit: int, version: 
         pos += 1
     else:
         m.is_renew_ack = False
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     topics_: list[AcknowledgeTopic] = []
     for _ in range(count):
         topics_item, pos = _read_acknowledge_topic(buf, pos, limit, version)
@@ -478,7 +478,7 @@ def _read_share_acknowledge_response(buf: Buffer, pos: int, limit: int, version:
         pos += 4
     else:
         m.acquisition_lock_timeout_ms = 0
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     responses_: list[ShareAcknowledgeTopicResponse] = []
     for _ in range(count):
         responses_item, pos = _read_share_acknowledge_topic_response(buf, pos, limit, version)

@@ -335,7 +335,7 @@ def _read_fetch_partition(buf: Buffer, pos: int, limit: int, version: int) -> tu
     m = object.__new__(FetchPartition)
     (m.partition_index,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     acknowledgement_batches_: list[AcknowledgementBatch] = []
     for _ in range(count):
         acknowledgement_batches_item, pos = _read_acknowledgement_batch(buf, pos, limit, version)
@@ -364,7 +364,7 @@ def _read_fetch_topic(buf: Buffer, pos: int, limit: int, version: int) -> tuple[
     m = object.__new__(FetchTopic)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
-    count, pos = read_compact_count(buf, pos, limit, 9)
+    count, pos = read_compact_count(buf, pos, limit, 6)
     partitions_: list[FetchPartition] = []
     for _ in range(count):
         partitions_item, pos = _read_fetch_partition(buf, pos, limit, version)
@@ -425,13 +425,13 @@ def _read_share_fetch_request(buf: Buffer, pos: int, limit: int, version: int) -
     else:
         m.share_acquire_mode = 0
         m.is_renew_ack = False
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     topics_: list[FetchTopic] = []
     for _ in range(count):
         topics_item, pos = _read_fetch_topic(buf, pos, limit, version)
         topics_.append(topics_item)
     m.topics = topics_
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     forgotten_topics_data_: list[ForgottenTopic] = []
     for _ in range(count):
         forgotten_topics_data_item, pos = _read_forgotten_topic(buf, pos, limit, version)
@@ -550,7 +550,7 @@ def _read_share_fetchable_topic_response(buf: Buffer, pos: int, limit: int, vers
     m = object.__new__(ShareFetchableTopicResponse)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
-    count, pos = read_compact_count(buf, pos, limit, 25)
+    count, pos = read_compact_count(buf, pos, limit, 22)
     partitions_: list[PartitionData] = []
     for _ in range(count):
         partitions_item, pos = _read_partition_data(buf, pos, limit, version)
@@ -609,7 +609,7 @@ def _read_share_fetch_response(buf: Buffer, pos: int, limit: int, version: int) 
     m.error_message, pos = read_compact_nullable_string(buf, pos, limit)
     (m.acquisition_lock_timeout_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     responses_: list[ShareFetchableTopicResponse] = []
     for _ in range(count):
         responses_item, pos = _read_share_fetchable_topic_response(buf, pos, limit, version)

@@ -255,7 +255,7 @@ def _write_topic_partitions(out: bytearray, m: TopicPartitions, version: int) ->
 
 def _read_assignment(buf: Buffer, pos: int, limit: int, version: int) -> tuple[Assignment, int]:
     m = object.__new__(Assignment)
-    count, pos = read_compact_count(buf, pos, limit, 22)
+    count, pos = read_compact_count(buf, pos, limit, 19)
     topic_partitions_: list[TopicPartitions] = []
     for _ in range(count):
         topic_partitions_item, pos = _read_topic_partitions(buf, pos, limit, version)
@@ -330,7 +330,7 @@ def _read_described_group(buf: Buffer, pos: int, limit: int, version: int) -> tu
     m.group_epoch, m.assignment_epoch = _unpack_ii(buf, pos)
     pos += 8
     m.assignor_name, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 18)
+    count, pos = read_compact_count(buf, pos, limit, 12)
     members_: list[Member] = []
     for _ in range(count):
         members_item, pos = _read_member(buf, pos, limit, version)
@@ -367,7 +367,7 @@ def _read_share_group_describe_response(buf: Buffer, pos: int, limit: int, versi
     m = object.__new__(ShareGroupDescribeResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 23)
+    count, pos = read_compact_count(buf, pos, limit, 20)
     groups_: list[DescribedGroup] = []
     for _ in range(count):
         groups_item, pos = _read_described_group(buf, pos, limit, version)

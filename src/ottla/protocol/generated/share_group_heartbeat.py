@@ -223,7 +223,7 @@ def _write_topic_partitions(out: bytearray, m: TopicPartitions, version: int) ->
 
 def _read_assignment(buf: Buffer, pos: int, limit: int, version: int) -> tuple[Assignment, int]:
     m = object.__new__(Assignment)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     topic_partitions_: list[TopicPartitions] = []
     for _ in range(count):
         topic_partitions_item, pos = _read_topic_partitions(buf, pos, limit, version)

@@ -338,7 +338,7 @@ def _read_stop_replica_request(buf: Buffer, pos: int, limit: int, version: int) 
     if version >= 3:
         m.topics = []
     elif version >= 1:
-        count, pos = read_compact_count(buf, pos, limit, 6) if version >= 2 else read_count(buf, pos, limit, 6)
+        count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
         topics_: list[StopReplicaTopicV1] = []
         for _ in range(count):
             topics_item, pos = _read_stop_replica_topic_v1(buf, pos, limit, version)
@@ -347,7 +347,7 @@ def _read_stop_replica_request(buf: Buffer, pos: int, limit: int, version: int) 
     else:
         m.topics = []
     if version >= 3:
-        count, pos = read_compact_count(buf, pos, limit, 6)
+        count, pos = read_compact_count(buf, pos, limit, 3)
         topic_states_: list[StopReplicaTopicState] = []
         for _ in range(count):
             topic_states_item, pos = _read_stop_replica_topic_state(buf, pos, limit, version)

@@ -399,13 +399,13 @@ def _read_subtopology(buf: Buffer, pos: int, limit: int, version: int) -> tuple[
         repartition_sink_topics_item, pos = read_repartition_sink_topics(buf, pos, limit)
         repartition_sink_topics_.append(repartition_sink_topics_item)
     m.repartition_sink_topics = repartition_sink_topics_
-    count, pos = read_compact_count(buf, pos, limit, 12)
+    count, pos = read_compact_count(buf, pos, limit, 9)
     state_changelog_topics_: list[TopicInfo] = []
     for _ in range(count):
         state_changelog_topics_item, pos = _read_topic_info(buf, pos, limit, version)
         state_changelog_topics_.append(state_changelog_topics_item)
     m.state_changelog_topics = state_changelog_topics_
-    count, pos = read_compact_count(buf, pos, limit, 12)
+    count, pos = read_compact_count(buf, pos, limit, 9)
     repartition_source_topics_: list[TopicInfo] = []
     for _ in range(count):
         repartition_source_topics_item, pos = _read_topic_info(buf, pos, limit, version)
@@ -445,7 +445,7 @@ def _read_topology(buf: Buffer, pos: int, limit: int, version: int) -> tuple[Top
     m = object.__new__(Topology)
     (m.epoch,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_nullable_count(buf, pos, limit, 18)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 6)
     if count < 0:
         m.subtopologies = None
     else:
@@ -566,19 +566,19 @@ def _write_task_ids(out: bytearray, m: TaskIds, version: int) -> None:
 
 def _read_assignment(buf: Buffer, pos: int, limit: int, version: int) -> tuple[Assignment, int]:
     m = object.__new__(Assignment)
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     active_tasks_: list[TaskIds] = []
     for _ in range(count):
         active_tasks_item, pos = _read_task_ids(buf, pos, limit, version)
         active_tasks_.append(active_tasks_item)
     m.active_tasks = active_tasks_
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     standby_tasks_: list[TaskIds] = []
     for _ in range(count):
         standby_tasks_item, pos = _read_task_ids(buf, pos, limit, version)
         standby_tasks_.append(standby_tasks_item)
     m.standby_tasks = standby_tasks_
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     warmup_tasks_: list[TaskIds] = []
     for _ in range(count):
         warmup_tasks_item, pos = _read_task_ids(buf, pos, limit, version)
@@ -701,7 +701,7 @@ def _read_described_group(buf: Buffer, pos: int, limit: int, version: int) -> tu
         m.topology = None
     else:
         m.topology, pos = _read_topology(buf, pos, limit, version)
-    count, pos = read_compact_count(buf, pos, limit, 55)
+    count, pos = read_compact_count(buf, pos, limit, 28)
     members_: list[Member] = []
     for _ in range(count):
         members_item, pos = _read_member(buf, pos, limit, version)
@@ -742,7 +742,7 @@ def _read_streams_group_describe_response(buf: Buffer, pos: int, limit: int, ver
     m = object.__new__(StreamsGroupDescribeResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 23)
+    count, pos = read_compact_count(buf, pos, limit, 20)
     groups_: list[DescribedGroup] = []
     for _ in range(count):
         groups_item, pos = _read_described_group(buf, pos, limit, version)

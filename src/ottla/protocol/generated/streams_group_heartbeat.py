@@ -434,7 +434,7 @@ def _read_subtopology(buf: Buffer, pos: int, limit: int, version: int) -> tuple[
         source_topic_regex_item, pos = read_source_topic_regex(buf, pos, limit)
         source_topic_regex_.append(source_topic_regex_item)
     m.source_topic_regex = source_topic_regex_
-    count, pos = read_compact_count(buf, pos, limit, 12)
+    count, pos = read_compact_count(buf, pos, limit, 9)
     state_changelog_topics_: list[TopicInfo] = []
     for _ in range(count):
         state_changelog_topics_item, pos = _read_topic_info(buf, pos, limit, version)
@@ -447,13 +447,13 @@ def _read_subtopology(buf: Buffer, pos: int, limit: int, version: int) -> tuple[
         repartition_sink_topics_item, pos = read_repartition_sink_topics(buf, pos, limit)
         repartition_sink_topics_.append(repartition_sink_topics_item)
     m.repartition_sink_topics = repartition_sink_topics_
-    count, pos = read_compact_count(buf, pos, limit, 12)
+    count, pos = read_compact_count(buf, pos, limit, 9)
     repartition_source_topics_: list[TopicInfo] = []
     for _ in range(count):
         repartition_source_topics_item, pos = _read_topic_info(buf, pos, limit, version)
         repartition_source_topics_.append(repartition_source_topics_item)
     m.repartition_source_topics = repartition_source_topics_
-    count, pos = read_compact_count(buf, pos, limit, 13)
+    count, pos = read_compact_count(buf, pos, limit, 4)
     copartition_groups_: list[CopartitionGroup] = []
     for _ in range(count):
         copartition_groups_item, pos = _read_copartition_group(buf, pos, limit, version)
@@ -500,7 +500,7 @@ def _read_topology(buf: Buffer, pos: int, limit: int, version: int) -> tuple[Top
     m = object.__new__(Topology)
     (m.epoch,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 26)
+    count, pos = read_compact_count(buf, pos, limit, 8)
     subtopologies_: list[Subtopology] = []
     for _ in range(count):
         subtopologies_item, pos = _read_subtopology(buf, pos, limit, version)
@@ -583,7 +583,7 @@ def _read_streams_group_heartbeat_request(buf: Buffer, pos: int, limit: int, ver
         m.topology = None
     else:
         m.topology, pos = _read_topology(buf, pos, limit, version)
-    count, pos = read_compact_nullable_count(buf, pos, limit, 6)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.active_tasks = None
     else:
@@ -592,7 +592,7 @@ def _read_streams_group_heartbeat_request(buf: Buffer, pos: int, limit: int, ver
             active_tasks_item, pos = _read_task_ids(buf, pos, limit, version)
             active_tasks_.append(active_tasks_item)
         m.active_tasks = active_tasks_
-    count, pos = read_compact_nullable_count(buf, pos, limit, 6)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.standby_tasks = None
     else:
@@ -601,7 +601,7 @@ def _read_streams_group_heartbeat_request(buf: Buffer, pos: int, limit: int, ver
             standby_tasks_item, pos = _read_task_ids(buf, pos, limit, version)
             standby_tasks_.append(standby_tasks_item)
         m.standby_tasks = standby_tasks_
-    count, pos = read_compact_nullable_count(buf, pos, limit, 6)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.warmup_tasks = None
     else:
@@ -807,13 +807,13 @@ def _write_topic_partition(out: bytearray, m: TopicPartition, version: int) -> N
 def _read_endpoint_to_partitions(buf: Buffer, pos: int, limit: int, version: int) -> tuple[EndpointToPartitions, int]:
     m = object.__new__(EndpointToPartitions)
     m.user_endpoint, pos = _read_endpoint(buf, pos, limit, version)
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     active_partitions_: list[TopicPartition] = []
     for _ in range(count):
         active_partitions_item, pos = _read_topic_partition(buf, pos, limit, version)
         active_partitions_.append(active_partitions_item)
     m.active_partitions = active_partitions_
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     standby_partitions_: list[TopicPartition] = []
     for _ in range(count):
         standby_partitions_item, pos = _read_topic_partition(buf, pos, limit, version)
@@ -858,7 +858,7 @@ def _read_streams_group_heartbeat_response(buf: Buffer, pos: int, limit: int, ve
             status_item, pos = _read_status(buf, pos, limit, version)
             status_.append(status_item)
         m.status = status_
-    count, pos = read_compact_nullable_count(buf, pos, limit, 6)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.active_tasks = None
     else:
@@ -867,7 +867,7 @@ def _read_streams_group_heartbeat_response(buf: Buffer, pos: int, limit: int, ve
             active_tasks_item, pos = _read_task_ids(buf, pos, limit, version)
             active_tasks_.append(active_tasks_item)
         m.active_tasks = active_tasks_
-    count, pos = read_compact_nullable_count(buf, pos, limit, 6)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.standby_tasks = None
     else:
@@ -876,7 +876,7 @@ def _read_streams_group_heartbeat_response(buf: Buffer, pos: int, limit: int, ve
             standby_tasks_item, pos = _read_task_ids(buf, pos, limit, version)
             standby_tasks_.append(standby_tasks_item)
         m.standby_tasks = standby_tasks_
-    count, pos = read_compact_nullable_count(buf, pos, limit, 6)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 3)
     if count < 0:
         m.warmup_tasks = None
     else:
@@ -887,7 +887,7 @@ def _read_streams_group_heartbeat_response(buf: Buffer, pos: int, limit: int, ve
         m.warmup_tasks = warmup_tasks_
     (m.endpoint_information_epoch,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_nullable_count(buf, pos, limit, 13)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 7)
     if count < 0:
         m.partitions_by_user_endpoint = None
     else:

@@ -291,7 +291,7 @@ def _read_txn_offset_commit_request(buf: Buffer, pos: int, limit: int, version: 
         m.generation_id = -1
         m.member_id = ""
         m.group_instance_id = None
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 3 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 3 else read_count(buf, pos, limit, 3)
     topics_: list[TxnOffsetCommitRequestTopic] = []
     for _ in range(count):
         topics_item, pos = _read_txn_offset_commit_request_topic(buf, pos, limit, version)
@@ -415,7 +415,7 @@ def _read_txn_offset_commit_response(buf: Buffer, pos: int, limit: int, version:
     m = object.__new__(TxnOffsetCommitResponse)
     (m.throttle_time_ms,) = _unpack_i(buf, pos)
     pos += 4
-    count, pos = read_compact_count(buf, pos, limit, 6) if version >= 3 else read_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 3 else read_count(buf, pos, limit, 3)
     topics_: list[TxnOffsetCommitResponseTopic] = []
     for _ in range(count):
         topics_item, pos = _read_txn_offset_commit_response_topic(buf, pos, limit, version)

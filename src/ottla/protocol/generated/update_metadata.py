@@ -291,7 +291,7 @@ def _read_update_metadata_topic_state(buf: Buffer, pos: int, limit: int, version
         pos += 16
     else:
         m.topic_id = ZERO_UUID
-    count, pos = read_compact_count(buf, pos, limit, 32) if version >= 6 else read_count(buf, pos, limit, 32)
+    count, pos = read_compact_count(buf, pos, limit, 24) if version >= 6 else read_count(buf, pos, limit, 24)
     partition_states_: list[UpdateMetadataPartitionState] = []
     for _ in range(count):
         partition_states_item, pos = _read_update_metadata_partition_state(buf, pos, limit, version)
@@ -454,7 +454,7 @@ def _read_update_metadata_request(buf: Buffer, pos: int, limit: int, version: in
         (m.broker_epoch,) = _unpack_q(buf, pos)
         pos += 8
         m.ungrouped_partition_states = []
-        count, pos = read_compact_count(buf, pos, limit, 6) if version >= 6 else read_count(buf, pos, limit, 6)
+        count, pos = read_compact_count(buf, pos, limit, 3) if version >= 6 else read_count(buf, pos, limit, 3)
         topic_states_: list[UpdateMetadataTopicState] = []
         for _ in range(count):
             topic_states_item, pos = _read_update_metadata_topic_state(buf, pos, limit, version)
@@ -469,7 +469,7 @@ def _read_update_metadata_request(buf: Buffer, pos: int, limit: int, version: in
             ungrouped_partition_states_.append(ungrouped_partition_states_item)
         m.ungrouped_partition_states = ungrouped_partition_states_
         m.topic_states = []
-    count, pos = read_compact_count(buf, pos, limit, 8) if version >= 6 else read_count(buf, pos, limit, 8)
+    count, pos = read_compact_count(buf, pos, limit, 7) if version >= 6 else read_count(buf, pos, limit, 7)
     live_brokers_: list[UpdateMetadataBroker] = []
     for _ in range(count):
         live_brokers_item, pos = _read_update_metadata_broker(buf, pos, limit, version)

@@ -256,7 +256,7 @@ def _read_write_state_data(buf: Buffer, pos: int, limit: int, version: int) -> t
     m = object.__new__(WriteStateData)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
-    count, pos = read_compact_count(buf, pos, limit, 25)
+    count, pos = read_compact_count(buf, pos, limit, 22)
     partitions_: list[PartitionData] = []
     for _ in range(count):
         partitions_item, pos = _read_partition_data(buf, pos, limit, version)
@@ -284,7 +284,7 @@ def _write_write_state_data(out: bytearray, m: WriteStateData, version: int) -> 
 def _read_write_share_group_state_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[WriteShareGroupStateRequest, int]:
     m = object.__new__(WriteShareGroupStateRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     topics_: list[WriteStateData] = []
     for _ in range(count):
         topics_item, pos = _read_write_state_data(buf, pos, limit, version)
@@ -362,7 +362,7 @@ def _write_write_state_result(out: bytearray, m: WriteStateResult, version: int)
 
 def _read_write_share_group_state_response(buf: Buffer, pos: int, limit: int, version: int) -> tuple[WriteShareGroupStateResponse, int]:
     m = object.__new__(WriteShareGroupStateResponse)
-    count, pos = read_compact_count(buf, pos, limit, 21)
+    count, pos = read_compact_count(buf, pos, limit, 18)
     results_: list[WriteStateResult] = []
     for _ in range(count):
         results_item, pos = _read_write_state_result(buf, pos, limit, version)

@@ -214,7 +214,7 @@ def _read_writable_txn_marker(buf: Buffer, pos: int, limit: int, version: int) -
     m = object.__new__(WritableTxnMarker)
     m.producer_id, m.producer_epoch, m.transaction_result = _unpack_qht(buf, pos)
     pos += 11
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[WritableTxnMarkerTopic] = []
     for _ in range(count):
         topics_item, pos = _read_writable_txn_marker_topic(buf, pos, limit, version)
@@ -251,7 +251,7 @@ def _write_writable_txn_marker(out: bytearray, m: WritableTxnMarker, version: in
 
 def _read_write_txn_markers_request(buf: Buffer, pos: int, limit: int, version: int) -> tuple[WriteTxnMarkersRequest, int]:
     m = object.__new__(WriteTxnMarkersRequest)
-    count, pos = read_compact_count(buf, pos, limit, 20)
+    count, pos = read_compact_count(buf, pos, limit, 17)
     markers_: list[WritableTxnMarker] = []
     for _ in range(count):
         markers_item, pos = _read_writable_txn_marker(buf, pos, limit, version)
@@ -327,7 +327,7 @@ def _read_writable_txn_marker_result(buf: Buffer, pos: int, limit: int, version:
     m = object.__new__(WritableTxnMarkerResult)
     (m.producer_id,) = _unpack_q(buf, pos)
     pos += 8
-    count, pos = read_compact_count(buf, pos, limit, 6)
+    count, pos = read_compact_count(buf, pos, limit, 3)
     topics_: list[WritableTxnMarkerTopicResult] = []
     for _ in range(count):
         topics_item, pos = _read_writable_txn_marker_topic_result(buf, pos, limit, version)
@@ -354,7 +354,7 @@ def _write_writable_txn_marker_result(out: bytearray, m: WritableTxnMarkerResult
 
 def _read_write_txn_markers_response(buf: Buffer, pos: int, limit: int, version: int) -> tuple[WriteTxnMarkersResponse, int]:
     m = object.__new__(WriteTxnMarkersResponse)
-    count, pos = read_compact_count(buf, pos, limit, 13)
+    count, pos = read_compact_count(buf, pos, limit, 10)
     markers_: list[WritableTxnMarkerResult] = []
     for _ in range(count):
         markers_item, pos = _read_writable_txn_marker_result(buf, pos, limit, version)

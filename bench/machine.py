@@ -1,0 +1,70 @@
+"""What the kernel says of a process and of this machine: CPU time, memory, the disk under a folder."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_KIB = 1024
+
+#: In memory: what is measured there is no log.
+MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs"})
+
+
+class Memory(NamedTuple):
+    """Bytes. ``shared_out`` divides pages that other processes map too by their number."""
+
+    resident: int
+    shared_out: int
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of all threads of a process since its start."""
+    text = Path(f"/proc/{pid}/stat").read_text()
+    # The name in parentheses may contain blanks and parentheses itself.
+    fields = text[text.rindex(")") + 2 :].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def memory(pid: int) -> Memory:
+    found = {}
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+        name, _, rest = line.partition(":")
+        found[name] = int(rest.split()[0]) * _KIB
+    return Memory(found["Rss"], found["Pss"])
+
+
+def idle_cpu_share(pid: int, seconds: float) -> float:
+    """The share of one core that a process uses while nobody asks it for anything."""
+    before, began = cpu_seconds(pid), time.monotonic()
+    time.sleep(seconds)
+    return (cpu_seconds(pid) - before) / (time.monotonic() - began)
+
+
+def file_system(folder: Path) -> str:
+    """The kind of file system that holds ``folder``."""
+    wanted = folder.resolve()
+    best, kind = Path(), "unknown"
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _device, mounted_on, candidate = line.split()[:3]
+        place = Path(mounted_on.replace("\\040", " "))
+        if (wanted == place or place in wanted.parents) and len(place.parts) >= len(best.parts):
+            best, kind = place, candidate
+    return kind
+
+
+def description() -> str:
+    model = "unknown CPU"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return (
+        f"{os.cpu_count()} virtual cores ({model}), {pages / 2**30:.0f} GiB, {platform.system()} {platform.release()}, "
+        f"{platform.python_implementation()} {platform.python_version()}"
+    )

@@ -1,0 +1,314 @@
+/* A raw load generator: replays one request frame over many connections and times the answers.
+ *
+ * It knows of Kafka's protocol only that a frame begins with its length. The caller says where an answer has its error
+ * code, which must be zero, and where a fetch request has its offset, which then moves on with each request. Closed
+ * loop: a connection has `depth` requests in flight at most, and sends the next when an answer has come. One thread,
+ * one epoll set. Answers beyond their first bytes are dropped inside the kernel, so that what is measured is the server.
+ *
+ *   load port=9092 frame=FILE connections=50 depth=1 warm=1 seconds=5
+ *        [pid=N]                          adds the CPU time that this process used while the load was measured
+ *        [limit=N]                        stops after so many answers, or after the time, whichever comes first
+ *        [error=N]                        position of an answer's error code, counted from the frame's begin
+ *        [offset=N step=N end=N]          position of the fetch offset; what to add each time; where to start over
+ *
+ * Prints one line of JSON. Latencies are in microseconds.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEPTH_MAX = 64, CONNECTIONS_MAX = 20000, HEAD = 256, FIRST_READ = 4096, DROP = 1 << 20, EVENTS = 256 };
+/* Buckets of a latency: 64 for each power of two of tenths of microseconds, so at most 1.6% wide. */
+enum { SUB_BITS = 6, SUB = 1 << SUB_BITS, BUCKETS = 64 * SUB };
+
+struct peer {
+    int socket;
+    bool wants_write;
+    uint8_t *frame;
+    size_t sent;               /* bytes of the current frame; 0: none begun */
+    unsigned begun, answered;  /* requests; their difference is in flight */
+    uint64_t began_at[DEPTH_MAX];
+    uint8_t head[HEAD];
+    size_t have;               /* bytes of the current answer so far */
+    size_t whole;              /* its size with the length; 0: not yet known */
+};
+
+static struct {
+    long port, connections, depth, pid, limit, error, offset, step, end;
+    double warm, seconds;
+    const char *frame;
+} option = {.connections = 1, .depth = 1, .seconds = 5, .error = -1, .offset = -1};
+
+static struct { uint64_t answers, errors, bytes, longest; } count;
+static uint64_t bucket[BUCKETS];
+static size_t frame_size;
+static uint64_t next_offset;
+static int poller;
+
+static void fail(const char *what) {
+    perror(what);
+    exit(1);
+}
+
+static uint64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void parse(int count_of, char **words) {
+    struct { const char *name; long *to; } numbers[] = {
+        {"port", &option.port}, {"connections", &option.connections}, {"depth", &option.depth},
+        {"pid", &option.pid},   {"limit", &option.limit},             {"error", &option.error},
+        {"offset", &option.offset}, {"step", &option.step},           {"end", &option.end},
+    };
+    for (int i = 1; i < count_of; i++) {
+        char *value = strchr(words[i], '=');
+        if (value == NULL) {
+            fprintf(stderr, "not name=value: %s\n", words[i]);
+            exit(2);
+        }
+        *value++ = 0;
+        bool known = true;
+        if (!strcmp(words[i], "frame")) option.frame = value;
+        else if (!strcmp(words[i], "warm")) option.warm = atof(value);
+        else if (!strcmp(words[i], "seconds")) option.seconds = atof(value);
+        else {
+            known = false;
+            for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
+                if (!strcmp(words[i], numbers[n].name)) *numbers[n].to = atol(value), known = true;
+        }
+        if (!known) {
+            fprintf(stderr, "unknown option %s\n", words[i]);
+            exit(2);
+        }
+    }
+    if (!option.frame || option.port <= 0 || option.depth < 1 || option.depth > DEPTH_MAX || option.connections < 1 ||
+        option.connections > CONNECTIONS_MAX || option.error > HEAD - 2) {
+        fprintf(stderr, "see the head of load.c\n");
+        exit(2);
+    }
+}
+
+static uint8_t *read_frame(void) {
+    FILE *file = fopen(option.frame, "rb");
+    if (!file) fail(option.frame);
+    fseek(file, 0, SEEK_END);
+    frame_size = (size_t)ftell(file);
+    rewind(file);
+    uint8_t *bytes = malloc(frame_size);
+    if (!bytes || fread(bytes, 1, frame_size, file) != frame_size) fail(option.frame);
+    fclose(file);
+    return bytes;
+}
+
+/* User and system time of a whole process, in seconds. The name in parentheses may hold anything, so look behind it. */
+static double cpu_seconds(long pid) {
+    if (pid <= 0) return 0;
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *file = fopen(path, "r");
+    if (!file) fail(path);
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[size] = 0;
+    unsigned long user = 0, system = 0;
+    char *rest = strrchr(text, ')');
+    if (!rest || sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+        fail(path);
+    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static void record(uint64_t nanoseconds) {
+    if (nanoseconds > count.longest) count.longest = nanoseconds;
+    uint64_t value = nanoseconds / 100;
+    size_t at = value;
+    if (value >= SUB) {
+        unsigned shift = 63u - (unsigned)__builtin_clzll(value) - SUB_BITS;
+        at = ((size_t)(shift + 1) << SUB_BITS) + ((value >> shift) & (SUB - 1));
+    }
+    bucket[at < BUCKETS ? at : BUCKETS - 1]++;
+}
+
+static double quantile(double share) {
+    uint64_t wanted = (uint64_t)((double)count.answers * share), seen = 0;
+    for (size_t at = 0; at < BUCKETS; at++) {
+        seen += bucket[at];
+        if (seen <= wanted) continue;
+        size_t power = at >> SUB_BITS, within = at & (SUB - 1);
+        double tenths = power == 0 ? (double)at : (double)((uint64_t)(SUB + within) << (power - 1));
+        return tenths / 10;
+    }
+    return (double)count.longest / 1000;
+}
+
+static void watch(struct peer *peer, bool write) {
+    if (peer->wants_write == write) return;
+    struct epoll_event event = {.events = EPOLLIN | (write ? EPOLLOUT : 0), .data.ptr = peer};
+    if (epoll_ctl(poller, EPOLL_CTL_MOD, peer->socket, &event)) fail("epoll_ctl");
+    peer->wants_write = write;
+}
+
+static void send_what_fits(struct peer *peer) {
+    while (peer->sent || peer->begun - peer->answered < (unsigned)option.depth) {
+        if (!peer->sent) {
+            if (option.offset >= 0) {
+                uint64_t wire = __builtin_bswap64(next_offset);
+                memcpy(peer->frame + option.offset, &wire, sizeof wire);
+                next_offset += (uint64_t)option.step;
+                if (next_offset >= (uint64_t)option.end) next_offset = 0;
+            }
+            peer->began_at[peer->begun++ % DEPTH_MAX] = now();
+        }
+        ssize_t done = send(peer->socket, peer->frame + peer->sent, frame_size - peer->sent, MSG_NOSIGNAL);
+        if (done < 0) {
+            if (errno != EAGAIN) fail("send");
+            /* A frame whose very first byte did not fit counts as begun: its time runs. */
+            watch(peer, true);
+            if (!peer->sent) peer->begun--;
+            return;
+        }
+        peer->sent += (size_t)done;
+        if (peer->sent < frame_size) continue;
+        peer->sent = 0;
+    }
+    watch(peer, false);
+}
+
+static void finish_answer(struct peer *peer) {
+    record(now() - peer->began_at[peer->answered++ % DEPTH_MAX]);
+    count.answers++;
+    if (option.error >= 0) {
+        size_t at = (size_t)option.error;
+        if (peer->whole < at + 2 || peer->head[at] || peer->head[at + 1]) count.errors++;
+    }
+    peer->have = peer->whole = 0;
+}
+
+/* Takes what was read into memory; returns what was not needed for the current answer. */
+static size_t take(struct peer *peer, const uint8_t *bytes, size_t size) {
+    size_t used = peer->whole ? peer->whole - peer->have : (peer->have < 4 ? 4 - peer->have : 0);
+    if (used > size) used = size;
+    if (peer->have < HEAD) {
+        size_t room = HEAD - peer->have;
+        memcpy(peer->head + peer->have, bytes, used < room ? used : room);
+    }
+    peer->have += used;
+    if (!peer->whole && peer->have == 4) {
+        uint32_t length;
+        memcpy(&length, peer->head, 4);
+        peer->whole = 4 + (size_t)ntohl(length);
+    }
+    if (peer->whole && peer->have == peer->whole) finish_answer(peer);
+    return size - used;
+}
+
+static void receive_what_is_there(struct peer *peer) {
+    static uint8_t room[FIRST_READ];
+    for (;;) {
+        size_t left = peer->whole ? peer->whole - peer->have : 0;
+        bool drop = peer->have >= HEAD && left > FIRST_READ;
+        size_t asked = drop ? (left < DROP ? left : DROP) : sizeof room;
+        ssize_t got = recv(peer->socket, drop ? NULL : room, asked, drop ? MSG_TRUNC : 0);
+        if (got == 0) {
+            fprintf(stderr, "the server closed a connection\n");
+            exit(1);
+        }
+        if (got < 0) {
+            if (errno == EAGAIN) return;
+            fail("recv");
+        }
+        count.bytes += (uint64_t)got;
+        if (drop) {
+            peer->have += (size_t)got;
+            if (peer->have == peer->whole) finish_answer(peer);
+            continue;
+        }
+        const uint8_t *at = room;
+        for (size_t size = (size_t)got; size;) {
+            size_t rest = take(peer, at, size);
+            at += size - rest;
+            size = rest;
+        }
+        if ((size_t)got < asked && !(peer->whole && peer->whole > FIRST_READ)) return;
+    }
+}
+
+static struct peer *connect_all(uint8_t *frame) {
+    struct peer *peers = calloc((size_t)option.connections, sizeof *peers);
+    if (!peers) fail("calloc");
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)option.port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (long i = 0; i < option.connections; i++) {
+        struct peer *peer = &peers[i];
+        int yes = 1;
+        peer->socket = socket(AF_INET, SOCK_STREAM, 0);
+        if (peer->socket < 0 || connect(peer->socket, (struct sockaddr *)&address, sizeof address)) fail("connect");
+        if (setsockopt(peer->socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes)) fail("TCP_NODELAY");
+        if (fcntl(peer->socket, F_SETFL, O_NONBLOCK)) fail("O_NONBLOCK");
+        peer->frame = frame;
+        if (option.offset >= 0) { /* each connection asks for an offset of its own */
+            peer->frame = malloc(frame_size);
+            if (!peer->frame) fail("malloc");
+            memcpy(peer->frame, frame, frame_size);
+        }
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = peer};
+        if (epoll_ctl(poller, EPOLL_CTL_ADD, peer->socket, &event)) fail("epoll_ctl");
+    }
+    return peers;
+}
+
+static void run_until(uint64_t deadline, uint64_t limit) {
+    struct epoll_event events[EVENTS];
+    while (now() < deadline && (!limit || count.answers < limit)) {
+        int ready = epoll_wait(poller, events, EVENTS, 50);
+        for (int i = 0; i < ready; i++) {
+            struct peer *peer = events[i].data.ptr;
+            if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) receive_what_is_there(peer);
+            send_what_fits(peer);
+        }
+    }
+}
+
+static double own_cpu(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+int main(int words, char **word) {
+    parse(words, word);
+    uint8_t *frame = read_frame();
+    poller = epoll_create1(0);
+    struct peer *peers = connect_all(frame);
+    for (long i = 0; i < option.connections; i++) send_what_fits(&peers[i]);
+    run_until(now() + (uint64_t)(option.warm * 1e9), 0);
+    uint64_t warm_errors = count.errors;
+    memset(&count, 0, sizeof count);
+    memset(bucket, 0, sizeof bucket);
+    double server = cpu_seconds(option.pid), client = own_cpu();
+    uint64_t began = now();
+    run_until(began + (uint64_t)(option.seconds * 1e9), (uint64_t)option.limit);
+    double seconds = (double)(now() - began) / 1e9;
+    server = cpu_seconds(option.pid) - server;
+    client = own_cpu() - client;
+    printf("{\"requests\": %llu, \"seconds\": %.6f, \"errors\": %llu, \"frame_bytes\": %zu, \"answer_bytes\": %llu, "
+           "\"p50\": %.1f, \"p99\": %.1f, \"p999\": %.1f, \"longest\": %.1f, \"server_cpu\": %.3f, \"client_cpu\": %.3f}\n",
+           (unsigned long long)count.answers, seconds, (unsigned long long)(count.errors + warm_errors), frame_size,
+           (unsigned long long)count.bytes, quantile(0.5), quantile(0.99), quantile(0.999),
+           (double)count.longest / 1000, server, client);
+    return 0;
+}

@@ -1,0 +1,120 @@
+"""The few questions that a benchmark asks a broker itself, one at a time over one blocking connection."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+from typing import Any
+
+from ottla.protocol.apis import api
+from ottla.protocol.generated.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ottla.protocol.generated.delete_topics import DeleteTopicsRequest
+from ottla.protocol.generated.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from ottla.protocol.header import RequestHeader, decode_response_header, encode_request
+from ottla.protocol.message import Message
+
+HOST = "127.0.0.1"
+_CREATE_TOPICS, _DELETE_TOPICS, _LIST_OFFSETS = 19, 20, 2
+_LATEST = -1
+ANSWER_SECONDS_MAX = 60.0
+
+#: Frames are built once and replayed: their timestamps would soon be older than the default retention allows.
+UNLIMITED = {"retention.ms": "-1", "retention.bytes": "-1"}
+
+
+class WireError(Exception):
+    """A broker closed the connection, or answered with an error."""
+
+
+class Wire:
+    """A context manager: a connection that sends one request and waits for its answer."""
+
+    def __init__(self, port: int, seconds: float = ANSWER_SECONDS_MAX) -> None:
+        self._socket = socket.create_connection((HOST, port), timeout=seconds)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Wire:  # noqa: PYI034 - never subclassed
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def call(self, key: int, version: int, message: Message) -> Any:
+        """The decoded answer to one request."""
+        header = RequestHeader(api_key=key, api_version=version, correlation_id=1, client_id="bench")
+        answer = self.exchange(encode_request(header, message))
+        _, _, start = decode_response_header(answer, key, version)
+        return api(key).response_type().decode(answer, version, start)[0]
+
+    def exchange(self, frame: bytes) -> bytes:
+        """Sends a whole frame; returns the answer without its length."""
+        self._socket.sendall(frame)
+        (size,) = struct.unpack(">i", self._receive(4))
+        return self._receive(size)
+
+    def _receive(self, size: int) -> bytes:
+        whole = bytearray(size)
+        view = memoryview(whole)
+        while view:
+            got = self._socket.recv_into(view)
+            if not got:
+                raise WireError("the server closed the connection")
+            view = view[got:]
+        return bytes(whole)
+
+
+def create_topic(port: int, name: str, partitions: int = 1, **config: str) -> None:
+    """Creates a topic without retention and waits until each of its partitions can be used."""
+    settings = {**UNLIMITED, **{key.replace("_", "."): value for key, value in config.items()}}
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=1,
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in settings.items()],
+    )
+    with Wire(port) as wire:
+        answer = wire.call(_CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=60_000))
+        if answer.topics[0].error_code:
+            raise WireError(f"CreateTopics: error {answer.topics[0].error_code}, {answer.topics[0].error_message}")
+    wait_for_offsets(port, name, partitions, time.monotonic() + ANSWER_SECONDS_MAX)
+
+
+def delete_topic(port: int, name: str) -> None:
+    with Wire(port) as wire:
+        answer = wire.call(_DELETE_TOPICS, 3, DeleteTopicsRequest(topic_names=[name], timeout_ms=60_000))
+        if answer.responses[0].error_code:
+            raise WireError(f"DeleteTopics: error {answer.responses[0].error_code}")
+
+
+def wait_for_offsets(port: int, topic: str, partitions: int, deadline: float, offset: int | None = None) -> None:
+    """Until every partition has a leader that tells its end, which is ``offset`` if one is given.
+
+    It asks for all partitions in each question: a server that opens them one by one as they are named has to do so.
+    """
+    while True:
+        with contextlib.suppress(OSError, WireError):
+            ends = end_offsets(port, topic, partitions)
+            if ends is not None:
+                if offset is not None and set(ends) != {offset}:
+                    raise WireError(f"{topic} ends at {sorted(set(ends))[:5]} and not at {offset}")
+                return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{topic} with its {partitions} partitions did not come up")
+        time.sleep(0.002)
+
+
+def end_offsets(port: int, topic: str, partitions: int) -> list[int] | None:
+    """The end of each partition, or nothing as long as one of them answers with an error."""
+    asked = [ListOffsetsPartition(partition_index=number, timestamp=_LATEST) for number in range(partitions)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)])
+    with Wire(port) as wire:
+        answered = wire.call(_LIST_OFFSETS, 5, request).topics[0].partitions
+    if any(partition.error_code for partition in answered):
+        return None
+    return [partition.offset for partition in sorted(answered, key=lambda one: one.partition_index)]

@@ -1,0 +1,16 @@
+"""Properties that Kafka does not have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TABLE: Final = """\
+ottla.log.json  BOOLEAN  false  -  LOW  read-only  used
+    Whether each line of the broker's own log is a JSON object.
+ottla.log.level  STRING  INFO  {DEBUG,INFO,WARN,ERROR,OFF}  LOW  read-only  used
+    The least level that is written to the broker's own log.
+ottla.metrics.host  STRING  127.0.0.1  some  MEDIUM  read-only  used
+    The address on which metrics are served.
+ottla.metrics.port  INT  -  0..65535  MEDIUM  read-only  used
+    The port on which metrics are served as Prometheus text under /metrics; unset serves none, 0 takes a free port.
+"""

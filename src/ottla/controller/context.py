@@ -1,0 +1,99 @@
+"""What the controller knows of the cluster: the tree's content, decoded, as of its last write.
+
+Only the controller's own task changes it, and only after the tree took the write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ottla.coordination.znodes import LeaderAndIsr
+from ottla.metadata.updates import BrokerEndpoints, PartitionState
+from ottla.model import NO_BROKER, BrokerId, Epoch, TopicId
+
+
+class VersionedState(NamedTuple):
+    state: LeaderAndIsr
+    #: Of the znode: conditional writes name it, and brokers know it as the partition's epoch.
+    version: int
+
+
+@dataclass(slots=True)
+class TopicContext:
+    name: str
+    id: TopicId
+    #: Partition -> replicas, in order.
+    replicas: dict[int, tuple[BrokerId, ...]]
+    adding: dict[int, tuple[BrokerId, ...]] = field(default_factory=dict)
+    removing: dict[int, tuple[BrokerId, ...]] = field(default_factory=dict)
+    #: Partitions whose state is in the tree; the others were never led.
+    states: dict[int, VersionedState] = field(default_factory=dict)
+    configs: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ClusterContext:
+    cluster_id: str = ""
+    controller_epoch: Epoch = Epoch(0)
+    #: Live brokers.
+    brokers: dict[BrokerId, BrokerEndpoints] = field(default_factory=dict)
+    topics: dict[str, TopicContext] = field(default_factory=dict)
+    names: dict[TopicId, str] = field(default_factory=dict)
+    #: Broker id as text, or DEFAULT_BROKER -> overrides. Each has its znode.
+    broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    #: Topics with a znode under /config/topics, whether they exist or not.
+    config_nodes: set[str] = field(default_factory=set)
+    #: Topics whose deletion was begun: they are in the tree still, and nowhere else.
+    deleting: set[str] = field(default_factory=set)
+    #: Replicas whose log directory failed, as (topic, partition, broker). Forgotten at a start, which tries again.
+    failed_replicas: set[tuple[str, int, BrokerId]] = field(default_factory=set)
+
+    def add_topic(self, topic: TopicContext) -> None:
+        self.topics[topic.name] = topic
+        self.names[topic.id] = topic.name
+        self.config_nodes.add(topic.name)
+
+    def remove_topic(self, name: str) -> None:
+        topic = self.topics.pop(name, None)
+        if topic is not None:
+            self.names.pop(topic.id, None)
+        self.config_nodes.discard(name)
+        self.deleting.discard(name)
+        self.failed_replicas = {replica for replica in self.failed_replicas if replica[0] != name}
+
+    def served_topics(self) -> Iterable[TopicContext]:
+        return (topic for name, topic in self.topics.items() if name not in self.deleting)
+
+    def is_live(self, topic: str, partition: int, broker: BrokerId) -> bool:
+        return broker in self.brokers and (topic, partition, broker) not in self.failed_replicas
+
+    def live_replicas(self, topic: str, partition: int, replicas: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
+        return tuple(broker for broker in replicas if self.is_live(topic, partition, broker))
+
+    def partition_state(self, topic: TopicContext, partition: int, *, is_new: bool = False) -> PartitionState:
+        """As brokers are told it."""
+        replicas = topic.replicas[partition]
+        offline = tuple(broker for broker in replicas if not self.is_live(topic.name, partition, broker))
+        known = topic.states.get(partition)
+        state = known.state if known else LeaderAndIsr(self.controller_epoch, NO_BROKER, Epoch(0), ())
+        return PartitionState(
+            topic.name,
+            partition,
+            topic.id,
+            self.controller_epoch,
+            state.leader,
+            state.leader_epoch,
+            # One object for both where they are equal: thousands of partitions share little else.
+            replicas if state.isr == replicas else state.isr,
+            replicas,
+            known.version if known else 0,
+            offline,
+            topic.adding.get(partition, ()),
+            topic.removing.get(partition, ()),
+            is_new,
+        )
+
+    def partition_states(self, topic: TopicContext, *, is_new: bool = False) -> list[PartitionState]:
+        return [self.partition_state(topic, partition, is_new=is_new) for partition in topic.replicas]

@@ -1,0 +1,183 @@
+"""What may be asked of the controller: every change of topics, partitions and overrides goes through it.
+
+Handlers hold this protocol and nothing else: one broker is its own controller (`single`), in a cluster the call
+travels to the active one. Requests are answered item by item, in their order, and never raise: what went wrong is an
+error code with a sentence. `timeout_ms` bounds the waiting for a turn; a request whose turn comes later changes nothing
+and is answered REQUEST_TIMED_OUT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple, Protocol
+
+from ottla.metadata.updates import MetadataUpdate, PartitionState
+from ottla.model import ZERO_TOPIC_ID, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
+
+#: For a number of partitions or replicas: what the broker's configuration says.
+BROKER_DEFAULT: Final = -1
+#: Producer ids are handed to brokers in blocks of this many, as in Kafka.
+PRODUCER_ID_BLOCK_SIZE: Final = 1000
+
+
+class NewTopic(NamedTuple):
+    name: str
+    partitions: int = BROKER_DEFAULT
+    replication_factor: int = BROKER_DEFAULT
+    #: (partition, replicas) where the placement is the caller's; then both numbers above are BROKER_DEFAULT.
+    assignments: tuple[tuple[int, tuple[BrokerId, ...]], ...] = ()
+    configs: Mapping[str, str | None] = {}
+
+
+class CreatedTopic(NamedTuple):
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    topic_id: TopicId = ZERO_TOPIC_ID
+    partitions: int = -1
+    replication_factor: int = -1
+    #: The topic's overrides.
+    configs: Mapping[str, str] = {}
+
+
+class TopicRef(NamedTuple):
+    """A topic by its name or, where that is None, by its id."""
+
+    name: str | None
+    id: TopicId = ZERO_TOPIC_ID
+
+
+class DeletedTopic(NamedTuple):
+    #: None where only an unknown id was given.
+    name: str | None
+    id: TopicId = ZERO_TOPIC_ID
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+class NewPartitions(NamedTuple):
+    topic: str
+    #: How many the topic shall have in all.
+    count: int
+    #: The replicas of each added partition; None leaves them to the controller.
+    assignments: tuple[tuple[BrokerId, ...], ...] | None = None
+
+
+class TopicResult(NamedTuple):
+    topic: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+class ResourceType(IntEnum):
+    """Kafka's numbers, of those that have overrides in the tree."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class ConfigResource(NamedTuple):
+    type: ResourceType
+    #: A topic, a broker's id, or "" for all brokers.
+    name: str
+
+
+class ConfigChanges(NamedTuple):
+    """Single changes of a resource's overrides."""
+
+    resource: ConfigResource
+    #: (name, operation 0 set, 1 delete, 2 append, 3 subtract, value)
+    changes: tuple[tuple[str, int, str | None], ...]
+
+
+class ConfigOverrides(NamedTuple):
+    """All overrides of a resource: what is not named is no longer overridden."""
+
+    resource: ConfigResource
+    overrides: Mapping[str, str | None]
+
+
+class ConfigResult(NamedTuple):
+    resource: ConfigResource
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+class ProducerIds(NamedTuple):
+    """A block of ids that nobody else was ever given. On an error `count` is 0."""
+
+    first: int
+    count: int
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+class IsrChange(NamedTuple):
+    """What a leader asks its ISR to become (AlterPartition)."""
+
+    tp: TopicPartition
+    leader_epoch: Epoch
+    partition_epoch: int
+    isr: tuple[BrokerId, ...]
+
+
+class IsrResult(NamedTuple):
+    tp: TopicPartition
+    error: ErrorCode
+    #: As it is now, with or without the change; None where the partition is unknown.
+    state: PartitionState | None = None
+
+
+class Controller(Protocol):
+    async def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> list[CreatedTopic]:
+        """When this returns without an error, the topic's leaders serve it and Metadata shows it."""
+        ...
+
+    async def delete_topics(self, topics: Sequence[TopicRef], *, timeout_ms: int | None = None) -> list[DeletedTopic]:
+        """When this returns without an error the topic is gone from Metadata, and stays gone."""
+        ...
+
+    async def create_partitions(
+        self, topics: Sequence[NewPartitions], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> list[TopicResult]: ...
+
+    async def alter_configs(
+        self, resources: Sequence[ConfigChanges | ConfigOverrides], *, validate_only: bool = False
+    ) -> list[ConfigResult]:
+        """IncrementalAlterConfigs brings ConfigChanges, AlterConfigs brings ConfigOverrides."""
+        ...
+
+    async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIds: ...
+
+    async def alter_isr(self, broker_id: BrokerId, changes: Sequence[IsrChange]) -> list[IsrResult]:
+        """From the leader of the partitions."""
+        ...
+
+    async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+        """The log directory of these replicas failed: others lead from now on, or nobody."""
+        ...
+
+
+class Announcements(Protocol):
+    """How a broker is told what was decided; the tree has it before. Calls come one at a time, in order.
+
+    For new leaders there are three calls: an update with the overrides that govern their logs, `on_leader_and_isr`,
+    and when the leaders are ready the update that shows them to clients.
+    """
+
+    async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
+        """Takes roles on. Returns the partitions that it could not do that for (with or without those it could)."""
+        ...
+
+    async def on_metadata_update(self, update: MetadataUpdate) -> None:
+        """The metadata cache's `apply`, and nothing before it."""
+        ...
+
+    async def on_stop_replicas(
+        self, partitions: Sequence[TopicPartition], *, delete: bool
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Gives roles up; with `delete` the logs go too, for certain when this returns. Fine for what is not there."""
+        ...

@@ -1,0 +1,53 @@
+"""AlterReplicaLogDirs (34), versions 1 and 2: moves replicas between this broker's log directories.
+
+A replica that is not here yet is remembered, and created in that directory when it comes (KIP-113). One that is here
+is copied in the background and changes over when the copy is level.
+"""
+
+from __future__ import annotations
+
+from ottla.handlers.call import Call
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.generated.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from ottla.security.authorizer import Operation
+from ottla.storage.directory_errors import DirectoryNotFound, DirectoryOffline, PartitionOffline
+from ottla.storage.errors import StorageFault
+
+
+def handle(call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    allowed = call.allowed_on_cluster(Operation.ALTER)
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for partition in topic.partitions:
+                error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                if allowed:
+                    error = _move(call, TopicPartition(topic.name, partition), directory.path)
+                result = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=error)
+                results.setdefault(topic.name, []).append(result)
+    return AlterReplicaLogDirsResponse(
+        throttle_time_ms=call.throttle_ms(),
+        results=[
+            AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions) for name, partitions in results.items()
+        ],
+    )
+
+
+def _move(call: Call, tp: TopicPartition, path: str) -> ErrorCode:
+    replicas = call.services.replicas
+    try:
+        if replicas.directories.get(tp) is None and tp not in replicas.directories.offline:
+            replicas.directories.prefer(tp, path)
+            # Kafka's word for: noted, but the replica is not here yet.
+            return ErrorCode.REPLICA_NOT_AVAILABLE
+        replicas.moves.start(tp, path)
+    except DirectoryNotFound:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    except (DirectoryOffline, PartitionOffline, StorageFault):
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.NONE

@@ -1,0 +1,41 @@
+"""DescribeProducers (61), version 0: the producers whose state a partition's leader keeps."""
+
+from __future__ import annotations
+
+from ottla.handlers.call import Call
+from ottla.handlers.topic_partitions import leader_for
+from ottla.model import ErrorCode
+from ottla.protocol.generated.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from ottla.security.authorizer import Operation
+
+
+def handle(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    topics = [
+        TopicResponse(name=topic.name, partitions=[_partition(call, topic.name, p) for p in topic.partition_indexes])
+        for topic in request.topics
+    ]
+    return DescribeProducersResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
+
+
+def _partition(call: Call, topic: str, partition: int) -> PartitionResponse:
+    leader = leader_for(call, topic, partition, Operation.READ)
+    if isinstance(leader, ErrorCode):
+        return PartitionResponse(partition_index=partition, error_code=leader, error_message=None, active_producers=[])
+    producers = [
+        ProducerState(
+            producer_id=entry.producer_id,
+            producer_epoch=entry.epoch,
+            last_sequence=entry.last_sequence,
+            last_timestamp=entry.timestamp,
+            coordinator_epoch=entry.coordinator_epoch,
+            current_txn_start_offset=entry.current_txn_first_offset,
+        )
+        for entry in leader.log.producers.describe(call.now_ms)
+    ]
+    return PartitionResponse(partition_index=partition, error_message=None, active_producers=producers)

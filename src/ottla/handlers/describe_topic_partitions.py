@@ -1,0 +1,86 @@
+"""DescribeTopicPartitions (75), version 0: topics in the order of their names, page by page (KIP-966).
+
+No names means all topics. A page ends after a number of partitions, and the cursor says where the next one begins.
+"""
+
+from __future__ import annotations
+
+from ottla.handlers.call import Call
+from ottla.metadata import PartitionState, TopicMetadata
+from ottla.model import ErrorCode, topic_name_fault
+from ottla.protocol.generated.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from ottla.security.authorizer import Operation, Resource
+
+
+def handle(call: Call, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    metadata = call.services.metadata
+    named = {topic.name for topic in request.topics}
+    names = sorted(named or metadata.topics)
+    first_partition = 0
+    if request.cursor is not None:
+        names = [name for name in names if name >= request.cursor.topic_name]
+        if names and names[0] == request.cursor.topic_name:
+            first_partition = max(0, request.cursor.partition_index)
+    limit = call.services.config.broker.describe_partitions_max
+    left = max(1, min(request.response_partition_limit, limit))
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    cursor = None
+    for name in names:
+        if not call.allowed_on_topic(Operation.DESCRIBE, name):
+            if named:
+                topics.append(_fault(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            continue
+        topic = metadata.topic(name)
+        if topic is None:
+            bad = topic_name_fault(name) is not None
+            topics.append(
+                _fault(name, ErrorCode.INVALID_TOPIC_EXCEPTION if bad else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            )
+            continue
+        if left == 0:
+            cursor = Cursor(topic_name=name, partition_index=first_partition)
+            break
+        shown = topic.partitions[first_partition : first_partition + left]
+        topics.append(_topic(call, topic, shown))
+        left -= len(shown)
+        if first_partition + len(shown) < len(topic.partitions):
+            cursor = Cursor(topic_name=name, partition_index=first_partition + len(shown))
+            break
+        first_partition = 0
+    return DescribeTopicPartitionsResponse(throttle_time_ms=call.throttle_ms(), topics=topics, next_cursor=cursor)
+
+
+def _fault(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=error, name=name, partitions=[])
+
+
+def _topic(
+    call: Call, topic: TopicMetadata, shown: tuple[PartitionState, ...]
+) -> DescribeTopicPartitionsResponseTopic:
+    partitions = [
+        DescribeTopicPartitionsResponsePartition(
+            error_code=ErrorCode.NONE if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+            partition_index=state.partition,
+            leader_id=state.leader,
+            leader_epoch=state.leader_epoch,
+            replica_nodes=list(state.replicas),
+            isr_nodes=list(state.isr),
+            eligible_leader_replicas=[],
+            last_known_elr=[],
+            offline_replicas=list(state.offline_replicas),
+        )
+        for state in shown
+    ]
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        partitions=partitions,
+        topic_authorized_operations=call.authorized_operations(Resource.TOPIC, topic.name),
+    )

@@ -1,0 +1,88 @@
+"""Replicas on their way from one log directory to another, copied in steps between the broker's other work.
+
+The last step and the change-over are one turn of the loop, so that no append can come in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from ottla import logs
+from ottla.model import TopicPartition
+from ottla.ports import Clock
+from ottla.storage.directories import LogDirectories
+from ottla.storage.directory_errors import DirectoryError
+from ottla.storage.errors import OffsetOutOfRange, StorageFault
+from ottla.storage.log import Log
+from ottla.storage.removal import Removal
+
+log_event = logs.logger("replication")
+
+#: A step takes about a millisecond, so that requests hardly notice a move.
+_STEP_BYTES: Final = 1024 * 1024
+#: How long to wait after a full disk before the copy is tried again.
+_RETRY_S: Final = 5.0
+
+
+class Moves:
+    def __init__(
+        self,
+        directories: LogDirectories,
+        clock: Clock,
+        replaced: Callable[[TopicPartition, Log], None],
+        remove_later: Callable[[Removal], None],
+    ) -> None:
+        self._directories = directories
+        self._clock = clock
+        self._replaced = replaced
+        self._remove_later = remove_later
+        self._scheduled: dict[TopicPartition, asyncio.TimerHandle] = {}
+
+    def resume(self) -> None:
+        """Goes on with the copies of an earlier life."""
+        for tp in self._directories.moves:
+            self._schedule(tp, 0)
+
+    def start(self, tp: TopicPartition, target_path: str) -> None:
+        """Raises DirectoryError or StorageFault where the move cannot begin."""
+        log = self._directories.get(tp)
+        config = log.config if log is not None else None
+        if config is None:
+            return
+        move = self._directories.start_move(tp, target_path, config, now_ms=self._clock.wall_ms())
+        if move is not None:
+            log_event.info("moving a replica", partition=tp, to=target_path)
+            self._schedule(tp, 0)
+
+    def _schedule(self, tp: TopicPartition, delay_s: float) -> None:
+        if tp not in self._scheduled:
+            self._scheduled[tp] = asyncio.get_running_loop().call_later(delay_s, self._step, tp)
+
+    def _step(self, tp: TopicPartition) -> None:
+        del self._scheduled[tp]
+        move = self._directories.future(tp)
+        if move is None:
+            return
+        try:
+            move.copy_step(_STEP_BYTES)
+            if not move.is_level:
+                self._schedule(tp, 0)
+                return
+            log, removal = self._directories.finish_move(tp, move.source.config, now_ms=self._clock.wall_ms())
+        except StorageFault as fault:
+            log_event.warning_limited("a replica cannot be moved for now", key=str(tp), partition=tp, reason=fault)
+            self._schedule(tp, _RETRY_S)
+            return
+        except (OffsetOutOfRange, DirectoryError, OSError) as fault:
+            log_event.error("a replica could not be moved", partition=tp, reason=fault)
+            return
+        self._remove_later(removal)
+        self._replaced(tp, log)
+        log_event.info("a replica was moved", partition=tp, to=log.directory)
+
+    def close(self) -> None:
+        for handle in self._scheduled.values():
+            handle.cancel()
+        self._scheduled.clear()

@@ -1,0 +1,285 @@
+"""After a crash: reading what was not certain to be on the medium, and cutting where it ends.
+
+Everything below the recovery point had been synced. A batch there that is not sound is corruption: it is reported and
+nothing is touched. Above it the last writes may be torn, missing, or out of order, since the system writes pages as it
+likes: the log ends before the first batch that is not sound. What is cut is kept beside the log, in
+`<segment>.log.<position>.torn`, which neither we nor Kafka take for a log; a tail of nothing but zeros, as file systems
+leave behind, is not worth that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from ottla.model import TopicPartition
+from ottla.ports import File
+from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from ottla.storage.batch_walk import header_fault
+from ottla.storage.epochs import EpochCache
+from ottla.storage.errors import BadBatch, CorruptLog, DamagedIndex
+from ottla.storage.formats.names import LOG
+from ottla.storage.markers import apply_written
+from ottla.storage.producer_state import ProducerStates
+from ottla.storage.segment import Segment
+
+#: Read at once: large enough that system calls do not count, small enough to stay in the processor's cache.
+CHUNK_BYTES: Final = 1 << 20
+TORN: Final = ".torn"
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What opening a log after a crash found and did."""
+
+    #: Where checking began.
+    from_offset: int = 0
+    end_offset: int = 0
+    checked_bytes: int = 0
+    truncated_bytes: int = 0
+    #: Why the log was cut, in words; empty where it was not.
+    reason: str = ""
+    #: Where the cut bytes are.
+    kept_aside: list[str] = field(default_factory=list)
+    #: How far the log ends below what had been on the medium: files were replaced, or the disk lied about a sync.
+    missing_offsets: int = 0
+
+
+class Recovered(NamedTuple):
+    segments: list[Segment]
+    end_offset: int
+    report: RecoveryReport
+
+
+class _Recovery:
+    def __init__(
+        self,
+        tp: TopicPartition,
+        segments: list[Segment],
+        recovery_point: int,
+        epochs: EpochCache,
+        producers: ProducerStates,
+        producers_end: int,
+        now_ms: int,
+    ) -> None:
+        self.tp = tp
+        self.segments = segments
+        self.recovery_point = recovery_point
+        self.epochs = epochs
+        self.producers = producers
+        #: Batches from here on are not in `producers` yet.
+        self.producers_end = producers_end
+        self.now_ms = now_ms
+        #: Behind the last sound batch.
+        self.next_offset = 0
+        self.report = RecoveryReport()
+        self.buffer = bytearray(0)
+
+    def run(self, first: int) -> Recovered:
+        """Checks the segments from number `first` on."""
+        for number in range(first, len(self.segments)):
+            segment = self.segments[number]
+            if number > first and segment.base_offset < self.next_offset:
+                self._tear(number, 0, f"it begins below offset {self.next_offset}, where the one before it ends")
+                break
+            self.next_offset = max(self.next_offset, segment.base_offset)
+            start = self._start(segment) if number == first else self._from_beginning(segment)
+            if number == first:
+                self.report.from_offset = self.next_offset
+            try:
+                self._check(segment, start)
+            except BadBatch as bad:
+                self._tear(number, bad.position, bad.reason)
+                break
+            segment.synced = min(segment.synced, start)
+        self.report.end_offset = self.next_offset
+        self.report.missing_offsets = max(0, self.recovery_point - self.next_offset)
+        self.producers.commit()
+        return Recovered(self.segments, self.next_offset, self.report)
+
+    def _from_beginning(self, segment: Segment) -> int:
+        segment.forget_indexes()
+        segment.replace_aborted([])
+        return 0
+
+    def _start(self, segment: Segment) -> int:
+        """Where checking begins: at the last batch that the index knows to end below the recovery point."""
+        try:
+            position, offset = self._known_good(segment)
+        except (DamagedIndex, BadBatch, FileNotFoundError):
+            position, offset = 0, segment.base_offset
+        if position == 0:
+            self.next_offset = max(segment.base_offset, 0)
+            return self._from_beginning(segment)
+        segment.resume_indexes(position, offset)
+        segment.replace_aborted([entry for entry in segment.aborted if entry.last_offset < offset])
+        self.next_offset = offset
+        return position
+
+    def _known_good(self, segment: Segment) -> tuple[int, int]:
+        """Position and base offset of a batch that the index names and the log confirms."""
+        if self.recovery_point <= segment.base_offset:
+            return 0, segment.base_offset
+        index = segment.read_offset_index()
+        number = index.floor(self.recovery_point - 1 - segment.base_offset)
+        if number < 0:
+            return 0, segment.base_offset
+        place = segment.place_at(index.positions[number])
+        if place.next_offset - 1 != segment.base_offset + index.offsets[number]:
+            raise DamagedIndex("it does not fit the log")
+        segment.read_time_index()
+        return place.position, place.base_offset
+
+    def _check(self, segment: Segment, position: int) -> None:
+        """Raises BadBatch at the first batch that is not sound."""
+        file, end = segment.file, segment.size
+        self.report.checked_bytes += end - position
+        room = min(CHUNK_BYTES, end - position)
+        if len(self.buffer) < room:
+            self.buffer = bytearray(room)
+        while position < end:
+            view = memoryview(self.buffer)
+            filled = file.read_into(view[: min(len(view), end - position)], position)
+            used = self._check_chunk(segment, view[:filled], position)
+            if used == 0:
+                # Not one whole batch is in the buffer.
+                self.buffer = bytearray(self._batch_size(view[:filled], position, end))
+            position += used
+
+    @staticmethod
+    def _batch_size(chunk: memoryview, position: int, end: int) -> int:
+        if len(chunk) < HEADER_SIZE:
+            raise BadBatch(position, f"only {len(chunk)} bytes are left, and a header has {HEADER_SIZE}")
+        header: BatchHeader = tuple.__new__(BatchHeader, HEADER.unpack_from(chunk))
+        fault = header_fault(header, end - position)
+        if fault is not None:
+            raise BadBatch(position, fault)
+        size = header.size
+        if size <= len(chunk):
+            raise BadBatch(position, "the file is shorter than it was")
+        return size
+
+    def _check_chunk(self, segment: Segment, chunk: memoryview, position: int) -> int:
+        """Checks the whole batches in a piece of the file; returns how many bytes they are."""
+        unpack, note = HEADER.unpack_from, segment.note_batch
+        epochs, latest_epoch = self.epochs, self.epochs.latest
+        next_offset, producers_end = self.next_offset, self.producers_end
+        size, at = len(chunk), 0
+        while at + HEADER_SIZE <= size:
+            header = unpack(chunk, at)
+            end = at + header[1] + LOG_OVERHEAD
+            if end > size or header[1] < HEADER_SIZE - LOG_OVERHEAD:
+                break
+            if header[0] < next_offset or header[3] != 2 or header[6] < 0:
+                break
+            if crc32c(chunk[at + ATTRIBUTES_AT : end]) != header[4]:
+                break
+            if header[2] > latest_epoch:
+                latest_epoch = header[2]
+                epochs.assign(latest_epoch, header[0])
+            if header[9] >= 0 and header[0] >= producers_end:
+                self._apply(segment, tuple.__new__(BatchHeader, header), chunk[at:end])
+            next_offset = self.next_offset = header[0] + header[6] + 1
+            note(position + at, end - at, next_offset - 1, header[8])
+            at = end
+        else:
+            return at
+        self._raise_fault(header, chunk, at, position, segment.size)
+        return at
+
+    def _raise_fault(
+        self, fields: tuple[int, ...], chunk: memoryview, at: int, position: int, file_end: int
+    ) -> None:
+        """Raises what is wrong with the batch at `at`, unless it is only cut by the end of the chunk."""
+        header: BatchHeader = tuple.__new__(BatchHeader, fields)
+        fault = header_fault(header, file_end - position - at)
+        if fault is None and header.base_offset < self.next_offset:
+            fault = f"its offset {header.base_offset} lies below {self.next_offset}, where the one before it ends"
+        if fault is None and at + header.size <= len(chunk):
+            fault = f"its checksum is not {header.crc:#010x}"
+        if fault is not None:
+            raise BadBatch(position + at, fault)
+
+    def _apply(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
+        aborted = apply_written(self.producers, header, batch, self.now_ms)
+        if aborted is not None:
+            segment.add_aborted(aborted)
+
+    # -- cutting
+
+    def _tear(self, number: int, position: int, reason: str) -> None:
+        """Ends the log in segment `number` at `position`, where that is above the recovery point."""
+        segment = self.segments[number]
+        if self.next_offset < self.recovery_point:
+            raise CorruptLog(self.tp, segment.path(), position, reason)
+        report = self.report
+        report.reason = f"{segment.path()}, byte {position}: {reason}"
+        for later in self.segments[number + 1 :]:
+            self._set_aside(later, 0)
+            later.remove()
+        del self.segments[number + 1 :]
+        self._set_aside(segment, position)
+        if position == 0 and number > 0:
+            segment.remove()
+            del self.segments[number:]
+            return
+        segment.file.truncate(position)
+        segment.file.sync()
+        segment.size = position
+        segment.synced = 0
+
+    def _set_aside(self, segment: Segment, position: int) -> None:
+        """Keeps the bytes of a segment from `position` on in a file of their own."""
+        length = segment.size - position
+        if length == 0:
+            return
+        self.report.truncated_bytes += length
+        if _is_zero(segment.file, position, segment.size):
+            return
+        disk = segment.around.disk
+        path = f"{segment.path(LOG)}.{position}{TORN}"
+        again = 1
+        while disk.exists(path):
+            again += 1
+            path = f"{segment.path(LOG)}.{position}.{again}{TORN}"
+        kept = disk.open(path, create=True)
+        try:
+            for at in range(position, segment.size, CHUNK_BYTES):
+                kept.append([segment.file.read(min(CHUNK_BYTES, segment.size - at), at)])
+            kept.sync()
+        finally:
+            kept.close()
+        self.report.kept_aside.append(path)
+
+
+def _is_zero(file: File, start: int, end: int) -> bool:
+    for at in range(start, end, CHUNK_BYTES):
+        piece = file.read(min(CHUNK_BYTES, end - at), at)
+        if piece.count(0) != len(piece):
+            return False
+    return True
+
+
+def recover(
+    tp: TopicPartition,
+    segments: list[Segment],
+    recovery_point: int,
+    epochs: EpochCache,
+    producers: ProducerStates,
+    producers_end: int,
+    now_ms: int,
+) -> Recovered:
+    """Checks everything above the recovery point and cuts the log where it is not sound; raises CorruptLog.
+
+    `producers` holds the state at `producers_end`; it, the epochs and the indexes come out at the log's end.
+    """
+    assert segments
+    first = 0
+    for number, segment in enumerate(segments):
+        if segment.base_offset <= recovery_point:
+            first = number
+    return _Recovery(tp, segments, recovery_point, epochs, producers, producers_end, now_ms).run(first)
+
+

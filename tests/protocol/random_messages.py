@@ -1,0 +1,113 @@
+"""Random messages of every API and version, made from the schema files: one seed, one message."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ottla.protocol.compile.__main__ import load_schemas
+from ottla.protocol.compile.schema import FIXED, Field, Schema, Struct
+from ottla.protocol.compile.shape import form, snake
+from ottla.protocol.message import Message, Structure
+
+_RANGES = {
+    "int8": (-(1 << 7), (1 << 7) - 1),
+    "int16": (-(1 << 15), (1 << 15) - 1),
+    "uint16": (0, (1 << 16) - 1),
+    "int32": (-(1 << 31), (1 << 31) - 1),
+    "uint32": (0, (1 << 32) - 1),
+    "int64": (-(1 << 63), (1 << 63) - 1),
+}
+_TEXTS = (
+    "",
+    "a",
+    "orders",
+    "\u00e9t\u00e9",
+    "\u65e5\u672c",
+    "\U0001f600",
+    "x" * 126,
+    "y" * 127,
+    "z" * 128,
+    "w" * 20000,
+)
+#: Unknown tags keep out of the way of those that are, or will soon be, defined.
+_TAGS = (30, 127, 128, 70000)
+
+
+class Kind(NamedTuple):
+    """One message class in one version."""
+
+    schema: Schema
+    struct: Struct
+    version: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.struct.name}-{self.version}"
+
+    @property
+    def type(self) -> type[Message]:
+        found: type[Message] = getattr(_module(self.schema), self.struct.name)
+        return found
+
+
+@cache
+def kinds() -> tuple[Kind, ...]:
+    found = []
+    for schema in load_schemas().values():
+        for struct in schema.messages.values():
+            found += [
+                Kind(schema, struct, version) for version in range(schema.versions.first, schema.versions.last + 1)
+            ]
+    return tuple(found)
+
+
+def _module(schema: Schema) -> Any:
+    return import_module(f"ottla.protocol.generated.{snake(schema.name)}")
+
+
+def random_message(kind: Kind, seed: int, *, tags: bool = True) -> Any:
+    """A message with every field that its version has; the same for the same seed."""
+    return _structure(kind.schema, kind.struct, kind.version, random.Random(seed), tags=tags)
+
+
+def _structure(schema: Schema, struct: Struct, version: int, rng: random.Random, *, tags: bool) -> Structure:
+    values: dict[str, Any] = {}
+    for one in struct.fields:
+        here = form(schema, one, version)
+        if not here.present or (here.tagged and rng.random() < 0.5):
+            continue
+        if here.nullable and rng.random() < 0.2:
+            values[one.name] = None
+        elif one.array:
+            count = rng.choice((0, 1, 1, 2, 3))
+            if one.base in FIXED and rng.random() < 0.05:
+                count = 200
+            values[one.name] = [_value(schema, one, version, rng, tags=tags) for _ in range(count)]
+        else:
+            values[one.name] = _value(schema, one, version, rng, tags=tags)
+    if tags and schema.flexible(version) and rng.random() < 0.2:
+        chosen = sorted(rng.sample(_TAGS, rng.randint(1, 3)))
+        values["unknown_tags"] = {tag: rng.randbytes(rng.choice((0, 1, 130))) for tag in chosen}
+    made: Structure = getattr(_module(schema), struct.name)(**values)
+    return made
+
+
+def _value(schema: Schema, one: Field, version: int, rng: random.Random, *, tags: bool) -> Any:
+    if one.struct:
+        return _structure(schema, schema.structs[one.base], version, rng, tags=tags)
+    match one.base:
+        case "string":
+            return rng.choice(_TEXTS[:-1] if rng.random() < 0.98 else _TEXTS)
+        case "bytes" | "records":
+            return rng.randbytes(rng.choice((0, 1, 61, 126, 127, 300)))
+        case "uuid":
+            return rng.randbytes(16)
+        case "bool":
+            return rng.random() < 0.5
+        case "float64":
+            return rng.uniform(-1e9, 1e9)
+    first, last = _RANGES[one.base]
+    return rng.choice((first, last, 0, 1, rng.randint(first, last), rng.randint(max(first, -100), 100)))
