@@ -69,13 +69,13 @@ def batch(records: int, value_size: int = VALUE_SIZE) -> bytes:
 
 def batch_of_size(size: int) -> tuple[bytes, int]:
     """The largest batch of 100-byte records within ``size``; and how many records it holds."""
-    two, three = len(batch(2)), len(batch(3))
-    records = max(1, (size - two) // (three - two))
-    found = batch(records)
-    while len(found) > size:  # later records need another byte for their place in the batch
-        records -= max(1, (len(found) - size) // (three - two))
-        found = batch(records)
-    return found, records
+    one = len(batch(2)) - len(batch(1))
+    records = max(1, size // one)
+    while records > 1 and len(batch(records)) > size:
+        records -= max(1, (len(batch(records)) - size) // (2 * one))
+    while len(batch(records + 1)) <= size:
+        records += 1
+    return batch(records), records
 
 
 def produce(
@@ -83,7 +83,9 @@ def produce(
 ) -> Frame:
     """A Produce request with the same batch for each of ``partitions``."""
     parts = [PartitionProduceData(index=number, records=data) for number in partitions]
-    message = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=parts)])
+    message = ProduceRequest(
+        acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=parts)]
+    )
     good, bad = (_produce_answer(topic, error, version) for error in (0, 1))
     return Frame(
         request=_request(PRODUCE, version, message),
@@ -117,7 +119,12 @@ def null_answers(port: int, fetch_sizes: dict[int, int]) -> bytes:
     Fetch answers of different sizes stand under versions of their own, since a constant cannot look into a request:
     ``fetch_sizes`` is version -> bytes of records.
     """
-    ranges = {PRODUCE: (3, PRODUCE_VERSION), METADATA: (0, METADATA_VERSION), API_VERSIONS: (0, 3), INIT_PRODUCER_ID: (0, 1)}
+    ranges = {
+        PRODUCE: (3, PRODUCE_VERSION),
+        METADATA: (0, METADATA_VERSION),
+        API_VERSIONS: (0, 3),
+        INIT_PRODUCER_ID: (0, 1),
+    }
     versions = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in ranges.items()]
     entries = [
         (API_VERSIONS, 3, ApiVersionsResponse(api_keys=versions)),
@@ -134,9 +141,7 @@ def null_answers(port: int, fetch_sizes: dict[int, int]) -> bytes:
 
 
 def _request(key: int, version: int, message: Message) -> bytes:
-    return encode_request(
-        RequestHeader(api_key=key, api_version=version, correlation_id=7, client_id="bench"), message
-    )
+    return encode_request(RequestHeader(api_key=key, api_version=version, correlation_id=7, client_id="bench"), message)
 
 
 def _produce_answer(topic: str, error: int, version: int) -> bytes:

@@ -45,6 +45,20 @@ def idle_cpu_share(pid: int, seconds: float) -> float:
     return (cpu_seconds(pid) - before) / (time.monotonic() - began)
 
 
+def cores() -> set[int]:
+    return os.sched_getaffinity(0)
+
+
+def pin(pid: int, cores: set[int]) -> None:
+    """Keeps all threads of a process, and those that they start, on ``cores``.
+
+    Left alone, the scheduler at times puts a client and the server that it wakes on one core and leaves the other idle,
+    for seconds; the same pair then runs at half its rate. A benchmark cannot average that away.
+    """
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), cores)
+
+
 def file_system(folder: Path) -> str:
     """The kind of file system that holds ``folder``."""
     wanted = folder.resolve()

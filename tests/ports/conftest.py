@@ -4,50 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
-from ottla.ports import Ports
 from ottla.ports.memory import memory_ports
-from ottla.ports.memory.loop import cancel_all
 from ottla.ports.real import real_ports
-
-T = TypeVar("T")
-
-#: Far more than anything here takes; only a test that hangs gets there.
-PATIENCE_SECONDS = 30
-
-
-class World:
-    """One set of ports, a folder on its disk, and the loop that its coroutines run on."""
-
-    def __init__(self, kind: str, ports: Ports, folder: str, loop: asyncio.AbstractEventLoop) -> None:
-        self.kind = kind
-        self.ports = ports
-        self.folder = folder
-        self.loop = loop
-        #: What the loop was told of: tests that expect it take it out.
-        self.complaints: list[BaseException | None] = []
-        loop.set_exception_handler(lambda _, context: self.complaints.append(context.get("exception")))
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(asyncio.wait_for(work, PATIENCE_SECONDS))
-
-    def close(self) -> None:
-        self.ports.network.close()
-        self.ports.workers.close()
-        cancel_all(self.loop)
-        self.loop.close()
-        assert self.complaints == []
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Waits for what must come about."""
-    while not condition():
-        await asyncio.sleep(0.001)
+from tests.ports.world import World
 
 
 @pytest.fixture(params=["real", "portable", "memory", "memory-shuffled"])

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.ports.memory import memory_ports
 from ottla.ports.memory.clock import WALL_START_MS, Timeline, VirtualClock
-from tests.ports.conftest import World
+from tests.ports.world import World
 
 
 def test_monotonic_time_passes_with_the_loop(world: World) -> None:

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tests.ports.conftest import World
+from tests.ports.world import World
 
 
 def test_append_goes_behind_the_end_and_read_finds_it(world: World) -> None:
@@ -63,7 +63,7 @@ def test_read_into_fills_what_there_is(world: World) -> None:
     assert file.read_into(memoryview(target), 7) == 3
     assert target == b"789567"
     assert file.read_into(memoryview(target), 10) == 0
-    assert file.read_into(memoryview(b""), 0) == 0
+    assert file.read_into(memoryview(bytearray()), 0) == 0
     file.close()
 
 

@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from ottla.ports.real.workers import WorkerDiedError
-from tests.ports.conftest import World
+from tests.ports.world import World
 
 
 def doubled(number: int) -> int:

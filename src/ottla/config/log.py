@@ -1,7 +1,5 @@
 """What governs one partition's log: the broker's defaults under the topic's own overrides."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 LONG_MAX: Final = 2**63 - 1

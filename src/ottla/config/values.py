@@ -68,8 +68,6 @@ def parse(definition: Definition, text: str) -> Value:
         value = _real_number(definition, trimmed)
     elif kind == "LIST":
         value = _list(definition, trimmed)
-    elif kind == "PASSWORD":
-        value = text
     else:
         value = trimmed
     if definition.rule is not None:

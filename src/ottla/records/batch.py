@@ -58,6 +58,10 @@ INT32_MAX: Final = 2**31 - 1
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 assert HEADER.size == HEADER_SIZE
 
+# Looked up once: this pair runs for every batch that is produced, fetched or recovered.
+_new: Final = tuple.__new__
+_unpack_header: Final = HEADER.unpack_from
+
 _INT64: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")
 _UINT32: Final = struct.Struct(">I")
@@ -136,9 +140,12 @@ def add_to_sequence(sequence: int, increment: int) -> int:
 
 def parse_header(buf: Readable, pos: int = 0) -> BatchHeader:
     """The header at `pos`. Only its presence and its length field are checked: see `validate_header` for the rest."""
-    if pos < 0 or len(buf) - pos < HEADER_SIZE:
-        raise CorruptBatch(f"a batch header takes {HEADER_SIZE} bytes, but {max(0, len(buf) - pos)} are left")
-    header = tuple.__new__(BatchHeader, HEADER.unpack_from(buf, pos))
+    assert pos >= 0
+    try:
+        header = _new(BatchHeader, _unpack_header(buf, pos))
+    except struct.error:
+        left = max(0, len(buf) - pos)
+        raise CorruptBatch(f"a batch header takes {HEADER_SIZE} bytes, but {left} are left") from None
     if header[1] < LENGTH_MIN:
         raise CorruptBatch(f"a batch of length {header[1]} cannot hold its header of {LENGTH_MIN}")
     return header
@@ -190,7 +197,8 @@ def check_crc(buf: Readable, pos: int, size: int) -> bool:
     view = buf if type(buf) is memoryview else memoryview(buf)
     computed: int = crc32c(view[pos + ATTRIBUTES_AT : pos + size])
     (stored,) = _UINT32.unpack_from(buf, pos + CRC_AT)
-    return computed == stored
+    matches: bool = computed == stored
+    return matches
 
 
 def patch_base_offset(buf: Writable, pos: int, offset: int) -> None:

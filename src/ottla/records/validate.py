@@ -149,6 +149,10 @@ def check_header(header: BatchHeader, buf: Readable, pos: int, rules: AppendRule
     if not sound:
         _refuse(header, buf, pos, rules, now_ms)
     if count <= COUNTED_RECORDS_MAX and not attributes & COMPRESSION_MASK:
+        if count == 1 and (first := buf[pos + HEADER_SIZE]) > 127:  # one record of 64 to 8191 bytes: one comparison
+            second = buf[pos + HEADER_SIZE + 1]
+            if second < 128 and HEADER_SIZE + 2 + ((first - 128 + (second << 7)) >> 1) == size and not first & 1:
+                return
         _count_records(buf, pos + HEADER_SIZE, pos + size, count)
 
 

@@ -146,13 +146,19 @@ class Replicas:
         self.followers.pop(tp, None)
         self.waiters.changed(tp)
 
-    def stop(self, tp: TopicPartition, *, delete: bool) -> None:
-        """Gives a partition up, as StopReplica says; its files go with it where they are to be deleted."""
+    def stop(self, tp: TopicPartition, *, delete: bool) -> ErrorCode:
+        """Gives a partition up, as StopReplica says; with `delete` it is gone for certain when this returns."""
         self._drop_roles(tp)
         self._offline.pop(tp, None)
         if delete:
-            for removal in self.directories.delete(tp):
+            try:
+                removals = self.directories.delete(tp)
+            except (DirectoryError, StorageFault) as fault:
+                log_event.error("a partition could not be deleted", partition=tp, reason=fault)
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            for removal in removals:
                 self._remove_later(removal)
+        return ErrorCode.NONE
 
     def epoch(self, tp: TopicPartition) -> int:
         role = self.leaders.get(tp) or self.followers.get(tp)

@@ -4,7 +4,7 @@
 - `.cleaned`: the cleaner had not finished writing: removed, and with it any `.swap` at or above it, which belongs to the
   same interrupted split.
 - `.swap`: the cleaner had finished: the segments that it replaces are removed, and it takes their place.
-- an index without its log, and anything of a log's name with `.tmp` behind: removed.
+- an index without its log: removed.
 
 All other names are left alone.
 """
@@ -41,6 +41,8 @@ class Contents(NamedTuple):
     segments: list[int]
     #: Offsets of the producer snapshots, rising.
     snapshots: list[int]
+    #: Base offsets of the segments with a file of aborted transactions.
+    transactions: frozenset[int]
     #: Whether anything was renamed or removed.
     changed: bool
 
@@ -58,7 +60,7 @@ def tidy(disk: Disk, directory: str) -> Contents:
     if all(not suffix for _, suffix in found.offsets):
         segments = found.take(LOG)
         removed = _remove_orphans(disk, directory, found, segments)
-        return Contents(segments, found.take(SNAPSHOT), removed)
+        return Contents(segments, found.take(SNAPSHOT), frozenset(found.take(TXN_INDEX)), removed)
     for (kind, suffix), offsets in found.offsets.items():
         if suffix in {DELETED, CLEANED}:
             _remove(disk, directory, kind, suffix, offsets)
@@ -68,7 +70,7 @@ def tidy(disk: Disk, directory: str) -> Contents:
     found = _look(disk, directory)
     segments = found.take(LOG)
     _remove_orphans(disk, directory, found, segments)
-    return Contents(segments, found.take(SNAPSHOT), True)
+    return Contents(segments, found.take(SNAPSHOT), frozenset(found.take(TXN_INDEX)), True)
 
 
 def _look(disk: Disk, directory: str) -> _Found:

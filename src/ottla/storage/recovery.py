@@ -24,6 +24,7 @@ from ottla.storage.formats.names import LOG
 from ottla.storage.markers import apply_written
 from ottla.storage.producer_state import ProducerStates
 from ottla.storage.segment import Segment
+from ottla.storage.snapshots import Snapshots, replay
 
 #: Read at once: large enough that system calls do not count, small enough to stay in the processor's cache.
 CHUNK_BYTES: Final = 1 << 20
@@ -61,7 +62,6 @@ class _Recovery:
         recovery_point: int,
         epochs: EpochCache,
         producers: ProducerStates,
-        producers_end: int,
         now_ms: int,
     ) -> None:
         self.tp = tp
@@ -69,38 +69,50 @@ class _Recovery:
         self.recovery_point = recovery_point
         self.epochs = epochs
         self.producers = producers
-        #: Batches from here on are not in `producers` yet.
-        self.producers_end = producers_end
         self.now_ms = now_ms
         #: Behind the last sound batch.
         self.next_offset = 0
         self.report = RecoveryReport()
         self.buffer = bytearray(0)
 
-    def run(self, first: int) -> Recovered:
+    def run(self, first: int, snapshots: Snapshots, log_start: int) -> Recovered:
         """Checks the segments from number `first` on."""
+        start = self._start(self.segments[first])
+        self.report.from_offset = self.next_offset
+        self.epochs.truncate_from_end(self.next_offset)
+        self._read_producers(snapshots, log_start)
         for number in range(first, len(self.segments)):
             segment = self.segments[number]
-            if number > first and segment.base_offset < self.next_offset:
-                self._tear(number, 0, f"it begins below offset {self.next_offset}, where the one before it ends")
-                break
-            self.next_offset = max(self.next_offset, segment.base_offset)
-            start = self._start(segment) if number == first else self._from_beginning(segment)
-            if number == first:
-                self.report.from_offset = self.next_offset
+            if number > first:
+                if segment.base_offset < self.next_offset:
+                    self._tear(number, 0, f"it begins below offset {self.next_offset}, where the one before it ends")
+                    break
+                self.next_offset, start = segment.base_offset, self._from_beginning(segment)
             try:
-                self._check(segment, start)
+                if start < segment.size:
+                    self._check(segment, start)
             except BadBatch as bad:
                 self._tear(number, bad.position, bad.reason)
                 break
             segment.synced = min(segment.synced, start)
+            if segment.sealed:
+                segment.write_indexes()
         self.report.end_offset = self.next_offset
         self.report.missing_offsets = max(0, self.recovery_point - self.next_offset)
         self.producers.commit()
         return Recovered(self.segments, self.next_offset, self.report)
 
+    def _read_producers(self, snapshots: Snapshots, log_start: int) -> None:
+        """Producers' state where checking begins."""
+        known = snapshots.restore(self.producers, self.next_offset, self.now_ms)
+        try:
+            replay(self.producers, self.segments, max(known, log_start), self.next_offset, self.now_ms)
+        except BadBatch as bad:
+            raise CorruptLog(self.tp, snapshots.around.directory, bad.position, bad.reason) from bad
+
     def _from_beginning(self, segment: Segment) -> int:
-        segment.forget_indexes()
+        if segment.size:
+            segment.forget_indexes()
         segment.replace_aborted([])
         return 0
 
@@ -108,13 +120,14 @@ class _Recovery:
         """Where checking begins: at the last batch that the index knows to end below the recovery point."""
         try:
             position, offset = self._known_good(segment)
+            aborted = segment.aborted
         except (DamagedIndex, BadBatch, FileNotFoundError):
-            position, offset = 0, segment.base_offset
+            position = offset = 0
         if position == 0:
-            self.next_offset = max(segment.base_offset, 0)
+            self.next_offset = segment.base_offset
             return self._from_beginning(segment)
-        segment.resume_indexes(position, offset)
-        segment.replace_aborted([entry for entry in segment.aborted if entry.last_offset < offset])
+        segment.resume_indexes(offset)
+        segment.replace_aborted([entry for entry in aborted if entry.last_offset < offset])
         self.next_offset = offset
         return position
 
@@ -122,14 +135,13 @@ class _Recovery:
         """Position and base offset of a batch that the index names and the log confirms."""
         if self.recovery_point <= segment.base_offset:
             return 0, segment.base_offset
-        index = segment.read_offset_index()
+        index = segment.load_indexes()
         number = index.floor(self.recovery_point - 1 - segment.base_offset)
         if number < 0:
             return 0, segment.base_offset
         place = segment.place_at(index.positions[number])
         if place.next_offset - 1 != segment.base_offset + index.offsets[number]:
             raise DamagedIndex("it does not fit the log")
-        segment.read_time_index()
         return place.position, place.base_offset
 
     def _check(self, segment: Segment, position: int) -> None:
@@ -165,7 +177,7 @@ class _Recovery:
         """Checks the whole batches in a piece of the file; returns how many bytes they are."""
         unpack, note = HEADER.unpack_from, segment.note_batch
         epochs, latest_epoch = self.epochs, self.epochs.latest
-        next_offset, producers_end = self.next_offset, self.producers_end
+        next_offset = self.next_offset
         size, at = len(chunk), 0
         while at + HEADER_SIZE <= size:
             header = unpack(chunk, at)
@@ -179,7 +191,7 @@ class _Recovery:
             if header[2] > latest_epoch:
                 latest_epoch = header[2]
                 epochs.assign(latest_epoch, header[0])
-            if header[9] >= 0 and header[0] >= producers_end:
+            if header[9] >= 0:
                 self._apply(segment, tuple.__new__(BatchHeader, header), chunk[at:end])
             next_offset = self.next_offset = header[0] + header[6] + 1
             note(position + at, end - at, next_offset - 1, header[8])
@@ -224,7 +236,9 @@ class _Recovery:
         if position == 0 and number > 0:
             segment.remove()
             del self.segments[number:]
+            self.segments[-1].unseal()
             return
+        segment.unseal()
         segment.file.truncate(position)
         segment.file.sync()
         segment.size = position
@@ -268,18 +282,19 @@ def recover(
     recovery_point: int,
     epochs: EpochCache,
     producers: ProducerStates,
-    producers_end: int,
+    snapshots: Snapshots,
+    log_start: int,
     now_ms: int,
 ) -> Recovered:
     """Checks everything above the recovery point and cuts the log where it is not sound; raises CorruptLog.
 
-    `producers` holds the state at `producers_end`; it, the epochs and the indexes come out at the log's end.
+    `epochs` comes as it was on disk and `producers` empty; both and the indexes are then as the log's end needs them.
     """
     assert segments
     first = 0
     for number, segment in enumerate(segments):
         if segment.base_offset <= recovery_point:
             first = number
-    return _Recovery(tp, segments, recovery_point, epochs, producers, producers_end, now_ms).run(first)
+    return _Recovery(tp, segments, recovery_point, epochs, producers, now_ms).run(first, snapshots, log_start)
 
 

@@ -52,10 +52,12 @@ class Place(NamedTuple):
 class Segment:
     __slots__ = (
         "_aborted",
+        "_aborted_on_disk",
         "_file",
         "_first_timestamp",
         "_max_timestamp",
         "_max_timestamp_offset",
+        "_noted",
         "_offsets",
         "_since_index",
         "_times",
@@ -67,7 +69,9 @@ class Segment:
         "used",
     )
 
-    def __init__(self, around: Surroundings, base_offset: int, size: int, *, sealed: bool) -> None:
+    def __init__(
+        self, around: Surroundings, base_offset: int, size: int, *, sealed: bool, aborted_on_disk: bool = False
+    ) -> None:
         self.around = around
         self.base_offset = base_offset
         #: Bytes of whole batches. The file may be longer only while an append goes on.
@@ -77,10 +81,14 @@ class Segment:
         #: Never written to again.
         self.sealed = sealed
         self.used = False
+        #: Whether the bound on open files knows of this one.
+        self._noted = False
         self._file: File | None = None
         self._offsets: OffsetIndex | None = None
         self._times: TimeIndex | None = None
         self._aborted: list[AbortedTransaction] | None = None
+        #: Whether there is a file of them: most segments have none, and are not to look for it.
+        self._aborted_on_disk = aborted_on_disk
         #: Bytes since the batch of the last index entry, that one included.
         self._since_index = 0
         self._max_timestamp = UNKNOWN
@@ -104,8 +112,13 @@ class Segment:
     def _open_file(self) -> File:
         disk = self.around.disk
         self._file = file = disk.open_read_only(self.path()) if self.sealed else disk.open(self.path())
-        self.around.files.opened(self)
+        self._note_open()
         return file
+
+    def _note_open(self) -> None:
+        if not self._noted:
+            self._noted = True
+            self.around.files.opened(self)
 
     @property
     def is_open(self) -> bool:
@@ -116,6 +129,7 @@ class Segment:
         return self.synced == self.size
 
     def release_files(self) -> None:
+        self._noted = False
         file, self._file = self._file, None
         if file is not None:
             file.close()
@@ -151,7 +165,7 @@ class Segment:
             return self._offsets
         self._offsets = index
         self._since_index = self.size - (index.positions[-1] if index.positions else 0)
-        self.around.files.opened(self)
+        self._note_open()
         return index
 
     def _check_last_entry(self, index: OffsetIndex) -> None:
@@ -169,7 +183,7 @@ class Segment:
             assert self._times is not None
             return self._times
         self._times = index
-        self.around.files.opened(self)
+        self._note_open()
         return index
 
     def _read_beside(self, kind: str) -> bytes:
@@ -190,12 +204,28 @@ class Segment:
         if self.sealed:
             self.write_indexes()
 
+    def load_indexes(self) -> OffsetIndex:
+        """Both as they are on disk, for recovery; raises DamagedIndex."""
+        self._offsets = OffsetIndex.decode(self._read_beside(INDEX), self.size)
+        self._times = TimeIndex.decode(self._read_beside(TIME_INDEX))
+        self._note_open()
+        return self._offsets
+
+    def resume_indexes(self, offset: int) -> None:
+        """Cuts both to the batches below `offset`, where a batch begins that had an entry."""
+        offsets, times = self.offsets, self.times
+        offsets.truncate(offset - self.base_offset)
+        times.truncate(offset - self.base_offset)
+        self._max_timestamp = times.timestamps[-1] if times.timestamps else -1
+        self._max_timestamp_offset = self.base_offset + times.offsets[-1] if times.timestamps else -1
+        self._since_index = self.around.index_interval_bytes + 1
+
     def forget_indexes(self) -> None:
         """Starts both anew, as for a segment without batches."""
         self._offsets, self._times = OffsetIndex(), TimeIndex()
         self._since_index = 0
         self._max_timestamp = self._max_timestamp_offset = -1
-        self.around.files.opened(self)
+        self._note_open()
 
     def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
         """Indexes a batch behind all others. Both indexes and the largest timestamp are loaded."""
@@ -209,14 +239,28 @@ class Segment:
             self._since_index = 0
         self._since_index += size
 
-    def write_indexes(self) -> None:
-        """Brings the files of both indexes up to date. Whoever wants them on the medium syncs the paths."""
+    @property
+    def has_indexes(self) -> bool:
+        """Whether an index is in memory, and may so be ahead of its file."""
+        return self._offsets is not None or self._times is not None
+
+    @property
+    def unwritten_entries(self) -> int:
+        return len(self._offsets) - self._offsets.persisted if self._offsets is not None else 0
+
+    def write_indexes(self, *, complete: bool = True) -> None:
+        """Brings the files of both indexes up to date. Whoever wants them on the medium syncs the paths.
+
+        `complete`: no batch follows for now, so the time index ends with the largest timestamp.
+        """
         if self.size == 0:
             return
-        # Order matters: to load either may be to rebuild both.
+        # Loading one may rebuild both, so that they are taken afterwards.
+        _ = self.offsets, self.times
         times, offsets = self.times, self.offsets
-        timestamp, offset = self.max_timestamp()
-        times.append_if_later(timestamp, offset - self.base_offset)
+        if complete:
+            timestamp, offset = self.max_timestamp()
+            times.append_if_later(timestamp, offset - self.base_offset)
         if offsets.persisted < len(offsets) or not offsets:
             self._write_beside(INDEX, offsets.encode(offsets.persisted), offsets.persisted * ENTRY_SIZE)
             offsets.persisted = len(offsets)
@@ -289,27 +333,33 @@ class Segment:
 
     @property
     def aborted(self) -> list[AbortedTransaction]:
+        """Those whose marker is in this segment; raises DamagedIndex."""
         if self._aborted is None:
-            try:
-                data = self.around.disk.read_file(self.path(TXN_INDEX))
-            except FileNotFoundError:
-                data = b""
-            self._aborted = txn_index.decode(data, self.base_offset)
+            if not self._aborted_on_disk:
+                return []
+            self._aborted = txn_index.decode(self.around.disk.read_file(self.path(TXN_INDEX)), self.base_offset)
         return self._aborted
 
     def add_aborted(self, entry: AbortedTransaction) -> None:
-        self.aborted.append(entry)
-        self._write_beside(TXN_INDEX, txn_index.encode([entry]), (len(self.aborted) - 1) * txn_index.ENTRY.size)
+        entries = self.aborted
+        self._write_beside(TXN_INDEX, txn_index.encode([entry]), len(entries) * txn_index.ENTRY.size)
+        entries.append(entry)
+        self._aborted, self._aborted_on_disk = entries, True
 
     def replace_aborted(self, entries: list[AbortedTransaction]) -> None:
-        self._aborted = entries
         if entries:
             self._write_beside(TXN_INDEX, txn_index.encode(entries), 0)
-        else:
+        elif self._aborted_on_disk:
             with suppress(FileNotFoundError):
                 self.around.disk.remove(self.path(TXN_INDEX))
+        self._aborted, self._aborted_on_disk = entries or None, bool(entries)
 
     # -- change
+
+    def unseal(self) -> None:
+        """What came after is gone: this segment is written to again."""
+        self.close()
+        self.sealed = False
 
     def truncate(self, position: int, offset: int) -> None:
         """Cuts the log file at a batch's beginning, and the indexes with it."""

@@ -1,4 +1,4 @@
-"""Reading any file of a log directory for a person to look at, and checking it on the way: the data of `ottla log dump`.
+"""Reads any file of a log directory for a person to look at and checks it on the way: the data of `ottla log dump`.
 
 `dump_file` yields entries in the order of the file and findings where they are met. It opens files for reading only,
 needs nothing but the files, holds one batch in memory at a time, and never raises on damage: damage is what it is for.

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from ottla.model import topic_id_text
 from ottla.storage.formats.producer_snapshot import ProducerEntry
 
-Value: TypeAlias = "str | int | bool | None | bytes | list[str]"
+Value: TypeAlias = "str | int | bool | bytes | list[str] | None"
 
 
 class BatchEntry(NamedTuple):
     base_offset: int
     last_offset: int
-    count: int
+    record_count: int
     base_sequence: int
     last_sequence: int
     producer_id: int
@@ -142,7 +141,7 @@ def _batch_fields(entry: BatchEntry) -> list[tuple[str, Value]]:
     return [
         ("baseOffset", entry.base_offset),
         ("lastOffset", entry.last_offset),
-        ("count", entry.count),
+        ("count", entry.record_count),
         ("baseSequence", entry.base_sequence),
         ("lastSequence", entry.last_sequence),
         ("producerId", entry.producer_id),
@@ -204,10 +203,6 @@ def _producer_fields(entry: ProducerEntry) -> list[tuple[str, Value]]:
         ("lastOffset", entry.last_offset),
         ("offsetDelta", entry.offset_delta),
     ]
-
-
-def topic_id_entry(topic_id: bytes) -> PropertyEntry:
-    return PropertyEntry("topic_id", topic_id_text(topic_id))
 
 
 def _camel(name: str) -> str:

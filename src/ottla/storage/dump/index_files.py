@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from ottla.ports.disk import Disk
+from ottla.ports.disk import Disk, File
 from ottla.records.batch import BatchHeader
 from ottla.storage.dump.entries import Finding, OffsetIndexEntry, TimeIndexEntry
 from ottla.storage.dump.log_file import walk_headers
@@ -25,8 +25,8 @@ def dump_offset_index(disk: Disk, path: str) -> Iterator[OffsetIndexEntry | Find
     base, batches, note = _beside(disk, path, INDEX)
     if note is not None:
         yield note
+    check = _OffsetCheck(path, batches)
     previous: OffsetIndexEntry | None = None
-    at = next(batches, None) if batches else None
     for position, raw in _entries(disk, path, OFFSET_ENTRY):
         if isinstance(raw, Finding):
             yield raw
@@ -42,22 +42,72 @@ def dump_offset_index(disk: Disk, path: str) -> Iterator[OffsetIndexEntry | Find
                 position,
                 f"offset {entry.offset} at {entry.position} follows {previous.offset} at {previous.position}",
             )
-        elif batches is not None:
-            while at is not None and at[0] < log_position:
-                at = next(batches, None)
-            yield from _check_offset(path, position, entry, at)
+        else:
+            yield from check.entry(position, entry)
         previous = entry
+    yield from check.end()
 
 
-def _check_offset(
-    path: str, position: int, entry: OffsetIndexEntry, at: tuple[int, BatchHeader] | None
-) -> Iterator[Finding]:
-    if at is None or at[0] != entry.position:
-        yield Finding(path, position, f"offset {entry.offset} points to {entry.position}, where no batch of the log begins")
-    elif at[1].base_offset > entry.offset:
-        yield Finding(
-            path, position, f"offset {entry.offset} points to {entry.position}, where offset {at[1].base_offset} begins"
-        )
+class _OffsetCheck:
+    """An entry points to the beginning of a batch, and is that batch's last offset.
+
+    Followers of older Kafka versions wrote several batches at once and gave the last offset of them all: a look-up then
+    only starts earlier than it could, so that is worth a note and no more.
+    """
+
+    def __init__(self, path: str, batches: Iterator[tuple[int, BatchHeader]] | None) -> None:
+        self._path = path
+        self._batches = batches
+        self._at: tuple[int, BatchHeader] | None = None
+        #: An entry that is not its own batch's last offset, and may be that of a later batch before the next entry.
+        self._pending: tuple[int, OffsetIndexEntry] | None = None
+
+    def entry(self, position: int, entry: OffsetIndexEntry) -> Iterator[Finding]:
+        if self._batches is None:
+            return
+        yield from self._walk(entry.position)
+        yield from self._give_up_pending()
+        if self._at is None or self._at[0] != entry.position:
+            yield Finding(
+                self._path,
+                position,
+                f"offset {entry.offset} points to {entry.position}, where no batch of the log begins",
+            )
+        elif not self._at[1].base_offset <= entry.offset:
+            yield Finding(
+                self._path,
+                position,
+                f"offset {entry.offset} points to {entry.position}, where offset {self._at[1].base_offset} begins",
+            )
+        elif self._at[1].last_offset != entry.offset:
+            self._pending = (position, entry)
+
+    def end(self) -> Iterator[Finding]:
+        if self._pending is not None:
+            yield from self._walk(None)
+            yield from self._give_up_pending()
+
+    def _walk(self, until: int | None) -> Iterator[Finding]:
+        assert self._batches is not None
+        while self._at is None or until is None or self._at[0] < until:
+            self._at = next(self._batches, None)
+            if self._at is None:
+                return
+            if self._pending is not None and self._at[1].last_offset == self._pending[1].offset:
+                position, entry = self._pending
+                self._pending = None
+                message = f"offset {entry.offset} points to {entry.position}, an earlier batch than its own"
+                yield Finding(self._path, position, message, is_damage=False)
+
+    def _give_up_pending(self) -> Iterator[Finding]:
+        if self._pending is not None:
+            position, entry = self._pending
+            self._pending = None
+            yield Finding(
+                self._path,
+                position,
+                f"offset {entry.offset} points to {entry.position}, where no batch with this last offset begins",
+            )
 
 
 def dump_time_index(disk: Disk, path: str) -> Iterator[TimeIndexEntry | Finding]:
@@ -117,17 +167,18 @@ class _TimeCheck:
             )
 
 
-def _beside(
-    disk: Disk, path: str, suffix: str
-) -> tuple[int, Iterator[tuple[int, BatchHeader]] | None, Finding | None]:
+def _beside(disk: Disk, path: str, suffix: str) -> tuple[int, Iterator[tuple[int, BatchHeader]] | None, Finding | None]:
     """Base offset, batches of the log file beside, and what to say if there is none."""
-    folder, _, name = path.rpartition("/")
-    parsed = parse_segment_file(name)
+    parsed = parse_segment_file(path.rpartition("/")[2])
     if parsed is None:
         return 0, None, Finding(path, None, "the file's name has no offset: offsets are relative", is_damage=False)
     log = path[: path.rindex(suffix)] + LOG + parsed.suffix
     if not disk.exists(log):
-        return parsed.offset, None, Finding(path, None, "there is no log file beside it to check it with", is_damage=False)
+        return (
+            parsed.offset,
+            None,
+            Finding(path, None, "there is no log file beside it to check it with", is_damage=False),
+        )
     return parsed.offset, walk_headers(disk, log), None
 
 
@@ -142,13 +193,12 @@ def _entries(disk: Disk, path: str, form: Struct) -> Iterator[tuple[int, tuple[i
             data = data[: len(data) - len(data) % form.size]
             if not data:
                 break
-            for raw in form.iter_unpack(data):
-                if raw == (0, 0) and _rest_is_zero(file, position, size):
-                    # The first entry of an index is never (0, 0): the first batch has none.
+            for first, second in form.iter_unpack(data):
+                if first == second == 0 and _is_unused(file, position, whole, form.size):
                     message = f"{size - position} bytes of zeros follow the last entry: room that was not used"
                     yield position, Finding(path, position, message, is_damage=False)
                     return
-                yield position, raw
+                yield position, (first, second)
                 position += form.size
         if size != whole:
             yield whole, Finding(path, whole, f"{size - whole} bytes are left, and an entry has {form.size}")
@@ -156,5 +206,12 @@ def _entries(disk: Disk, path: str, form: Struct) -> Iterator[tuple[int, tuple[i
         file.close()
 
 
-def _rest_is_zero(file: object, position: int, size: int) -> bool:
-    raise NotImplementedError
+def _is_unused(file: File, position: int, end: int, entry_size: int) -> bool:
+    if position == 0 and end == entry_size and entry_size == TIME_ENTRY.size:
+        return False  # a single entry for a record of the year 1970 at the segment's first offset
+    while position < end:
+        piece = file.read(min(entry_size * _CHUNK_ENTRIES, end - position), position)
+        if not piece or any(piece):
+            return False
+        position += len(piece)
+    return True

@@ -1,7 +1,7 @@
 """A `.log` file, batch by batch, with everything that a batch can get wrong.
 
-Behind a damaged batch the walk goes on where its length points, if a batch can begin there; otherwise nothing more can be
-found, since batches are not aligned.
+Behind a damaged batch the walk goes on where its length points, if a batch can begin there; otherwise nothing more can
+be found, since batches are not aligned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from ottla.records.batch import (
     HEADER,
     HEADER_SIZE,
     LENGTH_MIN,
-    LOG_OVERHEAD,
     MAGIC,
     NO_SEQUENCE,
     BatchHeader,
@@ -114,7 +113,7 @@ class _Walk:
         return BatchEntry(
             base_offset=header.base_offset,
             last_offset=header.last_offset,
-            count=header.count,
+            record_count=header.count,
             base_sequence=header.base_sequence,
             last_sequence=header.last_sequence,
             producer_id=header.producer_id,
@@ -152,7 +151,9 @@ class _Walk:
                 self._path, position, f"offset {header.base_offset} stands where {self._next_offset} or more is due"
             )
         if header.last_offset_delta < 0:
-            yield Finding(self._path, position, f"the batch's last offset lies {-header.last_offset_delta} before its first")
+            yield Finding(
+                self._path, position, f"the batch's last offset lies {-header.last_offset_delta} before its first"
+            )
         elif not 0 <= header.count <= header.last_offset_delta + 1:
             yield Finding(
                 self._path, position, f"{header.count} records are announced for {header.last_offset_delta + 1} offsets"

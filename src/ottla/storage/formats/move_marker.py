@@ -1,9 +1,9 @@
 """`<topic>-<partition>.ottla-moved`: a replica is changing from one log directory to another at this moment.
 
-Lies in the target directory while two renames in two directories make one step: the copy takes the partition's name, and
-the original gives it up. If a crash comes between them, both folders carry the name, and this file says which one counts:
-the copy, unless the original has grown beyond `endOffset` since. Kafka has no such file (it refuses to start in that
-case) and does not look at files in a log directory that it does not know.
+Lies in the target directory while two renames in two directories make one step: the copy takes the partition's name,
+and the original gives it up. If a crash comes between them, both folders carry the name, and this file says which one
+counts: the copy, unless the original has grown beyond `endOffset` since. Kafka has no such file (it refuses to start in
+that case) and does not look at files in a log directory that it does not know.
 """
 
 from __future__ import annotations

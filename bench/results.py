@@ -1,0 +1,145 @@
+"""Figures, goals and the table. A goal compares medians of pairs that were measured one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from bench.servers import KAFKA, NULL, OTTLA
+
+#: What one server reached in one round: measure -> figure.
+Figures = Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A figure that a benchmark takes, and how it is shown."""
+
+    name: str
+    label: str
+    unit: str
+    digits: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """Ours must be ``at_least`` or ``at_most``: a number, or so many times what ``against`` reached."""
+
+    measure: str
+    at_least: float | None = None
+    at_most: float | None = None
+    against: str | None = None
+
+    def text(self, unit: str) -> str:
+        word, bound = ("\u2265", self.at_least) if self.at_least is not None else ("\u2264", self.at_most)
+        if self.against is not None:
+            return f"{word} {bound:g}x {self.against}"
+        return f"{word} {bound:g} {unit}".rstrip()
+
+
+@dataclass(kw_only=True)
+class Results:
+    """One benchmark's rounds: for each server, in the order of the rounds, its figures."""
+
+    title: str
+    measures: Sequence[Measure]
+    goals: Sequence[Goal]
+    rounds: dict[str, list[Figures]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def add(self, kind: str, figures: Figures) -> None:
+        self.rounds.setdefault(kind, []).append(figures)
+
+    def typical(self, kind: str, measure: str) -> float | None:
+        """The median of what ``kind`` reached, where it was measured at all."""
+        found = [figures[measure] for figures in self.rounds.get(kind, []) if measure in figures]
+        return median(found) if found else None
+
+    def ratio(self, measure: str, against: str) -> float | None:
+        """The median of ours over theirs, pair by pair; a server with fewer rounds is compared by its own median."""
+        mine = [figures[measure] for figures in self.rounds.get(OTTLA, []) if measure in figures]
+        theirs = [figures[measure] for figures in self.rounds.get(against, []) if measure in figures]
+        if not mine or not theirs:
+            return None
+        if len(mine) != len(theirs):
+            theirs = [median(theirs)] * len(mine)
+        return median(ours / other if other else float("inf") for ours, other in zip(mine, theirs, strict=True))
+
+    def judge(self, goal: Goal) -> tuple[float | None, bool | None]:
+        """What was reached of a goal (a ratio, where it compares) and whether that is enough."""
+        if goal.against is None:
+            reached = self.typical(OTTLA, goal.measure)
+        else:
+            reached = self.ratio(goal.measure, goal.against)
+        if reached is None:
+            return None, None
+        enough = (goal.at_least is None or reached >= goal.at_least) and (
+            goal.at_most is None or reached <= goal.at_most
+        )
+        return reached, enough
+
+
+HEADINGS = ("work", "measure", OTTLA, NULL, KAFKA, "goal", "reached", "")
+
+
+def rows(results: Results) -> list[list[str]]:
+    """A row for each measure and each further goal of it."""
+    found: list[list[str]] = []
+    title = results.title
+    for measure in results.measures:
+        figures = [_figure(results.typical(kind, measure.name), measure) for kind in (OTTLA, NULL, KAFKA)]
+        if figures == ["", "", ""] and not results.failures:
+            continue
+        goals = [goal for goal in results.goals if goal.measure == measure.name] or [None]
+        for goal in goals:
+            found.append([title, f"{measure.label}, {measure.unit}", *figures, *_verdict(results, goal, measure)])
+            title, figures = "", ["", "", ""]
+    for kind, why in results.failures.items():
+        found.append([title, f"{kind} FAILED: {why.splitlines()[0][:90]}", "", "", "", "", "", "MISS"])
+        title = ""
+    return found
+
+
+def _figure(value: float | None, measure: Measure) -> str:
+    return "" if value is None else f"{value:,.{measure.digits}f}"
+
+
+def _verdict(results: Results, goal: Goal | None, measure: Measure) -> list[str]:
+    if goal is None:
+        return ["", "", ""]
+    reached, enough = results.judge(goal)
+    if reached is None:
+        return [goal.text(measure.unit), "not measured", ""]
+    shown = f"{reached:.2f}x" if goal.against is not None else f"{reached:,.{measure.digits}f}"
+    return [goal.text(measure.unit), shown, "ok" if enough else "MISS"]
+
+
+def misses(every: Sequence[Results]) -> list[str]:
+    return [
+        f"{results.title}: {goal.measure} {goal.text('')}"
+        for results in every
+        for goal in results.goals
+        if results.judge(goal)[1] is False
+    ] + [f"{results.title}: {kind} failed" for results in every for kind in results.failures]
+
+
+def table(every: Sequence[Results], *, markdown: bool) -> str:
+    lines = [list(HEADINGS)]
+    for results in every:
+        lines += rows(results)
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
+    numeric = {2, 3, 4, 6}
+
+    def padded(line: Sequence[str]) -> list[str]:
+        return [
+            cell.rjust(width) if column in numeric else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+
+    if not markdown:
+        rule = "  ".join("-" * width for width in widths)
+        body = ["  ".join(padded(line)).rstrip() for line in lines]
+        return "\n".join([body[0], rule, *body[1:]])
+    rule = ["-" * (width - 1) + ":" if column in numeric else "-" * width for column, width in enumerate(widths)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [padded(lines[0]), rule, *map(padded, lines[1:])])

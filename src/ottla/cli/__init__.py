@@ -1,0 +1,1 @@
+"""The `ottla` command: one file a verb; nothing that a verb does not use is imported."""

@@ -1,0 +1,224 @@
+"""Plans of new topics and new partitions: what is asked is checked, placed, and turned into writes. Pure.
+
+The sentences are those of Kafka 4's controller, since tools show them to people and scripts look for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ottla.config.errors import ConfigError
+from ottla.controller.context import ClusterContext, TopicContext, VersionedState
+from ottla.controller.elections import first_state
+from ottla.controller.interface import BROKER_DEFAULT, NewPartitions, NewTopic
+from ottla.controller.placement import Assignment, growth_start, place
+from ottla.controller.refusal import Refusal
+from ottla.controller.rules import PARTITIONS_PER_REQUEST_MAX, ControllerSettings
+from ottla.coordination.interface import Create, Op, SetData
+from ottla.coordination.znodes import (
+    TopicAssignment,
+    encode_config,
+    encode_state,
+    encode_topic,
+    partition_path,
+    partitions_path,
+    state_path,
+    topic_config_path,
+    topic_path,
+)
+from ottla.model import BrokerId, ErrorCode, TopicId, topic_name_fault
+from ottla.ports.entropy import Entropy
+
+
+class TopicPlan(NamedTuple):
+    topic: TopicContext
+    ops: list[Op]
+
+
+class GrowthPlan(NamedTuple):
+    topic: str
+    #: The added partitions.
+    replicas: dict[int, Assignment]
+    states: dict[int, VersionedState]
+    ops: list[Op]
+
+
+def plan_topic(
+    context: ClusterContext, new: NewTopic, settings: ControllerSettings, entropy: Entropy, topic_id: TopicId
+) -> TopicPlan:
+    """Raises Refusal. That the name is free is checked apart (`check_name_is_free`)."""
+    if fault := topic_name_fault(new.name):
+        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}")
+    configs = _checked_configs(new, settings)
+    if new.assignments:
+        replicas = _manual_placement(context, new)
+    else:
+        replicas = _placement(context, new, settings, entropy)
+    topic = TopicContext(new.name, topic_id, dict(enumerate(replicas)), configs=configs)
+    topic.states, state_ops = first_states(context, topic, topic.replicas)
+    config_path, config = topic_config_path(new.name), encode_config(configs)
+    ops: list[Op] = [
+        # Overrides of a topic that was deleted by hand are replaced.
+        SetData(config_path, config) if new.name in context.config_nodes else Create(config_path, config),
+        Create(topic_path(new.name), encode_topic(TopicAssignment(topic_id, topic.replicas, {}, {}))),
+        Create(partitions_path(new.name)),
+        *state_ops,
+    ]
+    return TopicPlan(topic, ops)
+
+
+def check_name_is_free(name: str, folded: Mapping[str, str]) -> None:
+    """`folded` has each topic's name under its `fold`."""
+    other = folded.get(fold(name))
+    if other == name:
+        raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if other is not None:
+        message = f"Topic '{name}' collides with existing topic: {other}"
+        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+
+
+def fold(name: str) -> str:
+    """Names that differ in nothing but '.' and '_' are one name in Kafka's metrics."""
+    return name.replace(".", "_")
+
+
+def first_states(
+    context: ClusterContext, topic: TopicContext, partitions: Mapping[int, Assignment]
+) -> tuple[dict[int, VersionedState], list[Op]]:
+    """States of partitions that are new in the tree, and the writes that make their nodes."""
+    states: dict[int, VersionedState] = {}
+    ops: list[Op] = []
+    for partition, replicas in partitions.items():
+        ops.append(Create(partition_path(topic.name, partition)))
+        live = context.live_replicas(topic.name, partition, replicas)
+        if state := first_state(replicas, live, context.controller_epoch):
+            states[partition] = VersionedState(state, 0)
+            ops.append(Create(state_path(topic.name, partition), encode_state(state)))
+    return states, ops
+
+
+def plan_growth(context: ClusterContext, request: NewPartitions) -> GrowthPlan:
+    """Raises Refusal."""
+    topic = context.topics.get(request.topic)
+    if topic is None or request.topic in context.deleting:
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    before = len(topic.replicas)
+    if request.count == before:
+        raise Refusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {before} partition(s).")
+    if request.count < before:
+        message = (
+            f"The topic {topic.name} currently has {before} partition(s); {request.count} would not be an increase."
+        )
+        raise Refusal(ErrorCode.INVALID_PARTITIONS, message)
+    if topic.adding or topic.removing:
+        raise Refusal(ErrorCode.REASSIGNMENT_IN_PROGRESS, "A partition reassignment is in progress for the topic.")
+    added = request.count - before
+    _check_amount(added)
+    first = topic.replicas.get(0, ())
+    if request.assignments is not None:
+        placed = _manual_growth(context, request.assignments, added, len(first))
+    else:
+        racks = {broker.id: broker.rack for broker in context.brokers.values()}
+        _check_replication_factor(len(first), len(racks))
+        start = growth_start(racks, first[0])
+        placed = place(racks, added, len(first), start=start, shift=start, first_partition=before)
+    replicas = dict(enumerate(placed, before))
+    states, ops = first_states(context, topic, replicas)
+    assignment = TopicAssignment(topic.id, topic.replicas | replicas, topic.adding, topic.removing)
+    return GrowthPlan(topic.name, replicas, states, [SetData(topic_path(topic.name), encode_topic(assignment)), *ops])
+
+
+def _checked_configs(new: NewTopic, settings: ControllerSettings) -> dict[str, str]:
+    try:
+        settings.check_topic_configs(new.configs)
+    except ConfigError as error:
+        raise Refusal(error.code, str(error)) from error
+    return {name: value for name, value in new.configs.items() if value is not None}
+
+
+def _placement(
+    context: ClusterContext, new: NewTopic, settings: ControllerSettings, entropy: Entropy
+) -> list[Assignment]:
+    partitions = settings.num_partitions if new.partitions == BROKER_DEFAULT else new.partitions
+    factor = new.replication_factor
+    factor = settings.default_replication_factor if factor == BROKER_DEFAULT else factor
+    if factor <= 0:
+        message = "Replication factor must be larger than 0, or -1 to use the default value."
+        raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+    if partitions <= 0:
+        message = "Number of partitions was set to an invalid non-positive value."
+        raise Refusal(ErrorCode.INVALID_PARTITIONS, message)
+    _check_amount(partitions)
+    racks = {broker.id: broker.rack for broker in context.brokers.values()}
+    _check_replication_factor(factor, len(racks))
+    start, shift = entropy.below(len(racks)), entropy.below(len(racks))
+    return place(racks, partitions, factor, start=start, shift=shift)
+
+
+def _manual_placement(context: ClusterContext, new: NewTopic) -> list[Assignment]:
+    given = "A manual partition assignment was specified, but"
+    if new.replication_factor != BROKER_DEFAULT:
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"{given} replication factor was not set to -1.")
+    if new.partitions != BROKER_DEFAULT:
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"{given} numPartitions was not set to -1.")
+    _check_amount(len(new.assignments))
+    placed: dict[int, Assignment] = {}
+    for partition, replicas in new.assignments:
+        if partition in placed:
+            message = f"Found multiple manual partition assignments for partition {partition}"
+            raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        factor = len(next(iter(placed.values()))) if placed else None
+        _check_replicas(context, replicas, factor)
+        placed[partition] = replicas
+    if sorted(placed) != list(range(len(placed))):
+        message = "partitions should be a consecutive 0-based integer sequence"
+        raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    return [placed[partition] for partition in range(len(placed))]
+
+
+def _manual_growth(
+    context: ClusterContext, assignments: Sequence[Assignment], added: int, factor: int
+) -> Sequence[Assignment]:
+    if len(assignments) != added:
+        message = (
+            f"Attempted to add {added} additional partition(s), but only {len(assignments)} assignment(s) were specified."
+        )
+        raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    for replicas in assignments:
+        _check_replicas(context, replicas, factor)
+    return assignments
+
+
+def _check_replicas(context: ClusterContext, replicas: Sequence[BrokerId], factor: int | None) -> None:
+    """`factor` is how many replicas the partitions before have."""
+    includes = "The manual partition assignment includes"
+    fault: str | None = None
+    if not replicas:
+        fault = f"{includes} an empty replica list."
+    for index, broker in enumerate(replicas):
+        if broker not in context.brokers:
+            fault = fault or f"{includes} broker {broker}, but no such broker is registered."
+        elif broker in replicas[:index]:
+            fault = fault or f"{includes} the broker {broker} more than once."
+    if factor is not None and len(replicas) != factor:
+        fault = fault or (
+            f"{includes} a partition with {len(replicas)} replica(s), but this is not consistent with previous "
+            f"partitions, which have {factor} replica(s)."
+        )
+    if fault:
+        raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, fault)
+
+
+def _check_replication_factor(factor: int, brokers: int) -> None:
+    if factor > brokers:
+        message = (
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be "
+            f"reached because only {brokers} broker(s) are registered."
+        )
+        raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+
+
+def _check_amount(partitions: int) -> None:
+    if partitions > PARTITIONS_PER_REQUEST_MAX:
+        raise Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")

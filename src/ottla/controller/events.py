@@ -1,0 +1,80 @@
+"""The controller's event queue: one consumer, so that decisions come one after the other, each on what the last left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple, TypeVar
+
+from ottla.controller.refusal import Refusal
+from ottla.model import ErrorCode
+
+#: Requests that wait for their turn. An admin client sends a handful; a flood is told to come back.
+EVENTS_MAX: Final = 1_000
+
+T = TypeVar("T")
+
+
+class _Event(NamedTuple):
+    work: Callable[[], Awaitable[Any]]
+    #: In monotonic milliseconds; None waits as long as it takes.
+    deadline_ms: int | None
+    answer: asyncio.Future[Any]
+
+
+class EventQueue:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._events: deque[_Event] = deque()
+        self._arrived = asyncio.Event()
+        self._consumer: asyncio.Task[None] | None = None
+        self._running: _Event | None = None
+
+    def start(self) -> None:
+        assert self._consumer is None
+        self._consumer = asyncio.get_running_loop().create_task(self._consume())
+
+    async def stop(self) -> None:
+        """Lets the event that is running finish, and turns the waiting ones away."""
+        consumer, self._consumer = self._consumer, None
+        if consumer is None:
+            return
+        for event in self._events:
+            if not event.answer.done():
+                event.answer.set_exception(Refusal(ErrorCode.NOT_CONTROLLER, "The controller is stopping."))
+        self._events.clear()
+        if self._running is not None:
+            await asyncio.wait([self._running.answer])
+        consumer.cancel()
+        await asyncio.wait([consumer])
+
+    async def run(self, work: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T:
+        """What `work` returns or raises when its turn has come. Raises Refusal when it does not come."""
+        if self._consumer is None:
+            raise Refusal(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
+        if len(self._events) >= EVENTS_MAX:
+            raise Refusal(ErrorCode.REQUEST_TIMED_OUT, f"{EVENTS_MAX} requests wait for the controller already.")
+        deadline_ms = None if timeout_ms is None else self._now_ms() + timeout_ms
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._events.append(_Event(work, deadline_ms, answer))
+        self._arrived.set()
+        # A client that goes away does not take back what has begun: half a creation would be worse.
+        return await asyncio.shield(answer)
+
+    async def _consume(self) -> None:
+        while True:
+            while not self._events:
+                self._arrived.clear()
+                await self._arrived.wait()
+            event = self._events.popleft()
+            if event.deadline_ms is not None and self._now_ms() >= event.deadline_ms:
+                event.answer.set_exception(Refusal(ErrorCode.REQUEST_TIMED_OUT, "The request's turn came too late."))
+                continue
+            self._running = event
+            try:
+                event.answer.set_result(await event.work())
+            except Exception as error:
+                event.answer.set_exception(error)
+            finally:
+                self._running = None

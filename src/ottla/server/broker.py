@@ -1,0 +1,240 @@
+"""A broker's life: open the tree, take the directories, take on the roles, listen; and all of it backwards.
+
+The order matters in both directions. At start nothing is listened to before the logs are open and their leaders known.
+At stop no connection is left before the logs are flushed, and the marker of a clean stop is written last.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Sequence
+from typing import Final
+
+from ottla import __version__, logs
+from ottla.config import Config, LogConfig
+from ottla.config.topic import effective_log_config
+from ottla.controller.identity import cluster_id, generated_broker_id
+from ottla.controller.loading import load_topic_configs
+from ottla.controller.single import SingleController
+from ottla.coordination.local import LocalSession, open_local
+from ottla.handlers.call import Services
+from ottla.handlers.fetch import FetchHandler
+from ottla.handlers.produce import ProduceHandler
+from ottla.handlers.producer_ids import ProducerIds
+from ottla.handlers.request_metrics import RequestMetrics
+from ottla.metadata import Endpoint, MetadataCache
+from ottla.metrics import Registry
+from ottla.model import BrokerId
+from ottla.ports import Ports
+from ottla.replication.replicas import Replicas
+from ottla.replication.waiters import Waiters
+from ottla.security.authorizer import AllowAll
+from ottla.security.quotas import Unlimited
+from ottla.server.announcements import Announced
+from ottla.server.dispatch import Dispatcher
+from ottla.server.housekeeping import Housekeeping
+from ottla.server.listeners import Limits, ServedListener, Server
+from ottla.storage.directories import LogDirectories
+from ottla.storage.directory_events import DirectoryEvent, Severity
+from ottla.storage.identity import stored_identities
+
+log_event = logs.logger("server")
+
+#: Requests in progress at stop get this long to end.
+_DRAIN_S: Final = 5.0
+#: Beside the first log directory and not in it: Kafka takes every folder in there for a partition.
+_COORDINATION_SUFFIX: Final = ".coordination"
+
+
+class StartFault(Exception):
+    """The broker cannot start as it is configured; the message is one line that says what to do."""
+
+
+class Broker:
+    def __init__(self, config: Config, ports: Ports, registry: Registry | None = None) -> None:
+        self.config = config
+        self.ports = ports
+        self.registry = registry if registry is not None else Registry()
+        self.metadata = MetadataCache()
+        self.broker_id = BrokerId(-1)
+        #: Name, host and port of each listener once it listens.
+        self.endpoints: list[Endpoint] = []
+        self._coordination: LocalSession | None = None
+        self._directories: LogDirectories | None = None
+        self._controller: SingleController | None = None
+        self._server: Server | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._housekeeping: Housekeeping | None = None
+        self.services: Services | None = None
+
+    # -- start
+
+    async def start(self) -> None:
+        """Serves when it returns. On a fault everything taken so far is given back."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
+        for warning in self.config.warnings:
+            log_event.warning(warning)
+        ports = self.ports
+        self._coordination = coordination = await open_local(
+            disk=ports.disk,
+            workers=ports.workers,
+            clock=ports.clock,
+            entropy=ports.entropy,
+            directory=os.path.normpath(self.config.storage.log_dirs[0]) + _COORDINATION_SUFFIX,
+        )
+        cluster = await self._learn_identity(coordination)
+        overrides = await load_topic_configs(coordination)
+        self._directories = self._open_directories(cluster, overrides)
+        self._assemble(self._directories)
+        assert self._controller is not None
+        assert self._housekeeping is not None
+        self.endpoints = self._listen()
+        await self._controller.start(self.endpoints)
+        assert self._server is not None
+        self._server.open()
+        self._housekeeping.start()
+        for removal in self._directories.removals:
+            self._housekeeping.remove_later(removal)
+        self._directories.removals.clear()
+        log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__)
+
+    async def _learn_identity(self, coordination: LocalSession) -> str:
+        """The cluster's id and this broker's: as configured, as in the directories, or made now."""
+        stored = stored_identities(self.ports.disk, self.config.storage.log_dirs).values()
+        known_cluster = next((meta.cluster_id for meta in stored if meta.cluster_id is not None), None)
+        known_broker = next((meta.broker_id for meta in stored if meta.broker_id is not None), None)
+        cluster = await cluster_id(coordination, self.ports.entropy, known_cluster)
+        configured = self.config.broker.id
+        if configured >= 0:
+            self.broker_id = BrokerId(configured)
+        elif known_broker is not None:
+            self.broker_id = BrokerId(known_broker)
+        else:
+            self.broker_id = await generated_broker_id(coordination, self.config.broker.reserved_id_max)
+        return cluster
+
+    def _open_directories(self, cluster: str, overrides: dict[str, dict[str, str]]) -> LogDirectories:
+        defaults = self.config.log
+
+        def config_for(topic: str) -> LogConfig | None:
+            own = overrides.get(topic)
+            return None if own is None else effective_log_config(own, defaults)
+
+        return LogDirectories.open(
+            self.ports.disk,
+            self.config.storage.log_dirs,
+            broker_id=self.broker_id,
+            cluster_id=cluster,
+            config_for=config_for,
+            now_ms=self.ports.clock.wall_ms(),
+            entropy=self.ports.entropy,
+            on_event=_log_directory_event,
+            cordoned=self.config.storage.cordoned_log_dirs,
+        )
+
+    def _assemble(self, directories: LogDirectories) -> None:
+        """Puts the parts together; nothing runs yet."""
+        ports, config = self.ports, self.config
+        assert self._coordination is not None
+        waiters = Waiters()
+        replicas = Replicas(
+            self.broker_id, directories, waiters, ports.workers, ports.clock, lambda removal: keeping.remove_later(removal)
+        )
+        self._housekeeping = keeping = Housekeeping(
+            replicas, ports.workers, ports.clock, config.storage, config.replication
+        )
+        self._controller = controller = SingleController(self._coordination)
+        services = self.services = Services(
+            broker_id=self.broker_id,
+            config=config,
+            clock=ports.clock,
+            workers=ports.workers,
+            metadata=self.metadata,
+            replicas=replicas,
+            controller=controller,
+            authorizer=AllowAll(),
+            quotas=Unlimited(),
+            producer_ids=ProducerIds(controller, self.broker_id),
+            metrics=RequestMetrics(self.registry),
+        )
+        announced = Announced(services)
+        controller.announce_to(announced)
+        self._dispatcher = Dispatcher(services, ProduceHandler(services), FetchHandler(services, ports.entropy))
+        server = config.server
+        limits = Limits(
+            frame_bytes_max=server.request_bytes_max,
+            connections_max=server.connections_max,
+            connections_per_address_max=server.connections_per_ip_max,
+            connections_by_address=server.connections_per_ip_overrides,
+            idle_ms_max=server.connections_idle_ms_max,
+        )
+        self._server = Server(
+            ports.network,
+            ports.clock,
+            self._dispatcher,
+            limits,
+            has_control=server.control_plane_listener is not None,
+        )
+
+    def _listen(self) -> list[Endpoint]:
+        """Takes the ports; whoever connects now is served once the broker is open."""
+        assert self._server is not None
+        advertised = {listener.name: listener for listener in self.config.server.advertised_listeners}
+        control = self.config.server.control_plane_listener
+        endpoints = []
+        for listener in self.config.server.listeners:
+            served = ServedListener(name=listener.name, control=listener.name == control)
+            try:
+                port = self._server.listen(served, listener.host or "0.0.0.0", listener.port)  # noqa: S104 - Kafka's meaning
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise StartFault(f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}") from error
+            shown = advertised.get(listener.name, listener)
+            host = shown.host or self.ports.network.host_name()
+            endpoints.append(Endpoint(listener.name, listener.protocol, host, shown.port or port))
+        return endpoints
+
+    # -- stop
+
+    async def stop(self) -> None:
+        """Stops cleanly; fine at any stage of a start that failed."""
+        if self._server is not None:
+            self._server.stop_accepting()
+        if self._dispatcher is not None:
+            await self._dispatcher.drain(_DRAIN_S)
+        if self._server is not None:
+            self._server.close()
+        if self._housekeeping is not None:
+            self._housekeeping.close()
+        if self._controller is not None:
+            await self._controller.close()
+        if self._directories is not None:
+            high_watermarks = {}
+            if self.services is not None:
+                self.services.replicas.moves.close()
+                high_watermarks = self.services.replicas.high_watermarks()
+            self._directories.close(high_watermarks)
+            self._directories = None
+        if self._coordination is not None:
+            await self._coordination.close()
+            self._coordination = None
+            log_event.info("broker stopped", id=self.broker_id)
+
+
+def _log_directory_event(event: DirectoryEvent) -> None:
+    write = {Severity.ERROR: log_event.error, Severity.WARNING: log_event.warning}.get(event.severity, log_event.info)
+    if event.partition is None:
+        write(event.message, directory=event.directory)
+    else:
+        write(event.message, directory=event.directory, partition=event.partition)
+
+
+def listening_on(endpoints: Sequence[Endpoint]) -> str:
+    """The addresses as a client's bootstrap list has them."""
+    return ",".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints)

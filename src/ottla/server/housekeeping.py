@@ -1,0 +1,182 @@
+"""What a broker does between requests: retention, flushes by time, checkpoints, and files on their way out.
+
+Each job is due at its own interval and runs on the loop, in slices where there are many partitions; what blocks goes to
+a worker. A job that fails takes its directory offline, never the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Final, Protocol
+
+from ottla import logs
+from ottla.config.slices import ReplicationConfig, StorageConfig
+from ottla.model import TopicPartition
+from ottla.ports import Clock, Workers
+from ottla.replication.replicas import Replicas
+from ottla.storage.checkpoints import CheckpointWrite
+from ottla.storage.errors import StorageFault
+from ottla.storage.log import Log
+
+log_event = logs.logger("server")
+
+#: Partitions looked at in one turn of the loop: a thousand with retention cost some milliseconds.
+_SLICE: Final = 200
+#: The first retention after a start waits this long, as Kafka's does.
+_FIRST_DELAY_MS_MAX: Final = 30_000
+
+
+class Removable(Protocol):
+    """Files that nothing refers to any more; `run` blocks."""
+
+    @property
+    def directory(self) -> str: ...
+
+    def run(self) -> None: ...
+
+
+class Housekeeping:
+    def __init__(
+        self,
+        replicas: Replicas,
+        workers: Workers,
+        clock: Clock,
+        storage: StorageConfig,
+        replication: ReplicationConfig,
+    ) -> None:
+        self._replicas = replicas
+        self._workers = workers
+        self._clock = clock
+        self._storage = storage
+        self._replication = replication
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._removals: set[asyncio.TimerHandle] = set()
+        self._checkpointed: dict[TopicPartition, int] = {}
+        self._recovery_points: dict[TopicPartition, int] = {}
+        self._closed = False
+
+    def start(self) -> None:
+        first_ms = min(self._storage.initial_task_delay_ms, _FIRST_DELAY_MS_MAX)
+        self._every("retention", self._storage.retention_check_interval_ms, self._retain, first_ms)
+        self._every("flush", min(self._storage.flush_check_interval_ms, 1000), self._flush_by_time)
+        self._every("recovery points", self._storage.flush_checkpoint_interval_ms, self._checkpoint_recovery_points)
+        self._every(
+            "high watermarks", self._replication.high_watermark_checkpoint_interval_ms, self._checkpoint_watermarks
+        )
+        self._every("producers", self._storage.producer_id_check_interval_ms, self._expire_producers)
+
+    def close(self) -> None:
+        self._closed = True
+        for timer in (*self._timers.values(), *self._removals):
+            timer.cancel()
+
+    def _every(self, name: str, interval_ms: int, job: Callable[[], None], first_ms: int | None = None) -> None:
+        def run() -> None:
+            if self._closed:
+                return
+            job()
+            self._timers[name] = loop.call_later(interval_ms / 1000, run)
+
+        loop = asyncio.get_running_loop()
+        self._timers[name] = loop.call_later((interval_ms if first_ms is None else first_ms) / 1000, run)
+
+    # -- files on their way out
+
+    def remove_later(self, removal: Removable, delay_ms: int = 0) -> None:
+        """Removes files in a worker after a delay, in which readers that hold them may finish."""
+        if self._closed:
+            return  # the next start finds them by their names
+
+        def run() -> None:
+            self._removals.discard(timer)
+            self._workers.thread(removal.run).add_done_callback(done)
+
+        def done(future: asyncio.Future[None]) -> None:
+            error = None if future.cancelled() else future.exception()
+            if isinstance(error, OSError):
+                self._replicas.fail_directory(removal.directory, f"files could not be removed: {error}")
+
+        timer = asyncio.get_running_loop().call_later(delay_ms / 1000, run)
+        self._removals.add(timer)
+
+    # -- jobs
+
+    def _logs(self) -> Iterable[Log]:
+        return self._replicas.directories.logs.values()
+
+    def _sliced(self, name: str, work: Callable[[Log], None]) -> None:
+        """Runs `work` on every log, a slice in each turn of the loop."""
+        logs_left = iter(list(self._logs()))
+
+        def turn() -> None:
+            if self._closed:
+                return
+            batch = list(islice(logs_left, _SLICE))
+            for log in batch:
+                if self._replicas.directories.get(log.tp) is log:
+                    self._guarded(log, work)
+            if batch:
+                self._timers[name] = asyncio.get_running_loop().call_later(0, turn)
+
+        turn()
+
+    def _guarded(self, log: Log, work: Callable[[Log], None]) -> None:
+        try:
+            work(log)
+        except StorageFault as fault:
+            if fault.directory_failed:
+                self._replicas.fail_directory_of(log.tp, str(fault))
+            else:
+                log_event.warning_limited("housekeeping is held up", partition=log.tp, reason=fault)
+        except OSError as fault:
+            self._replicas.fail_directory_of(log.tp, str(fault))
+
+    def _retain(self) -> None:
+        self._sliced("retention slices", self._retain_one)
+
+    def _retain_one(self, log: Log) -> None:
+        leader = self._replicas.leaders.get(log.tp)
+        follower = self._replicas.followers.get(log.tp)
+        role = leader or follower
+        if role is None:
+            return
+        now_ms = self._clock.wall_ms()
+        for removal in log.expire(now_ms, role.high_watermark):
+            log_event.info("a segment is removed", partition=log.tp, file=removal.path)
+            self.remove_later(removal, log.config.file_delete_delay_ms)
+
+    def _flush_by_time(self) -> None:
+        now_ms = self._clock.wall_ms()
+        for log in list(self._logs()):
+            if log.flush_due(now_ms):
+                self._replicas.request_flush(log.tp)
+
+    def _expire_producers(self) -> None:
+        now_ms = self._clock.wall_ms()
+        self._sliced("producer slices", lambda log: log.producers.expire(now_ms))
+
+    def _checkpoint_recovery_points(self) -> None:
+        points = {log.tp: log.recovery_point for log in self._logs()}
+        if points != self._recovery_points:
+            self._recovery_points = points
+            self._write_checkpoints()
+
+    def _checkpoint_watermarks(self) -> None:
+        marks = self._replicas.high_watermarks()
+        if marks != self._checkpointed:
+            self._checkpointed = marks
+            self._write_checkpoints()
+
+    def _write_checkpoints(self) -> None:
+        for write in self._replicas.directories.prepare_checkpoints(self._replicas.high_watermarks()):
+            self._write_checkpoint(write)
+
+    def _write_checkpoint(self, write: CheckpointWrite) -> None:
+        def done(future: asyncio.Future[None]) -> None:
+            error = None if future.cancelled() else future.exception()
+            if isinstance(error, OSError):
+                self._replicas.fail_directory(write.directory, f"a checkpoint could not be written: {error}")
+
+        self._workers.thread(write.run).add_done_callback(done)

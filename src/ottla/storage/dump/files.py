@@ -1,0 +1,70 @@
+"""Which file is what, by its name, and what a folder holds."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterator
+
+from ottla.ports.disk import Disk
+from ottla.storage.dump.entries import Entry, Finding
+from ottla.storage.dump.index_files import dump_offset_index, dump_time_index
+from ottla.storage.dump.log_file import dump_log
+from ottla.storage.dump.state_files import dump_snapshot, dump_txn_index
+from ottla.storage.dump.text_files import DECODERS, dump_text
+from ottla.storage.formats import names
+
+
+def kind_of(path: str) -> str | None:
+    """`.log`, `.index`, ... or the whole name of a small file; None where a dump does not know the file.
+
+    Offsets in the name and the suffixes of work in progress do not matter, so a copy may have any name.
+    """
+    name = os.path.basename(path)
+    if name in DECODERS:
+        return name
+    for suffix in (names.DELETED, names.CLEANED, names.SWAP):
+        name = name.removesuffix(suffix)
+    for kind in (names.LOG, names.TIME_INDEX, names.TXN_INDEX, names.INDEX, names.SNAPSHOT):
+        if name.endswith(kind):
+            return kind
+    return None
+
+
+def dump_file(disk: Disk, path: str, *, records: bool = True) -> Iterator[Entry | Finding]:
+    """Entries and findings of one file, in its order. What the system refuses is a finding too."""
+    try:
+        yield from _dump(disk, path, records=records)
+    except OSError as error:
+        yield Finding(path, None, f"it cannot be read: {error.strerror or error}")
+
+
+def _dump(disk: Disk, path: str, *, records: bool) -> Iterator[Entry | Finding]:
+    kind = kind_of(path)
+    if kind == names.LOG:
+        yield from dump_log(disk, path, records=records)
+    elif kind == names.INDEX:
+        yield from dump_offset_index(disk, path)
+    elif kind == names.TIME_INDEX:
+        yield from dump_time_index(disk, path)
+    elif kind == names.TXN_INDEX:
+        yield from dump_txn_index(disk, path)
+    elif kind == names.SNAPSHOT:
+        yield from dump_snapshot(disk, path)
+    elif kind is not None:
+        yield from dump_text(disk, path)
+    else:
+        yield Finding(path, None, "its name tells no kind of file that a log directory has", is_damage=False)
+
+
+def files_of(disk: Disk, path: str) -> list[str]:
+    """The file itself, or all files below a folder that a dump knows, a partition's together and by offset."""
+    if not disk.is_directory(path):
+        return [path]
+    found: list[str] = []
+    for name in disk.names(path):
+        inner = os.path.join(path, name)
+        if disk.is_directory(inner):
+            found += [file for file in files_of(disk, inner) if kind_of(file)]
+        elif kind_of(inner):
+            found.append(inner)
+    return found

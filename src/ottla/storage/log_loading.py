@@ -1,0 +1,180 @@
+"""Opening one partition's log: what is in its folder, and where it ends.
+
+After a clean stop that is a listing, the size of each segment, and for the last one the headers behind its last index
+entry; nothing else is read before somebody asks. After a crash `recovery.py` reads what was not on the medium for
+certain.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ottla.model import TopicPartition
+from ottla.storage.batch_walk import CHUNK_BYTES, read_header, walk
+from ottla.storage.epochs import EpochCache
+from ottla.storage.errors import BadBatch
+from ottla.storage.formats import epoch_checkpoint
+from ottla.storage.formats.errors import FormatError
+from ottla.storage.formats.names import INDEX, LOG, format_segment_file
+from ottla.storage.leftovers import tidy
+from ottla.storage.offset_index import ENTRY_SIZE
+from ottla.storage.producer_state import ProducerStates
+from ottla.storage.recovery import RecoveryReport, recover
+from ottla.storage.segment import Segment, Surroundings
+from ottla.storage.snapshots import Snapshots
+
+_LAST_ENTRY: Final = ENTRY_SIZE
+
+
+class Loaded(NamedTuple):
+    segments: list[Segment]
+    start_offset: int
+    end_offset: int
+    #: None where they need not be known yet.
+    epochs: EpochCache | None
+    producers: ProducerStates | None
+    snapshots: Snapshots
+    report: RecoveryReport | None
+    #: Whether names in the folder changed.
+    changed: bool
+
+
+def load(
+    around: Surroundings, tp: TopicPartition, *, clean: bool, recovery_point: int, start_offset: int, now_ms: int
+) -> Loaded:
+    disk, directory = around.disk, around.directory
+    contents = tidy(disk, directory)
+    snapshots = Snapshots(around, contents.snapshots)
+    if not contents.segments:
+        snapshots.remove(snapshots.offsets)
+        segment = create_segment(around, start_offset)
+        return Loaded([segment], start_offset, start_offset, None, None, snapshots, None, True)
+    last = contents.segments[-1]
+    segments = [
+        Segment(
+            around,
+            base,
+            disk.size(f"{directory}/{format_segment_file(base, LOG)}"),
+            sealed=base != last,
+            aborted_on_disk=base in contents.transactions,
+        )
+        for base in contents.segments
+    ]
+    end = _clean_end(segments[-1]) if clean else None
+    epochs: EpochCache | None = None
+    producers: ProducerStates | None = None
+    report: RecoveryReport | None = None
+    if end is None:
+        epochs, producers = load_epochs(around, segments), ProducerStates(tp)
+        log_start = max(start_offset, segments[0].base_offset)
+        recovered = recover(tp, segments, recovery_point, epochs, producers, snapshots, log_start, now_ms)
+        end, report = recovered.end_offset, recovered.report
+        snapshots.remove([offset for offset in snapshots.offsets if offset > end])
+        _warn(around, tp, report)
+    for segment in segments:
+        segment.release_files()
+    if start_offset > end:
+        return _begin_anew(around, segments, snapshots, start_offset, end, report)
+    start = max(start_offset, segments[0].base_offset)
+    changed = contents.changed or (report is not None and report.truncated_bytes > 0)
+    return Loaded(segments, start, end, epochs, producers, snapshots, report, changed)
+
+
+def create_segment(around: Surroundings, base_offset: int) -> Segment:
+    """A new, empty segment, whose file is there."""
+    segment = Segment(around, base_offset, 0, sealed=False)
+    file = around.disk.open(segment.path(), create=True)
+    try:
+        if file.size():
+            file.truncate(0)
+    finally:
+        file.close()
+    return segment
+
+
+def _clean_end(segment: Segment) -> int | None:
+    """The offset behind the last batch; None where the file is not what a clean stop leaves."""
+    if segment.size == 0:
+        return segment.base_offset
+    end = segment.base_offset
+    try:
+        for _, header in walk(segment.file, _near_end(segment), segment.size):
+            end = header.next_offset
+    except BadBatch as bad:
+        segment.around.warn(f"{segment.path()} is not what a clean stop leaves and is checked: {bad}")
+        return None
+    return end
+
+
+def _near_end(segment: Segment) -> int:
+    """The position of the last batch in the index, as far as the log confirms it; the segment's beginning otherwise."""
+    if segment.size <= CHUNK_BYTES:
+        return 0
+    try:
+        file = segment.around.disk.open_read_only(segment.path(INDEX))
+    except FileNotFoundError:
+        return 0
+    try:
+        size = file.size()
+        entry = file.read(_LAST_ENTRY, size - _LAST_ENTRY) if size >= _LAST_ENTRY else b""
+    finally:
+        file.close()
+    position = int.from_bytes(entry[4:], "big")
+    if not 0 < position < segment.size:
+        return 0
+    try:
+        header = read_header(segment.file, position, segment.size)
+    except BadBatch:
+        return 0
+    return position if header.last_offset == segment.base_offset + int.from_bytes(entry[:4], "big") else 0
+
+
+def load_epochs(around: Surroundings, segments: list[Segment]) -> EpochCache:
+    """The terms as they are on disk, or as the batches say where that file is damaged."""
+    path = f"{around.directory}/{epoch_checkpoint.FILE_NAME}"
+    try:
+        return EpochCache.load(around.disk, path)
+    except FormatError as damage:
+        around.warn(f"{path} is rebuilt: {damage}")
+    epochs = EpochCache()
+    for segment in segments:
+        try:
+            for _, header in walk(segment.file, 0, segment.size):
+                if header.leader_epoch > epochs.latest:
+                    epochs.assign(header.leader_epoch, header.base_offset)
+        except BadBatch:
+            # A torn tail: recovery finds it again.
+            break
+    epochs.dirty = True
+    return epochs
+
+
+def _begin_anew(
+    around: Surroundings,
+    segments: list[Segment],
+    snapshots: Snapshots,
+    start_offset: int,
+    end: int,
+    report: RecoveryReport | None,
+) -> Loaded:
+    """All records were deleted, up to an offset that the log, as it is on disk, never reached."""
+    around.warn(f"{around.directory}: the log ends at {end}, below its start {start_offset}, and begins anew there")
+    for segment in segments:
+        segment.remove()
+    snapshots.remove(snapshots.offsets)
+    fresh = create_segment(around, start_offset)
+    return Loaded([fresh], start_offset, start_offset, EpochCache(), None, snapshots, report, True)
+
+
+def _warn(around: Surroundings, tp: TopicPartition, report: RecoveryReport) -> None:
+    if report.truncated_bytes:
+        kept = ", ".join(report.kept_aside) or "nothing: they are all zeros"
+        around.warn(
+            f"{tp}: the log was cut at offset {report.end_offset}, {report.truncated_bytes} bytes; kept aside: {kept}; "
+            f"{report.reason}"
+        )
+    if report.missing_offsets:
+        around.warn(
+            f"{tp}: the log ends at {report.end_offset}, {report.missing_offsets} offsets below its recovery point: "
+            f"records that were safely on disk are gone"
+        )
