@@ -113,19 +113,11 @@ def fetch(size: int, *, topic: str = TOPIC, version: int = FETCH_VERSION) -> Fra
     )
 
 
-def null_answers(port: int, fetch_sizes: dict[int, int]) -> bytes:
-    """The null server's file: enough for librdkafka and for the load generator.
-
-    Fetch answers of different sizes stand under versions of their own, since a constant cannot look into a request:
-    ``fetch_sizes`` is version -> bytes of records.
-    """
-    ranges = {
-        PRODUCE: (3, PRODUCE_VERSION),
-        METADATA: (0, METADATA_VERSION),
-        API_VERSIONS: (0, 3),
-        INIT_PRODUCER_ID: (0, 1),
-    }
-    versions = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in ranges.items()]
+def null_answers(port: int, fetch_bytes: int) -> bytes:
+    """The null server's file: enough for librdkafka and for the load generator; a fetch brings ``fetch_bytes``."""
+    served = {PRODUCE: (3, PRODUCE_VERSION), METADATA: (0, METADATA_VERSION), API_VERSIONS: (0, 3)}
+    served[INIT_PRODUCER_ID] = (0, 1)
+    versions = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in served.items()]
     entries = [
         (API_VERSIONS, 3, ApiVersionsResponse(api_keys=versions)),
         (API_VERSIONS, 0, ApiVersionsResponse(api_keys=versions)),
@@ -135,8 +127,8 @@ def null_answers(port: int, fetch_sizes: dict[int, int]) -> bytes:
     ]
     found = [_entry(key, version, encode_response(key, version, 0, message)) for key, version, message in entries]
     found.append(_entry(PRODUCE, PRODUCE_VERSION, _produce_answer(TOPIC, 0, PRODUCE_VERSION)))
-    for version, size in fetch_sizes.items():
-        found.append(_entry(FETCH, version, _fetch_answer(TOPIC, 0, os.urandom(size), version)))
+    records = os.urandom(fetch_bytes)
+    found.append(_entry(FETCH, FETCH_VERSION, _fetch_answer(TOPIC, 0, records, FETCH_VERSION)))
     return b"".join(found)
 
 

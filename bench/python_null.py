@@ -1,4 +1,4 @@
-"""The null server of ``native/null.c`` in Python, for machines without a C compiler: ``python_null.py PORT ANSWERS``."""
+"""The null server of ``native/null.c`` in Python, for machines without a C compiler."""
 
 from __future__ import annotations
 

@@ -68,10 +68,8 @@ class Results:
 
     def judge(self, goal: Goal) -> tuple[float | None, bool | None]:
         """What was reached of a goal (a ratio, where it compares) and whether that is enough."""
-        if goal.against is None:
-            reached = self.typical(OTTLA, goal.measure)
-        else:
-            reached = self.ratio(goal.measure, goal.against)
+        compared = goal.against
+        reached = self.typical(OTTLA, goal.measure) if compared is None else self.ratio(goal.measure, compared)
         if reached is None:
             return None, None
         enough = (goal.at_least is None or reached >= goal.at_least) and (
@@ -91,8 +89,8 @@ def rows(results: Results) -> list[list[str]]:
         figures = [_figure(results.typical(kind, measure.name), measure) for kind in (OTTLA, NULL, KAFKA)]
         if figures == ["", "", ""] and not results.failures:
             continue
-        goals = [goal for goal in results.goals if goal.measure == measure.name] or [None]
-        for goal in goals:
+        goals = [goal for goal in results.goals if goal.measure == measure.name]
+        for goal in goals or (None,):
             found.append([title, f"{measure.label}, {measure.unit}", *figures, *_verdict(results, goal, measure)])
             title, figures = "", ["", "", ""]
     for kind, why in results.failures.items():
@@ -138,8 +136,7 @@ def table(every: Sequence[Results], *, markdown: bool) -> str:
         ]
 
     if not markdown:
-        rule = "  ".join("-" * width for width in widths)
         body = ["  ".join(padded(line)).rstrip() for line in lines]
-        return "\n".join([body[0], rule, *body[1:]])
+        return "\n".join([body[0], "  ".join("-" * width for width in widths), *body[1:]])
     rule = ["-" * (width - 1) + ":" if column in numeric else "-" * width for column, width in enumerate(widths)]
     return "\n".join("| " + " | ".join(line) + " |" for line in [padded(lines[0]), rule, *map(padded, lines[1:])])

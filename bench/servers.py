@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.kafka_server import UNLIMITED_RETENTION, kafka_server
-from tools.ottla_server import ottla_up
+from tools.ottla_server import ottla_broker
 from tools.server_process import ServerProcess, free_port
 
 from bench import machine, native
-from bench.frames import FETCH_VERSION, null_answers
+from bench.frames import null_answers
 
 OTTLA, NULL, KAFKA = "ottla", "null", "kafka"
+
+#: Of both brokers. Deleted topics leave the disk at once, before the kernel writes them out under the next run.
+PROPERTIES = {**UNLIMITED_RETENTION, "log.segment.delete.delay.ms": "100"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +54,13 @@ def make(kind: str, name: str, places: Places, *, null_fetch_bytes: int = 0) -> 
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     if kind == OTTLA:
-        return ottla_up(folder / "data")
+        return ottla_broker(folder / "data", properties=PROPERTIES)
     if kind == KAFKA:
         assert places.kafka_jars is not None
-        return kafka_server(folder, folder=places.kafka_jars, properties=UNLIMITED_RETENTION)
+        return kafka_server(folder, folder=places.kafka_jars, properties=PROPERTIES)
     port = free_port()
     answers = folder / "answers"
-    answers.write_bytes(null_answers(port, {FETCH_VERSION: null_fetch_bytes}))
+    answers.write_bytes(null_answers(port, null_fetch_bytes))
     program = native.command("null", places.cache)
     return ServerProcess([*program, str(port), str(answers)], port=port, log=folder / "null.out")
 

@@ -8,6 +8,7 @@ import struct
 import time
 from typing import Any
 
+from ottla.model import ErrorCode
 from ottla.protocol.apis import api
 from ottla.protocol.generated.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest
@@ -69,6 +70,12 @@ class Wire:
         return bytes(whole)
 
 
+def fresh_topic(port: int, name: str) -> None:
+    """An empty topic of one partition in place of the one that has the name, if any."""
+    delete_topic(port, name)
+    create_topic(port, name)
+
+
 def create_topic(port: int, name: str, partitions: int = 1, **config: str) -> None:
     """Creates a topic without retention and waits until each of its partitions can be used."""
     settings = {**UNLIMITED, **{key.replace("_", "."): value for key, value in config.items()}}
@@ -78,18 +85,26 @@ def create_topic(port: int, name: str, partitions: int = 1, **config: str) -> No
         replication_factor=1,
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in settings.items()],
     )
-    with Wire(port) as wire:
-        answer = wire.call(_CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=60_000))
-        if answer.topics[0].error_code:
-            raise WireError(f"CreateTopics: error {answer.topics[0].error_code}, {answer.topics[0].error_message}")
-    wait_for_offsets(port, name, partitions, time.monotonic() + ANSWER_SECONDS_MAX)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
+    deadline = time.monotonic() + ANSWER_SECONDS_MAX
+    while True:
+        with Wire(port) as wire:
+            answer = wire.call(_CREATE_TOPICS, 5, request).topics[0]
+        if answer.error_code == ErrorCode.NONE:
+            break
+        # A topic of this name may still be on its way out.
+        if answer.error_code != ErrorCode.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
+            raise WireError(f"CreateTopics: error {answer.error_code}, {answer.error_message}")
+        time.sleep(0.05)
+    wait_for_offsets(port, name, partitions, deadline)
 
 
 def delete_topic(port: int, name: str) -> None:
+    """Deletes a topic; one that does not exist is no error."""
     with Wire(port) as wire:
-        answer = wire.call(_DELETE_TOPICS, 3, DeleteTopicsRequest(topic_names=[name], timeout_ms=60_000))
-        if answer.responses[0].error_code:
-            raise WireError(f"DeleteTopics: error {answer.responses[0].error_code}")
+        answer = wire.call(_DELETE_TOPICS, 3, DeleteTopicsRequest(topic_names=[name], timeout_ms=60_000)).responses[0]
+    if answer.error_code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
+        raise WireError(f"DeleteTopics: error {answer.error_code}")
 
 
 def wait_for_offsets(port: int, topic: str, partitions: int, deadline: float, offset: int | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 from collections.abc import Callable
 
 from ottla.config import Config
@@ -13,7 +14,7 @@ from ottla.server.broker import Broker
 
 
 def assemble(config: Config, ports: Ports) -> Broker:
-    return Broker(config, ports)
+    return Broker(config, ports, host_name=socket.gethostname())
 
 
 async def serve(config: Config, started: Callable[[Broker], None]) -> None:

@@ -117,7 +117,8 @@ class Client(asyncio.Protocol):
 
 
 async def connected(world: World, port: int) -> Client:
-    _, protocol = await world.ports.network.connect(Client, "127.0.0.1", port)
+    transport, protocol = await world.ports.network.connect(Client, "127.0.0.1", port)
+    world.transports.append(transport)
     assert isinstance(protocol, Client)
     return protocol
 
@@ -185,7 +186,8 @@ def test_every_way_to_name_this_machine(world: World, host: str) -> None:
                 pytest.skip("this machine has no IPv6")
             raise
         reached = "::1" if host == "::1" else "127.0.0.1"
-        await world.ports.network.connect(Client, reached, listening.port)
+        transport, _ = await world.ports.network.connect(Client, reached, listening.port)
+        world.transports.append(transport)
         await until(lambda: server.connections)
         assert server.connections[0].channel.peer in {reached, "127.0.0.1"}
 

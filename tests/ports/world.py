@@ -23,6 +23,8 @@ class World:
         self.ports = ports
         self.folder = folder
         self.loop = loop
+        #: Outgoing connections, to be ended with the test.
+        self.transports: list[asyncio.Transport] = []
         #: What the loop was told of: tests that expect it take it out.
         self.complaints: list[BaseException | None] = []
         loop.set_exception_handler(lambda _, context: self.complaints.append(context.get("exception")))
@@ -31,9 +33,12 @@ class World:
         return self.loop.run_until_complete(asyncio.wait_for(work, PATIENCE_SECONDS))
 
     def close(self) -> None:
+        for transport in self.transports:
+            transport.abort()
         self.ports.network.close()
         self.ports.workers.close()
         cancel_all(self.loop)
+        self.loop.run_until_complete(asyncio.sleep(0))  # in which the transports let go of their sockets
         self.loop.close()
         assert self.complaints == []
 

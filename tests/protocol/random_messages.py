@@ -68,46 +68,59 @@ def _module(schema: Schema) -> Any:
     return import_module(f"ottla.protocol.generated.{snake(schema.name)}")
 
 
-def random_message(kind: Kind, seed: int, *, tags: bool = True) -> Any:
-    """A message with every field that its version has; the same for the same seed."""
-    return _structure(kind.schema, kind.struct, kind.version, random.Random(seed), tags=tags)
+def random_message(kind: Kind, seed: int, *, tags: bool = True, modest: bool = False) -> Any:
+    """A message with every field that its version has; the same for the same seed.
+
+    `tags` adds unknown tagged fields; `modest` keeps to numbers that mean something as an error code or a duration.
+    """
+    return _Maker(kind, random.Random(seed), tags, modest).structure(kind.struct)
 
 
-def _structure(schema: Schema, struct: Struct, version: int, rng: random.Random, *, tags: bool) -> Structure:
-    values: dict[str, Any] = {}
-    for one in struct.fields:
-        here = form(schema, one, version)
-        if not here.present or (here.tagged and rng.random() < 0.5):
-            continue
-        if here.nullable and rng.random() < 0.2:
-            values[one.name] = None
-        elif one.array:
-            count = rng.choice((0, 1, 1, 2, 3))
-            if one.base in FIXED and rng.random() < 0.05:
-                count = 200
-            values[one.name] = [_value(schema, one, version, rng, tags=tags) for _ in range(count)]
-        else:
-            values[one.name] = _value(schema, one, version, rng, tags=tags)
-    if tags and schema.flexible(version) and rng.random() < 0.2:
-        chosen = sorted(rng.sample(_TAGS, rng.randint(1, 3)))
-        values["unknown_tags"] = {tag: rng.randbytes(rng.choice((0, 1, 130))) for tag in chosen}
-    made: Structure = getattr(_module(schema), struct.name)(**values)
-    return made
+class _Maker:
+    def __init__(self, kind: Kind, rng: random.Random, tags: bool, modest: bool) -> None:
+        self.schema, _, self.version = kind
+        self.rng = rng
+        self.tags = tags
+        self.modest = modest
 
+    def structure(self, struct: Struct) -> Structure:
+        rng = self.rng
+        values: dict[str, Any] = {}
+        for one in struct.fields:
+            here = form(self.schema, one, self.version)
+            if not here.present or (here.tagged and rng.random() < 0.5):
+                continue
+            if here.nullable and rng.random() < 0.2:
+                values[one.name] = None
+            elif one.array:
+                count = rng.choice((0, 1, 1, 2, 3))
+                if one.base in FIXED and rng.random() < 0.05:
+                    count = 200
+                values[one.name] = [self.value(one) for _ in range(count)]
+            else:
+                values[one.name] = self.value(one)
+        if self.tags and self.schema.flexible(self.version) and rng.random() < 0.2:
+            chosen = sorted(rng.sample(_TAGS, rng.randint(1, 3)))
+            values["unknown_tags"] = {tag: rng.randbytes(rng.choice((0, 1, 130))) for tag in chosen}
+        made: Structure = getattr(_module(self.schema), struct.name)(**values)
+        return made
 
-def _value(schema: Schema, one: Field, version: int, rng: random.Random, *, tags: bool) -> Any:
-    if one.struct:
-        return _structure(schema, schema.structs[one.base], version, rng, tags=tags)
-    match one.base:
-        case "string":
-            return rng.choice(_TEXTS[:-1] if rng.random() < 0.98 else _TEXTS)
-        case "bytes" | "records":
-            return rng.randbytes(rng.choice((0, 1, 61, 126, 127, 300)))
-        case "uuid":
-            return rng.randbytes(16)
-        case "bool":
-            return rng.random() < 0.5
-        case "float64":
-            return rng.uniform(-1e9, 1e9)
-    first, last = _RANGES[one.base]
-    return rng.choice((first, last, 0, 1, rng.randint(first, last), rng.randint(max(first, -100), 100)))
+    def value(self, one: Field) -> Any:
+        rng = self.rng
+        if one.struct:
+            return self.structure(self.schema.structs[one.base])
+        match one.base:
+            case "string":
+                return rng.choice(_TEXTS[:-1] if rng.random() < 0.98 else _TEXTS)
+            case "bytes" | "records":
+                return rng.randbytes(rng.choice((0, 1, 61, 126, 127, 300)))
+            case "uuid":
+                return rng.randbytes(16)
+            case "bool":
+                return rng.random() < 0.5
+            case "float64":
+                return rng.uniform(-1e9, 1e9)
+        if self.modest:
+            return rng.randint(0, 100)
+        first, last = _RANGES[one.base]
+        return rng.choice((first, last, 0, 1, rng.randint(first, last), rng.randint(max(first, -100), 100)))

@@ -36,7 +36,7 @@ class Definition(NamedTuple):
     type: str
     #: As it would stand in a file; None where there is no value at all.
     default: str | None
-    #: The rule as text: `1..`, `0..1`, `{a,b}`, `some` (not empty), or another name out of `RULES`.
+    #: The rule as text: `1..`, `0..1`, `{a,b}`, `some` (not empty), `some{a,b}`, or a name out of `RULES`.
     rule: str | None
     importance: str
     #: read-only, per-broker (only on a named broker) or cluster-wide (also as the default of all brokers).
@@ -128,7 +128,9 @@ def _broken_rule(definition: Definition, value: Value) -> str | None:
         if high and value > float(high):
             return f"Value must be no more than {high}"
         return None
-    choices = rule.strip("{}").split(",")
+    if rule.startswith("some") and not value:
+        return "Must not be empty"
+    choices = rule.removeprefix("some").strip("{}").split(",")
     for item in value if isinstance(value, list) else [value]:
         if item not in choices:
             return f"String must be one of: {', '.join(choices)}"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ottla.coordination.znodes import LeaderAndIsr
 from ottla.metadata.updates import BrokerEndpoints, PartitionState
-from ottla.model import NO_BROKER, BrokerId, Epoch, TopicId
+from ottla.model import NO_BROKER, NO_EPOCH, ZERO_TOPIC_ID, BrokerId, Epoch, TopicId
 
 
 class VersionedState(NamedTuple):
@@ -36,7 +36,7 @@ class TopicContext:
 @dataclass(slots=True)
 class ClusterContext:
     cluster_id: str = ""
-    controller_epoch: Epoch = Epoch(0)
+    controller_epoch: Epoch = NO_EPOCH
     #: Live brokers.
     brokers: dict[BrokerId, BrokerEndpoints] = field(default_factory=dict)
     topics: dict[str, TopicContext] = field(default_factory=dict)
@@ -52,7 +52,8 @@ class ClusterContext:
 
     def add_topic(self, topic: TopicContext) -> None:
         self.topics[topic.name] = topic
-        self.names[topic.id] = topic.name
+        if topic.id != ZERO_TOPIC_ID:
+            self.names[topic.id] = topic.name
         self.config_nodes.add(topic.name)
 
     def remove_topic(self, name: str) -> None:

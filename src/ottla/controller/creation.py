@@ -51,10 +51,7 @@ def plan_topic(
     if fault := topic_name_fault(new.name):
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}")
     configs = _checked_configs(new, settings)
-    if new.assignments:
-        replicas = _manual_placement(context, new)
-    else:
-        replicas = _placement(context, new, settings, entropy)
+    replicas = _manual_placement(context, new) if new.assignments else _placement(context, new, settings, entropy)
     topic = TopicContext(new.name, topic_id, dict(enumerate(replicas)), configs=configs)
     topic.states, state_ops = first_states(context, topic, topic.replicas)
     config_path, config = topic_config_path(new.name), encode_config(configs)
@@ -76,6 +73,17 @@ def check_name_is_free(name: str, folded: Mapping[str, str]) -> None:
     if other is not None:
         message = f"Topic '{name}' collides with existing topic: {other}"
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+
+
+def check_amount(partitions: int) -> None:
+    if partitions > PARTITIONS_PER_REQUEST_MAX:
+        raise Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+
+def check_not_repeated(mentions: int) -> None:
+    """How often one request names the topic: twice, and neither can be what was meant."""
+    if mentions > 1:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 
 
 def fold(name: str) -> str:
@@ -104,17 +112,17 @@ def plan_growth(context: ClusterContext, request: NewPartitions) -> GrowthPlan:
     if topic is None or request.topic in context.deleting:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
     before = len(topic.replicas)
-    if request.count == before:
+    if request.total == before:
         raise Refusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {before} partition(s).")
-    if request.count < before:
+    if request.total < before:
         message = (
-            f"The topic {topic.name} currently has {before} partition(s); {request.count} would not be an increase."
+            f"The topic {topic.name} currently has {before} partition(s); {request.total} would not be an increase."
         )
         raise Refusal(ErrorCode.INVALID_PARTITIONS, message)
     if topic.adding or topic.removing:
         raise Refusal(ErrorCode.REASSIGNMENT_IN_PROGRESS, "A partition reassignment is in progress for the topic.")
-    added = request.count - before
-    _check_amount(added)
+    added = request.total - before
+    check_amount(added)
     first = topic.replicas.get(0, ())
     if request.assignments is not None:
         placed = _manual_growth(context, request.assignments, added, len(first))
@@ -149,7 +157,7 @@ def _placement(
     if partitions <= 0:
         message = "Number of partitions was set to an invalid non-positive value."
         raise Refusal(ErrorCode.INVALID_PARTITIONS, message)
-    _check_amount(partitions)
+    check_amount(partitions)
     racks = {broker.id: broker.rack for broker in context.brokers.values()}
     _check_replication_factor(factor, len(racks))
     start, shift = entropy.below(len(racks)), entropy.below(len(racks))
@@ -162,7 +170,7 @@ def _manual_placement(context: ClusterContext, new: NewTopic) -> list[Assignment
         raise Refusal(ErrorCode.INVALID_REQUEST, f"{given} replication factor was not set to -1.")
     if new.partitions != BROKER_DEFAULT:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"{given} numPartitions was not set to -1.")
-    _check_amount(len(new.assignments))
+    check_amount(len(new.assignments))
     placed: dict[int, Assignment] = {}
     for partition, replicas in new.assignments:
         if partition in placed:
@@ -181,9 +189,8 @@ def _manual_growth(
     context: ClusterContext, assignments: Sequence[Assignment], added: int, factor: int
 ) -> Sequence[Assignment]:
     if len(assignments) != added:
-        message = (
-            f"Attempted to add {added} additional partition(s), but only {len(assignments)} assignment(s) were specified."
-        )
+        given = len(assignments)
+        message = f"Attempted to add {added} additional partition(s), but only {given} assignment(s) were specified."
         raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     for replicas in assignments:
         _check_replicas(context, replicas, factor)
@@ -217,8 +224,3 @@ def _check_replication_factor(factor: int, brokers: int) -> None:
             f"reached because only {brokers} broker(s) are registered."
         )
         raise Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)
-
-
-def _check_amount(partitions: int) -> None:
-    if partitions > PARTITIONS_PER_REQUEST_MAX:
-        raise Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")

@@ -9,7 +9,7 @@ from ottla.model import NO_BROKER, BrokerId, Epoch
 
 
 def first_state(replicas: Sequence[BrokerId], live: Sequence[BrokerId], controller_epoch: Epoch) -> LeaderAndIsr | None:
-    """The first state of a new partition: all live replicas are in sync, since there is nothing yet. None: none lives."""
+    """The first state of a new partition: all live replicas are in sync. None where none lives."""
     isr = tuple(broker for broker in replicas if broker in live)
     return LeaderAndIsr(controller_epoch, isr[0], Epoch(0), isr) if isr else None
 

@@ -1,4 +1,4 @@
-"""The controller's event queue: one consumer, so that decisions come one after the other, each on what the last left."""
+"""The controller's event queue: one consumer, so that each decision stands on what the last one left."""
 
 from __future__ import annotations
 
@@ -57,6 +57,8 @@ class EventQueue:
             raise Refusal(ErrorCode.REQUEST_TIMED_OUT, f"{EVENTS_MAX} requests wait for the controller already.")
         deadline_ms = None if timeout_ms is None else self._now_ms() + timeout_ms
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        # Where nobody waits any more the outcome is not missed.
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._events.append(_Event(work, deadline_ms, answer))
         self._arrived.set()
         # A client that goes away does not take back what has begun: half a creation would be worse.

@@ -59,7 +59,7 @@ class DeletedTopic(NamedTuple):
 class NewPartitions(NamedTuple):
     topic: str
     #: How many the topic shall have in all.
-    count: int
+    total: int
     #: The replicas of each added partition; None leaves them to the controller.
     assignments: tuple[tuple[BrokerId, ...], ...] | None = None
 
@@ -105,10 +105,10 @@ class ConfigResult(NamedTuple):
 
 
 class ProducerIds(NamedTuple):
-    """A block of ids that nobody else was ever given. On an error `count` is 0."""
+    """A block of ids that nobody else was ever given. On an error `length` is 0."""
 
     first: int
-    count: int
+    length: int
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
+from typing import Final
 
+from ottla.controller.context import ClusterContext, TopicContext, VersionedState
 from ottla.coordination.errors import NoNode
 from ottla.coordination.interface import Coordination, Stat
 from ottla.coordination.znodes import (
@@ -22,9 +25,11 @@ from ottla.coordination.znodes import (
     topic_config_path,
     topic_path,
 )
-from ottla.controller.context import ClusterContext, TopicContext, VersionedState
 from ottla.metadata.updates import DEFAULT_BROKER, BrokerEndpoints
 from ottla.model import BrokerId, topic_name_fault
+
+#: Requests on their way at once, where a level of the tree is listed.
+_LISTED_AT_ONCE: Final = 500
 
 
 async def load_brokers(coordination: Coordination) -> dict[BrokerId, BrokerEndpoints]:
@@ -68,15 +73,15 @@ async def load_broker_configs(coordination: Coordination) -> dict[str, dict[str,
 async def below(coordination: Coordination, path: str) -> list[str]:
     """Paths of all nodes below and the node itself, children first: the order in which they can be deleted."""
     found: list[str] = []
-    waiting = [path]
-    while waiting:
-        current = waiting.pop()
-        try:
-            names, _ = await coordination.children(current)
-        except NoNode:
-            continue
-        found.append(current)
-        waiting.extend(f"{current}/{name}" for name in names)
+    level = [path]
+    while level:
+        found.extend(level)
+        following: list[str] = []
+        for start in range(0, len(level), _LISTED_AT_ONCE):
+            parents = level[start : start + _LISTED_AT_ONCE]
+            listed = await asyncio.gather(*(_children(coordination, parent) for parent in parents))
+            following += [f"{parent}/{name}" for parent, names in zip(parents, listed, strict=True) for name in names]
+        level = following
     found.reverse()
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from ottla.coordination.errors import CoordinationError, MultiFailed, NodeExists, NoNode
@@ -56,10 +57,8 @@ async def claim_controller(coordination: Coordination, broker_id: BrokerId, now_
     try:
         data, stat = await coordination.get(CONTROLLER_EPOCH)
     except NoNode:
-        try:
+        with suppress(NodeExists):
             await coordination.create(CONTROLLER_EPOCH, encode_epoch(0))
-        except NodeExists:
-            pass
         data, stat = await coordination.get(CONTROLLER_EPOCH)
     epoch = Epoch(decode_epoch(CONTROLLER_EPOCH, data) + 1)
     claim = Create(CONTROLLER, encode_controller(ControllerRegistration(broker_id, now_ms)), ephemeral=True)

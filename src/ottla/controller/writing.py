@@ -89,7 +89,9 @@ def _pieces(group: Sequence[Op]) -> list[Sequence[Op]]:
     start = size = 0
     for index, op in enumerate(group):
         op_size = _size(op)
-        if index > start and (index - start >= MULTI_OPS_MAX - 1 or size + op_size > REQUEST_BYTES_MAX - 2 * OP_OVERHEAD):
+        if index > start and (
+            index - start >= MULTI_OPS_MAX - 1 or size + op_size > REQUEST_BYTES_MAX - 2 * OP_OVERHEAD
+        ):
             pieces.append(group[start:index])
             start, size = index, 0
         size += op_size

@@ -6,7 +6,6 @@ Two snapshots are kept, and the journals from the older one on: a damaged newest
 
 from __future__ import annotations
 
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple

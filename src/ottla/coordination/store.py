@@ -10,7 +10,6 @@ is on the medium: the store gives up for good, and says so to all sessions.
 from __future__ import annotations
 
 import asyncio
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

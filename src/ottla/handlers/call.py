@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.config import Config
+from ottla.config.live import LiveConfig
 from ottla.controller.interface import Controller
 from ottla.metadata import MetadataCache
 from ottla.handlers.request_metrics import RequestMetrics
@@ -24,7 +25,7 @@ class Services:
     """The broker's parts, as handlers use them."""
 
     broker_id: int
-    config: Config
+    live: LiveConfig
     clock: Clock
     workers: Workers
     metadata: MetadataCache
@@ -34,6 +35,10 @@ class Services:
     quotas: Quotas
     producer_ids: ProducerIds
     metrics: RequestMetrics
+
+    @property
+    def config(self) -> Config:
+        return self.live.current
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from ottla.handlers.call import Services
 from ottla.handlers.fetch_sessions import Asked
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
-from ottla.storage.errors import OffsetOutOfRange, StorageError
-from ottla.storage.slices import Slice
+from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
+from ottla.storage.reader import Slice
 
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
@@ -100,7 +100,7 @@ class Reader:
             read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
         except OffsetOutOfRange:
             read.error = ErrorCode.OFFSET_OUT_OF_RANGE
-        except (StorageError, OSError):
+        except (CorruptLog, StorageFault, OSError):
             read.error = ErrorCode.KAFKA_STORAGE_ERROR
         if self._committed and read.slice is not None and self.replica_id == CONSUMER:
             read.aborted = log.aborted_transactions(asked.fetch_offset, read.last_stable_offset)

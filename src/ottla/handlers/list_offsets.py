@@ -21,7 +21,7 @@ from ottla.protocol.generated.list_offsets import (
 )
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
-from ottla.storage.errors import StorageError
+from ottla.storage.errors import CorruptLog, StorageFault
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -79,7 +79,7 @@ def _partition(
         limit = leader.last_stable_offset if committed else leader.high_watermark
     try:
         timestamp, offset, epoch = _find(leader, partition.timestamp, limit)
-    except StorageError:
+    except (CorruptLog, StorageFault, OSError):
         return _failed(partition, ErrorCode.KAFKA_STORAGE_ERROR)
     return ListOffsetsPartitionResponse(
         partition_index=partition.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch

@@ -7,7 +7,7 @@ so that a producer never maps a key to another one.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Final
 
 from ottla.controller.interface import NewTopic
@@ -57,7 +57,7 @@ async def _create_and_answer(call: Call, request: MetadataRequest, missing: list
     return _answer(call, request, faults)
 
 
-def _answer(call: Call, request: MetadataRequest, faults: dict[str, ErrorCode]) -> bytes:
+def _answer(call: Call, request: MetadataRequest, faults: Mapping[str, ErrorCode]) -> bytes:
     metadata = call.services.metadata
     wants_operations = bool(request.include_topic_authorized_operations)
     if request.topics is None or (call.version == 0 and not request.topics):
@@ -89,7 +89,7 @@ def _answer(call: Call, request: MetadataRequest, faults: dict[str, ErrorCode]) 
 
 
 def _asked(
-    call: Call, name: str | None, topic_id: bytes, faults: dict[str, ErrorCode], *, wants_operations: bool
+    call: Call, name: str | None, topic_id: bytes, faults: Mapping[str, ErrorCode], *, wants_operations: bool
 ) -> bytes:
     """One topic that was asked for by name or id, or the error that it is answered with."""
     metadata = call.services.metadata
@@ -122,7 +122,7 @@ def _topic(call: Call, topic: TopicMetadata, *, wants_operations: bool) -> bytes
     remembers = call.services.authorizer.allows_all
     kept = call.services.metadata.derived
     key = ("Metadata", call.version, topic.name, wants_operations)
-    encoded = kept.get(key) if remembers else None
+    encoded: bytes | None = kept.get(key) if remembers else None
     if encoded is not None:
         return encoded
     partitions = [

@@ -50,7 +50,7 @@ class Message(Structure):
 
     @classmethod
     def decode(cls, buf: Buffer, version: int, pos: int = 0) -> tuple[Message, int]:
-        """Reads a message's body from `pos` on; returns it and where it ends. DecodeError on any bytes that are none."""
+        """Reads a message's body from `pos` on; returns it and where it ends. DecodeError if the bytes are none."""
         raise NotImplementedError
 
     @classmethod

@@ -12,9 +12,12 @@ from typing import Final
 
 from ottla import __version__, logs
 from ottla.config import Config, LogConfig
+from ottla.config.live import LiveConfig
 from ottla.config.topic import effective_log_config
+from ottla.controller.context import ClusterContext
 from ottla.controller.identity import cluster_id, generated_broker_id
-from ottla.controller.loading import load_topic_configs
+from ottla.controller.loading import load_topics
+from ottla.controller.rules import ControllerSettings
 from ottla.controller.single import SingleController
 from ottla.coordination.local import LocalSession, open_local
 from ottla.handlers.call import Services
@@ -51,10 +54,13 @@ class StartFault(Exception):
 
 
 class Broker:
-    def __init__(self, config: Config, ports: Ports, registry: Registry | None = None) -> None:
+    def __init__(
+        self, config: Config, ports: Ports, registry: Registry | None = None, host_name: str = "localhost"
+    ) -> None:
         self.config = config
         self.ports = ports
         self.registry = registry if registry is not None else Registry()
+        self._host_name = host_name
         self.metadata = MetadataCache()
         self.broker_id = BrokerId(-1)
         #: Name, host and port of each listener once it listens.
@@ -89,19 +95,20 @@ class Broker:
             directory=os.path.normpath(self.config.storage.log_dirs[0]) + _COORDINATION_SUFFIX,
         )
         cluster = await self._learn_identity(coordination)
-        overrides = await load_topic_configs(coordination)
-        self._directories = self._open_directories(cluster, overrides)
-        self._assemble(self._directories)
-        assert self._controller is not None
-        assert self._housekeeping is not None
-        self.endpoints = self._listen()
-        await self._controller.start(self.endpoints)
-        assert self._server is not None
-        self._server.open()
+        topics = ClusterContext()
+        await load_topics(coordination, topics)
+        directories = self._directories = self._open_directories(cluster, topics)
+        self._server = server = self._make_server()
+        self.endpoints = self._listen(server)
+        self.services = services = self._assemble(coordination, directories)
+        await self._controller.start()
+        self._dispatcher = Dispatcher(services, ProduceHandler(services), FetchHandler(services, ports.entropy))
+        server.open(self._dispatcher)
         self._housekeeping.start()
-        for removal in self._directories.removals:
+        services.replicas.moves.resume()
+        for removal in directories.removals:
             self._housekeeping.remove_later(removal)
-        self._directories.removals.clear()
+        directories.removals.clear()
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__)
 
     async def _learn_identity(self, coordination: LocalSession) -> str:
@@ -119,12 +126,12 @@ class Broker:
             self.broker_id = await generated_broker_id(coordination, self.config.broker.reserved_id_max)
         return cluster
 
-    def _open_directories(self, cluster: str, overrides: dict[str, dict[str, str]]) -> LogDirectories:
+    def _open_directories(self, cluster: str, known: ClusterContext) -> LogDirectories:
         defaults = self.config.log
 
         def config_for(topic: str) -> LogConfig | None:
-            own = overrides.get(topic)
-            return None if own is None else effective_log_config(own, defaults)
+            found = known.topics.get(topic)
+            return None if found is None else effective_log_config(found.configs, defaults)
 
         return LogDirectories.open(
             self.ports.disk,
@@ -138,21 +145,35 @@ class Broker:
             cordoned=self.config.storage.cordoned_log_dirs,
         )
 
-    def _assemble(self, directories: LogDirectories) -> None:
+    def _assemble(self, coordination: LocalSession, directories: LogDirectories) -> Services:
         """Puts the parts together; nothing runs yet."""
-        ports, config = self.ports, self.config
-        assert self._coordination is not None
-        waiters = Waiters()
+        ports, config, live = self.ports, self.config, LiveConfig(self.config)
         replicas = Replicas(
-            self.broker_id, directories, waiters, ports.workers, ports.clock, lambda removal: keeping.remove_later(removal)
+            self.broker_id,
+            directories,
+            Waiters(),
+            ports.workers,
+            ports.clock,
+            lambda removal: keeping.remove_later(removal),
         )
-        self._housekeeping = keeping = Housekeeping(
+        keeping = self._housekeeping = Housekeeping(
             replicas, ports.workers, ports.clock, config.storage, config.replication
         )
-        self._controller = controller = SingleController(self._coordination)
-        services = self.services = Services(
+        announced = Announced(self.broker_id, live, self.metadata, replicas)
+        settings = ControllerSettings(
             broker_id=self.broker_id,
-            config=config,
+            endpoints=tuple(self.endpoints),
+            rack=config.broker.rack,
+            num_partitions=config.broker.num_partitions,
+            default_replication_factor=config.broker.default_replication_factor,
+            delete_topics=config.broker.delete_topics,
+            unclean_leader_election=config.log.unclean_leader_election,
+        )
+        controller = SingleController(coordination, ports.clock, ports.entropy, announced, settings)
+        self._controller = controller
+        return Services(
+            broker_id=self.broker_id,
+            live=live,
             clock=ports.clock,
             workers=ports.workers,
             metadata=self.metadata,
@@ -163,10 +184,9 @@ class Broker:
             producer_ids=ProducerIds(controller, self.broker_id),
             metrics=RequestMetrics(self.registry),
         )
-        announced = Announced(services)
-        controller.announce_to(announced)
-        self._dispatcher = Dispatcher(services, ProduceHandler(services), FetchHandler(services, ports.entropy))
-        server = config.server
+
+    def _make_server(self) -> Server:
+        server = self.config.server
         limits = Limits(
             frame_bytes_max=server.request_bytes_max,
             connections_max=server.connections_max,
@@ -174,30 +194,23 @@ class Broker:
             connections_by_address=server.connections_per_ip_overrides,
             idle_ms_max=server.connections_idle_ms_max,
         )
-        self._server = Server(
-            ports.network,
-            ports.clock,
-            self._dispatcher,
-            limits,
-            has_control=server.control_plane_listener is not None,
-        )
+        has_control = server.control_plane_listener is not None
+        return Server(self.ports.network, self.ports.clock, limits, has_control=has_control)
 
-    def _listen(self) -> list[Endpoint]:
+    def _listen(self, server: Server) -> list[Endpoint]:
         """Takes the ports; whoever connects now is served once the broker is open."""
-        assert self._server is not None
         advertised = {listener.name: listener for listener in self.config.server.advertised_listeners}
         control = self.config.server.control_plane_listener
         endpoints = []
         for listener in self.config.server.listeners:
             served = ServedListener(name=listener.name, control=listener.name == control)
             try:
-                port = self._server.listen(served, listener.host or "0.0.0.0", listener.port)  # noqa: S104 - Kafka's meaning
+                port = server.listen(served, listener.host or "0.0.0.0", listener.port)  # noqa: S104 - Kafka's meaning
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise StartFault(f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}") from error
             shown = advertised.get(listener.name, listener)
-            host = shown.host or self.ports.network.host_name()
-            endpoints.append(Endpoint(listener.name, listener.protocol, host, shown.port or port))
+            endpoints.append(Endpoint(listener.name, listener.protocol, shown.host or self._host_name, shown.port or port))
         return endpoints
 
     # -- stop
@@ -213,7 +226,7 @@ class Broker:
         if self._housekeeping is not None:
             self._housekeeping.close()
         if self._controller is not None:
-            await self._controller.close()
+            await self._controller.stop()
         if self._directories is not None:
             high_watermarks = {}
             if self.services is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from inspect import isawaitable
 from struct import Struct
@@ -37,7 +37,7 @@ class Dispatcher:
         self._services = services
         self._produce = produce
         self._fetch = fetch
-        self.hot = {PRODUCE: produce.serve, FETCH: fetch.serve}
+        self.hot: Mapping[int, Callable[[Peer, Received, int, int, int, int], None]] = {PRODUCE: produce.serve, FETCH: fetch.serve}
         self._handles: dict[int, Handle] = {}
         #: Handlers that are waiting: kept so that they are not collected, and can be ended at stop.
         self._tasks: set[asyncio.Task[None]] = set()

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from ottla import logs
 from ottla.ports import Channel, Clock, Listening, Network
 from ottla.server.connection import Connection
-from ottla.server.dispatch import Dispatcher
-from ottla.server.rounds import Rounds
+from ottla.server.rounds import Dispatch, Rounds
 
 log_event = logs.logger("server")
 
@@ -39,16 +38,18 @@ class Limits:
 
 class Server:
     def __init__(
-        self, network: Network, clock: Clock, dispatch: Dispatcher, limits: Limits, *, has_control: bool = False
+        self, network: Network, clock: Clock, limits: Limits, *, has_control: bool = False
     ) -> None:
         self._network = network
         self._clock = clock
         self._limits = limits
-        self._rounds = Rounds(dispatch, clock, limits.frame_bytes_max, self._closed)
+        self._rounds = Rounds(clock, limits.frame_bytes_max, self._closed)
         self._connections: dict[Connection, None] = {}
         self._by_address: dict[str, int] = {}
         self._listening: list[Listening] = []
         self._sweep: asyncio.TimerHandle | None = None
+        #: Whether requests are read; who connects before waits.
+        self._open = False
         # One call-back for all listeners, so that they share their rounds.
         self._on_round = self._rounds.control_first if has_control else self._rounds.run
 
@@ -76,7 +77,16 @@ class Server:
         connection = Connection(channel, listener, self._clock.monotonic_ms(), self._rounds.touched)
         self._connections[connection] = None
         self._by_address[address] = held + 1
+        if not self._open:
+            connection.mute(True)
         return connection
+
+    def open(self, dispatch: Dispatch) -> None:
+        """Begins to read requests: the broker knows everything that it is asked about."""
+        self._rounds.open(dispatch)
+        self._open = True
+        for connection in self._connections:
+            connection.mute(False)
 
     def _closed(self, connection: Connection) -> None:
         if connection not in self._connections:

@@ -8,8 +8,9 @@ back to the pool.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from struct import Struct
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from ottla import logs
@@ -32,8 +33,10 @@ ServeFrame = Callable[[Connection, Received, int, int, int, int], None]
 
 
 class Dispatch(Protocol):
-    #: By API key: those that serve themselves inside the round.
-    hot: dict[int, ServeFrame]
+    @property
+    def hot(self) -> Mapping[int, ServeFrame]:
+        """By API key: those that serve themselves inside the round."""
+        ...
 
     def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None: ...
 
@@ -44,9 +47,24 @@ class Dispatch(Protocol):
         ...
 
 
+class _NotYet:
+    """Stands in until the broker is open: nothing is read before, so there is nothing to serve."""
+
+    hot: Mapping[int, ServeFrame] = MappingProxyType({})
+
+    def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None:
+        connection.abort()
+
+    def begin_round(self) -> None:
+        """Nothing is in progress."""
+
+    def end_round(self) -> None:
+        """Nothing was staged."""
+
+
 class Rounds:
-    def __init__(self, dispatch: Dispatch, clock: Clock, frame_bytes_max: int, closed: Callable[[Connection], None]) -> None:
-        self._dispatch = dispatch
+    def __init__(self, clock: Clock, frame_bytes_max: int, closed: Callable[[Connection], None]) -> None:
+        self._dispatch: Dispatch = _NotYet()
         self._clock = clock
         self._frame_bytes_max = frame_bytes_max
         self._closed = closed
@@ -59,6 +77,9 @@ class Rounds:
         self._used: list[Buffer] = []
         self._running = False
         self._scheduled = False
+
+    def open(self, dispatch: Dispatch) -> None:
+        self._dispatch = dispatch
 
     def run(self, ready: list[tuple[Any, int]]) -> None:
         """Serves everything that is ready, as the network calls it."""

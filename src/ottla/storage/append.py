@@ -12,7 +12,15 @@ from typing import Final, NamedTuple
 
 from ottla.config import LogConfig
 from ottla.model import ErrorCode
-from ottla.records.batch import COMPRESSION_MASK, CREATE_TIME, LOG_APPEND_TIME, TRANSACTIONAL, BatchHeader, parse_header
+from ottla.records.batch import (
+    COMPRESSION_MASK,
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    BatchHeader,
+    check_crc,
+    parse_header,
+)
 from ottla.records.errors import RecordError
 from ottla.records.validate import (
     NO_BOUND_MS,
@@ -82,8 +90,11 @@ def examine(records: memoryview, config: LogConfig, rules: AppendRules, now_ms: 
     try:
         header = produced_batch(records, 0, len(records), api_version=_ANY_VERSION)
         stored = records[: header.size]
-        if origin is Origin.COORDINATOR and header.is_control:
-            return Examined(stored, header, -1)
+        if origin is Origin.COORDINATOR:
+            # Made by this broker: without sequences, and with markers among them.
+            assert check_crc(stored, 0, header.size)
+            stamp_time(header, stored, 0, rules.timestamp_type, now_ms)
+            return Examined(stored, parse_header(stored), now_ms if config.uses_log_append_time else -1)
         check_header(header, stored, 0, rules, now_ms)
         codec = _codec(config)
         if codec not in {None, header.attributes & COMPRESSION_MASK}:

@@ -20,12 +20,10 @@ from ottla.ports.entropy import Entropy
 from ottla.storage.checkpoints import CheckpointWrite
 from ottla.storage.directory import Identity, LogDirectory
 from ottla.storage.directory_errors import (
-    DirectoryError,
     DirectoryNotFound,
     DirectoryOffline,
     InconsistentTopicId,
     MoveRefused,
-    NoUsableDirectory,
     PartitionOffline,
 )
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
@@ -40,13 +38,14 @@ from ottla.storage.moving import FutureLog, begin_copy, change_over
 from ottla.storage.placing import (
     NewReplica,
     adopt_topic_id,
+    check_any_online,
     check_paths,
     create_replica,
     emptiest,
     is_full,
     refuse_while_offline,
 )
-from ottla.storage.removal import Removal
+from ottla.storage.removal import FolderRemoval
 from ottla.storage.stopping import RunFlushes, run_flushes_in_turn, stop_directory
 
 _NO_OFFSETS: Mapping[TopicPartition, int] = MappingProxyType({})
@@ -67,7 +66,7 @@ class LogDirectories:
         #: Partitions that are here and cannot be served, with the reason.
         self.offline: dict[TopicPartition, str] = {}
         #: Folders that an earlier life was about to remove: for the caller to run and clear.
-        self.removals: list[Removal] = []
+        self.removals: list[FolderRemoval] = []
 
     @classmethod
     def open(
@@ -86,7 +85,8 @@ class LogDirectories:
     ) -> LogDirectories:
         """Takes all directories and opens all logs. Raises DirectoryError where the broker must not start.
 
-        `config_for` answers None for a topic that is not known: its folders stay untouched. `run` may open logs in threads.
+        `config_for` answers None for a topic that is not known: its folders stay untouched. `run` may open logs in
+        threads.
         """
         directories = [LogDirectory(disk, path) for path in check_paths(paths)]
         identity = Identity(broker_id, cluster_id, entropy)
@@ -99,9 +99,7 @@ class LogDirectories:
             check_distinct({each.path: each.directory_id for each in directories if each.is_online})
             loading = Loading(directories, config_for, now_ms, entropy, on_event)
             loading.load(run)
-            if not any(directory.is_online for directory in directories):
-                reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in directories)
-                raise NoUsableDirectory(f"no log directory can be used: {reasons}")
+            check_any_online(directories)
         except BaseException:
             for directory in directories:
                 directory.release()
@@ -181,9 +179,7 @@ class LogDirectories:
                 with self._device(directory):
                     directory.disk.sync_directory(directory.path)
 
-    def _create_one(
-        self, replica: NewReplica, now_ms: int, touched: dict[str, LogDirectory], *, is_new: bool
-    ) -> Log:
+    def _create_one(self, replica: NewReplica, now_ms: int, touched: dict[str, LogDirectory], *, is_new: bool) -> Log:
         partition = replica.partition
         log = self._logs.get(partition)
         if log is not None:
@@ -210,7 +206,7 @@ class LogDirectories:
 
     def _check_topic_id(self, log: Log, replica: NewReplica) -> None:
         stored = log.topic_id or ZERO_TOPIC_ID
-        if replica.topic_id == ZERO_TOPIC_ID or stored == replica.topic_id:
+        if replica.topic_id in {ZERO_TOPIC_ID, stored}:
             return
         if stored != ZERO_TOPIC_ID:
             raise InconsistentTopicId(
@@ -221,7 +217,7 @@ class LogDirectories:
             adopt_topic_id(home.disk, home.folder(replica.partition), replica.topic_id)
         log.topic_id = replica.topic_id
 
-    def delete(self, partition: TopicPartition) -> list[Removal]:
+    def delete(self, partition: TopicPartition) -> list[FolderRemoval]:
         """Takes the partition's name from its folder, durably; the files are there until the removals have run.
 
         With its copy, if it was being moved. Nothing to remove where it is not here.
@@ -239,7 +235,7 @@ class LogDirectories:
                 directory.abandon(log)
             with self._device(directory):
                 path = directory.rename_folder(partition, FolderKind.DELETE, self._entropy)
-            removals.append(Removal(directory.disk, path, partition))
+            removals.append(FolderRemoval(directory.disk, path, partition))
         self._homes.pop(partition, None)
         if not any(not directory.is_online for directory in self._directories):
             self.offline.pop(partition, None)
@@ -281,23 +277,23 @@ class LogDirectories:
         if self._homes[partition] is target:
             return None
         with self._device(target):
-            move = begin_copy(partition, source, target, config, now_ms, self._entropy)
+            move = begin_copy(partition, source, target, self._entropy, config=config, now_ms=now_ms)
         self._moves[partition] = move
         return move
 
-    def finish_move(self, partition: TopicPartition, config: LogConfig, *, now_ms: int) -> tuple[Log, Removal]:
-        """Lets the level copy take over, durably; the former log is closed. To be called in the turn it became level."""
+    def finish_move(self, partition: TopicPartition, config: LogConfig, *, now_ms: int) -> tuple[Log, FolderRemoval]:
+        """Lets the level copy take over, durably; the former log is closed. Call it in the turn it became level."""
         move = self._moves.get(partition)
         if move is None or move.lag or not move.is_level:
             raise MoveRefused(f"the copy of {partition} is not level with its original")
         origin = self._homes[partition]
         del self._moves[partition]
-        log, removed = change_over(move, origin, config, now_ms, self._entropy, self._device)
+        log, removed = change_over(move, origin, self._entropy, self._device, config=config, now_ms=now_ms)
         self._install(move.target, partition, log)
         origin.abandon(move.source)
-        return log, Removal(origin.disk, removed, partition)
+        return log, FolderRemoval(origin.disk, removed, partition)
 
-    def cancel_move(self, partition: TopicPartition) -> Removal | None:
+    def cancel_move(self, partition: TopicPartition) -> FolderRemoval | None:
         move = self._moves.pop(partition, None)
         if move is None:
             return None
@@ -306,7 +302,7 @@ class LogDirectories:
         target.abandon(move.log)
         with self._device(target):
             path = target.discard(move.folder, partition, self._entropy)
-        return Removal(target.disk, path, partition)
+        return FolderRemoval(target.disk, path, partition)
 
     # Faults
 

@@ -92,13 +92,11 @@ class LogDirectory:
         return os.path.join(self.path, format_folder(partition))
 
     def take(self, identity: Identity, on_event: OnEvent) -> None:
-        """Creates, locks, checks and reads. An I/O fault puts it offline; DirectoryLocked and WrongIdentity are raised."""
+        """Creates, locks, checks and reads; an I/O fault puts it offline. Raises DirectoryLocked and WrongIdentity."""
         try:
-            self.disk.make_directory(self.path)
+            self._make()
             self._take_lock()
-            self.directory_id = claim(
-                self.disk, self.path, identity.broker_id, identity.cluster_id, identity.entropy
-            )
+            self.directory_id = claim(self.disk, self.path, identity.broker_id, identity.cluster_id, identity.entropy)
             self.was_clean = self._take_marker(on_event)
             self.checkpoints = Checkpoints.read(self.disk, self.path, lambda text: self.warn(on_event, text))
         except FormatError as error:
@@ -108,6 +106,16 @@ class LogDirectory:
         except BaseException:
             self.release()
             raise
+
+    def _make(self) -> None:
+        missing, path = [], self.path
+        while not self.disk.exists(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        if missing:
+            self.disk.make_directory(self.path)
+            for made in missing:
+                self.disk.sync_directory(os.path.dirname(made))
 
     def _take_lock(self) -> None:
         lock_path = os.path.join(self.path, LOCK)

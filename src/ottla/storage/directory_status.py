@@ -34,9 +34,7 @@ def describe_directory(
     directory: LogDirectory, moves: dict[TopicPartition, FutureLog], high_watermarks: dict[TopicPartition, int]
 ) -> DirectoryStatus:
     if not directory.is_online:
-        return DirectoryStatus(
-            directory.path, directory.failure, directory.cordoned, UNKNOWN_BYTES, UNKNOWN_BYTES, []
-        )
+        return DirectoryStatus(directory.path, directory.failure, directory.cordoned, UNKNOWN_BYTES, UNKNOWN_BYTES, [])
     replicas = [
         ReplicaStatus(tp, log.size, max(high_watermarks.get(tp, 0) - log.end_offset, 0), is_future=False)
         for tp, log in directory.logs.items()

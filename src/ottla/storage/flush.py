@@ -9,9 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from ottla.ports import Disk, File
+from ottla.storage.errors import StorageFault
 from ottla.storage.formats import epoch_checkpoint
+from ottla.storage.formats.names import INDEX, TIME_INDEX, TXN_INDEX
+from ottla.storage.segment import Segment
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+#: An active segment's index is brought to disk after so many entries, 2 MB of log at least: what a start after a crash
+#: then has to look through again. Earlier would cost two more fsyncs for each flush.
+UNWRITTEN_ENTRIES_MAX: Final = 512
+
+
+def index_paths(segment: Segment) -> list[str]:
+    return [segment.path(kind) for kind in (INDEX, TIME_INDEX, TXN_INDEX)]
 
 
 class Flush:
@@ -75,3 +90,71 @@ class Flush:
                 file.sync()
             finally:
                 file.close()
+
+
+def prepare(log: Log, *, closing: bool) -> Flush | None:
+    """What is not on the medium yet, up to the log's end; None where there is nothing. Writes, but does not wait.
+
+    `closing`: everything that a start after a clean stop relies on, and not the records alone.
+    """
+    try:
+        if closing:
+            _complete(log)
+        elif log.active.unwritten_entries >= UNWRITTEN_ENTRIES_MAX:
+            log.active.write_indexes(complete=False)
+            log.unsynced_paths.extend(index_paths(log.active))
+        return _collect(log, closing=closing)
+    except OSError as error:
+        raise StorageFault.of(log.directory, error) from error
+
+
+def _complete(log: Log) -> None:
+    """Writes the index of the active segment and the producers' state, where they are behind."""
+    if not log.touched:
+        return
+    active = log.active
+    if active.has_indexes and active.size:
+        active.write_indexes()
+        log.unsynced_paths.extend(index_paths(active))
+    snapshots = log.snapshots
+    if snapshots.latest != log.end_offset and (snapshots.offsets or log.has_producers):
+        log.take_snapshot()
+    log.touched = False
+
+
+def _collect(log: Log, *, closing: bool) -> Flush | None:
+    dirty = [segment for segment in (*log.unsynced, log.active) if not segment.is_clean]
+    if not dirty and not log.unsynced_paths and not (closing and log.has_new_epochs):
+        return None
+    epochs: tuple[str, list[tuple[int, int]]] | None = None
+    if log.has_new_epochs:
+        epochs = (f"{log.directory}/{epoch_checkpoint.FILE_NAME}", log.epochs.entries())
+        log.epochs.dirty = False
+    flush = Flush(
+        log.around.disk,
+        log.end_offset,
+        log.generation,
+        [segment.file for segment in dirty],
+        [(segment.base_offset, segment.size) for segment in dirty],
+        list(dict.fromkeys(log.unsynced_paths)),
+        epochs,
+        log.directory if log.names_changed else None,
+    )
+    log.unsynced_paths.clear()
+    log.names_changed = False
+    return flush
+
+
+def settle(log: Log, flush: Flush) -> None:
+    """Takes note of a flush that has run."""
+    assert flush.done, "a failed flush proves nothing"
+    if flush.generation != log.generation:
+        # The log was cut meanwhile: what was synced may not be what is there. All of it is done again.
+        log.epochs.dirty = True
+        log.names_changed = True
+        return
+    sizes = dict(flush.sizes)
+    for segment in (*log.unsynced, log.active):
+        segment.synced = max(segment.synced, min(sizes.get(segment.base_offset, 0), segment.size))
+    log.unsynced = [segment for segment in log.unsynced if not segment.is_clean]
+    log.recovery_point = max(log.recovery_point, flush.offset)

@@ -45,7 +45,7 @@ def claim(disk: Disk, path: str, broker_id: int, cluster_id: str, entropy: Entro
     elif meta.cluster_id != cluster_id:
         raise WrongIdentity(
             f"Invalid cluster.id in {file}: expected {cluster_id}, but read {meta.cluster_id}. "
-            "Give this broker a log directory of its own cluster, or connect it to the cluster that the directory is of."
+            "Give this broker a log directory of its own cluster, or connect it to the directory's cluster."
         )
     if meta.broker_id is None:
         meta = replace(meta, broker_id=broker_id)

@@ -23,7 +23,7 @@ from ottla.storage.formats.names import FolderKind
 from ottla.storage.formats.offset_checkpoint import LOG_STARTS, RECOVERY_POINTS
 from ottla.storage.log import Log
 from ottla.storage.moving import FutureLog
-from ottla.storage.removal import Removal
+from ottla.storage.removal import FolderRemoval
 from ottla.storage.survey import Found, some_names, survey
 
 
@@ -85,9 +85,14 @@ class Loading:
     """One start. `load` fills the directories; what else there is to know stands in the public fields."""
 
     def __init__(
-        self, directories: Sequence[LogDirectory], config_for: ConfigFor, now_ms: int, entropy: Entropy, on_event: OnEvent
+        self,
+        directories: Sequence[LogDirectory],
+        config_for: ConfigFor,
+        now_ms: int,
+        entropy: Entropy,
+        on_event: OnEvent,
     ) -> None:
-        self.removals: list[Removal] = []
+        self.removals: list[FolderRemoval] = []
         self.moves: dict[TopicPartition, FutureLog] = {}
         #: Partitions that are there and cannot be served, with the reason.
         self.offline: dict[TopicPartition, str] = {}
@@ -164,7 +169,7 @@ class Loading:
             if unknown:
                 directory.warn(
                     self._on_event,
-                    f"{len(unknown)} folders belong to no topic that is known and are left in place: {some_names(unknown)}",
+                    f"{len(unknown)} folders are of no known topic and are left in place: {some_names(unknown)}",
                 )
         for (directory, tp), opened in zip(places, run(jobs), strict=True):
             self._install(directory, tp, opened)
@@ -223,7 +228,7 @@ class Loading:
 
     def _remove_original(self, origin: LogDirectory, partition: TopicPartition) -> None:
         path = origin.rename_folder(partition, FolderKind.DELETE, self._entropy)
-        self.removals.append(Removal(origin.disk, path, partition))
+        self.removals.append(FolderRemoval(origin.disk, path, partition))
 
     def _drop_markers(self, found: Sequence[Found], doubles: dict[TopicPartition, list[LogDirectory]]) -> None:
         if not all(directory.is_online for directory in self._directories):
@@ -237,7 +242,9 @@ class Loading:
         source = next((home.logs[partition] for home in self._homes[partition] if partition in home.logs), None)
         if source is None:
             if self._homes[partition] or not all(each.is_online for each in self._directories):
-                directory.warn(self._on_event, f"{name} has no original that is online, and is left in place", partition)
+                directory.warn(
+                    self._on_event, f"{name} has no original that is online, and is left in place", partition
+                )
                 return
             self._remove_copy(directory, partition, name)
             return
@@ -256,11 +263,11 @@ class Loading:
             self._remove_copy(directory, partition, name)
         else:
             if opened.log.end_offset > source.end_offset:
-                # The crash took records from the original that had reached the copy: nobody was told that they are safe.
+                # A crash took records from the original that had reached the copy; the two must not differ.
                 opened.log.truncate_fully_and_start_at(source.start_offset)
             directory.futures[partition] = (name, opened.log)
             self.moves[partition] = FutureLog(partition, source, directory, name, opened.log)
 
     def _remove_copy(self, directory: LogDirectory, partition: TopicPartition, name: str) -> None:
         path = directory.discard(name, partition, self._entropy)
-        self.removals.append(Removal(directory.disk, path, partition))
+        self.removals.append(FolderRemoval(directory.disk, path, partition))

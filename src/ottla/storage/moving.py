@@ -96,7 +96,7 @@ def remove_marker(directory: LogDirectory, partition: TopicPartition) -> None:
 
 
 def begin_copy(
-    partition: TopicPartition, source: Log, target: LogDirectory, config: LogConfig, now_ms: int, entropy: Entropy
+    partition: TopicPartition, source: Log, target: LogDirectory, entropy: Entropy, *, config: LogConfig, now_ms: int
 ) -> FutureLog:
     try:
         name = format_folder(partition, FolderKind.FUTURE, entropy.token(16).hex())
@@ -120,14 +120,15 @@ def begin_copy(
 def change_over(
     move: FutureLog,
     origin: LogDirectory,
-    config: LogConfig,
-    now_ms: int,
     entropy: Entropy,
     device: Callable[[LogDirectory], AbstractContextManager[None]],
+    *,
+    config: LogConfig,
+    now_ms: int,
 ) -> tuple[Log, str]:
     """The change-over of a level copy; returns its log under its new name, and the original's `-delete` folder.
 
-    `device` names the directory that a fault inside belongs to. Until the original is renamed, a fault leaves it in use.
+    `device` names the directory that a fault belongs to. Before the original is renamed, a fault leaves it in use.
     """
     partition, target = move.partition, move.target
     with device(target):

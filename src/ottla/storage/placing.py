@@ -1,4 +1,4 @@
-"""New replicas: which directory gets one, and making its folder so that a crash leaves all of it or nothing that counts.
+"""New replicas: which directory gets one, and making its folder so that a crash leaves nothing that misleads.
 
 A folder without `partition.metadata` (a crash came in between) opens as an empty log without a topic id; creating the
 replica again completes it.
@@ -40,6 +40,13 @@ def check_paths(paths: Iterable[str]) -> list[str]:
     return normal
 
 
+def check_any_online(directories: Sequence[LogDirectory]) -> None:
+    """Raises NoUsableDirectory with every directory's reason."""
+    if not any(directory.is_online for directory in directories):
+        reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in directories)
+        raise NoUsableDirectory(f"No log directory can be used: {reasons}")
+
+
 def emptiest(directories: Sequence[LogDirectory]) -> LogDirectory:
     """The one with the fewest replicas, as Kafka chooses: sizes are not looked at, since a new log has none yet."""
     usable = [directory for directory in directories if directory.is_online]
@@ -52,7 +59,7 @@ def emptiest(directories: Sequence[LogDirectory]) -> LogDirectory:
 
 
 def refuse_while_offline(directories: Sequence[LogDirectory], partition: TopicPartition) -> None:
-    """A replica that existed before may be in the directory that is away: a second, empty one must not take its place."""
+    """A replica that existed before may be in a directory that is away: an empty one must not take its place."""
     away = [directory.path for directory in directories if not directory.is_online]
     if away:
         raise DirectoryOffline(f"{partition} may be in an offline log directory ({', '.join(away)})")

@@ -14,7 +14,7 @@ from ottla.ports.disk import Disk
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class FolderRemoval:
     """A folder that nothing refers to any more."""
 
     disk: Disk

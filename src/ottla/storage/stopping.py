@@ -1,9 +1,9 @@
 """The clean stop of one log directory.
 
-Order is everything: the clean-shutdown marker says "nothing here needs checking", so it is written after every dirty log
-has been flushed and closed and the checkpoints are on the medium. A directory in which a flush failed, or in which a
-folder was never checked after a crash, gets no marker: its logs are then checked from their recovery points, which
-is little work after a stop like this.
+Order is everything: the clean-shutdown marker says "nothing here needs checking", so it is written after every dirty
+log has been flushed and closed and the checkpoints are on the medium. A directory in which a flush failed, or in which
+a folder was never checked after a crash, gets no marker: its logs are then checked from their recovery points, which is
+little work after a stop like this.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from ottla.storage.directory_events import OnEvent
 from ottla.storage.formats import move_marker
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import Folder, FolderKind, parse_folder
-from ottla.storage.removal import Removal
+from ottla.storage.removal import FolderRemoval
 
 #: Folders of the internal log of Kafka's KRaft mode, of its tiered storage, and of file systems: nothing to warn about.
 _FOREIGN: Final = frozenset({"__cluster_metadata-0", "remote-log-index-cache", "lost+found"})
@@ -31,7 +31,7 @@ class Found:
     current: list[TopicPartition] = field(default_factory=list)
     #: Folder names of copies, by their partition.
     futures: list[tuple[TopicPartition, str]] = field(default_factory=list)
-    removals: list[Removal] = field(default_factory=list)
+    removals: list[FolderRemoval] = field(default_factory=list)
     strays: list[str] = field(default_factory=list)
     markers: list[TopicPartition] = field(default_factory=list)
 
@@ -63,7 +63,7 @@ def _sort_in(found: Found, name: str, folder: Folder) -> None:
         found.futures.append((folder.partition, name))
     elif folder.kind is FolderKind.DELETE:
         directory = found.directory
-        found.removals.append(Removal(directory.disk, os.path.join(directory.path, name), folder.partition))
+        found.removals.append(FolderRemoval(directory.disk, os.path.join(directory.path, name), folder.partition))
     else:
         found.strays.append(name)
 

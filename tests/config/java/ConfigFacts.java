@@ -17,16 +17,25 @@ import org.apache.kafka.storage.internals.log.LogConfig;
 /**
  * Prints what Apache Kafka itself says about its properties, for the tests to compare with.
  *
- * <p>facts: a line for each property, topic synonym and update mode. judge: reads lines of kind, name and value (base64)
- * and prints whether Kafka takes the value. properties: reads base64 lines, each a property file, and prints its entries.
+ * <p>First come the facts: a line for each property, topic synonym and update mode. Then each line of the input is
+ * answered. "value", a kind, a name and a value (base64): whether Kafka takes the value. "file" and a property file
+ * (base64): its entries.
  */
 public class ConfigFacts {
     public static void main(String[] args) throws Exception {
-        switch (args[0]) {
-            case "facts" -> facts();
-            case "judge" -> judge();
-            case "properties" -> properties();
-            default -> throw new IllegalArgumentException(args[0]);
+        facts();
+        Map<String, Map<String, ConfigDef.ConfigKey>> keys = Map.of(
+                "broker", kafka.server.KafkaConfig.configDef().configKeys(),
+                "topic", LogConfig.configDefCopy().configKeys());
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            String[] parts = line.split("\t", -1);
+            if (parts[0].equals("value")) {
+                judge(keys.get(parts[1]).get(parts[2]), new String(Base64.getDecoder().decode(parts[3]),
+                        StandardCharsets.UTF_8));
+            } else {
+                read(Base64.getDecoder().decode(parts[1]));
+            }
         }
     }
 
@@ -61,42 +70,30 @@ public class ConfigFacts {
                 ? password.value() : ConfigDef.convertToString(key.defaultValue, key.type);
     }
 
-    private static void judge() throws Exception {
-        Map<String, Map<String, ConfigDef.ConfigKey>> keys = Map.of(
-                "broker", kafka.server.KafkaConfig.configDef().configKeys(),
-                "topic", LogConfig.configDefCopy().configKeys());
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            String[] parts = line.split("\t", -1);
-            ConfigDef.ConfigKey key = keys.get(parts[0]).get(parts[1]);
-            String text = new String(Base64.getDecoder().decode(parts[2]), StandardCharsets.UTF_8);
-            try {
-                Object value = new ConfigDef().define(key).parse(Map.of(key.name, text)).get(key.name);
-                System.out.println("yes\t" + base64(value instanceof Password password
-                        ? password.value() : ConfigDef.convertToString(value, key.type)));
-            } catch (Exception e) {
-                System.out.println("no\t");
-            }
+    private static void judge(ConfigDef.ConfigKey key, String text) {
+        try {
+            Object value = new ConfigDef().define(key).parse(Map.of(key.name, text)).get(key.name);
+            System.out.println("yes\t" + base64(value instanceof Password password
+                    ? password.value() : ConfigDef.convertToString(value, key.type)));
+        } catch (Exception e) {
+            System.out.println("no\t");
         }
     }
 
-    private static void properties() throws Exception {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            Properties read = new Properties();
-            try {
-                read.load(new ByteArrayInputStream(Base64.getDecoder().decode(line)));
-            } catch (IllegalArgumentException e) {
-                System.out.println("fault");
-                continue;
-            }
-            StringBuilder out = new StringBuilder("read");
-            for (Map.Entry<Object, Object> entry : new TreeMap<>(read).entrySet()) {
-                out.append('\t').append(base64((String) entry.getKey()))
-                        .append(':').append(base64((String) entry.getValue()));
-            }
-            System.out.println(out);
+    private static void read(byte[] file) throws Exception {
+        Properties properties = new Properties();
+        try {
+            properties.load(new ByteArrayInputStream(file));
+        } catch (IllegalArgumentException e) {
+            System.out.println("fault");
+            return;
         }
+        StringBuilder out = new StringBuilder("read");
+        for (Map.Entry<Object, Object> entry : new TreeMap<>(properties).entrySet()) {
+            out.append('\t').append(base64((String) entry.getKey()))
+                    .append(':').append(base64((String) entry.getValue()));
+        }
+        System.out.println(out);
     }
 
     private static String base64(String text) {

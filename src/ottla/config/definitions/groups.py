@@ -38,7 +38,7 @@ group.coordinator.background.threads  INT  2  1..  HIGH  read-only  unused
 group.coordinator.cached.buffer.max.bytes  INT  1048588  524288..  MEDIUM  cluster-wide  unused
     The largest write buffer that the coordinator keeps for reuse.
 group.coordinator.rebalance.protocols  LIST  \
-classic,consumer,streams  {consumer,classic,share,streams}  MEDIUM  read-only  used
+classic,consumer,streams  some{consumer,classic,share,streams}  MEDIUM  read-only  used
     The group protocols that are served.
 group.coordinator.threads  INT  4  1..  HIGH  read-only  unused
     How many of Kafka's threads run group coordinators.

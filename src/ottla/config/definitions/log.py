@@ -9,7 +9,7 @@ compression.gzip.level  INT  -1  gzip-level  MEDIUM  cluster-wide  used
     The level for gzip, where the broker compresses: 1 to 9, or -1 for the library's own.
 compression.lz4.level  INT  9  1..17  MEDIUM  cluster-wide  used
     The level for lz4, where the broker compresses.
-compression.type  STRING  producer  -  HIGH  cluster-wide  used
+compression.type  STRING  producer  {uncompressed,zstd,lz4,snappy,gzip,producer}  HIGH  cluster-wide  used
     How batches are stored: producer keeps what came, uncompressed or a codec's name makes it that.
 compression.zstd.level  INT  3  -131072..22  MEDIUM  cluster-wide  used
     The level for zstd, where the broker compresses.

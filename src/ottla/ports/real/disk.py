@@ -134,7 +134,7 @@ class RealFile:
 
     def sync(self) -> None:
         # The size is flushed with the data; only times are not, and nobody restores those.
-        os.fdatasync(self._fd)
+        os.fdatasync(self._open_fd())
 
     def fileno(self) -> int:
         return self._fd
@@ -165,6 +165,12 @@ class RealFile:
         fd, self._fd = self._fd, -1  # whoever still uses it gets EBADF, never another file's bytes
         os.close(fd)
 
+    def _open_fd(self) -> int:
+        # fsync answers -1 with a ValueError before the system is asked.
+        if self._fd < 0:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._path)
+        return self._fd
+
     def _refuse(self) -> int:
         raise OSError(errno.EBADF, "opened for reading only", self._path)
 
@@ -183,15 +189,17 @@ class PortableFile(RealFile):
         return len(data)
 
     def allocate(self, size: int) -> None:
+        if not self._writable:
+            self._refuse()
         while self._end < size:
             self.append([ZEROS[: size - self._end]])
 
     def sync(self) -> None:
         if sys.platform == "darwin":
             # There fsync leaves the data in the drive's own cache.
-            fcntl.fcntl(self._fd, fcntl.F_FULLFSYNC)
+            fcntl.fcntl(self._open_fd(), fcntl.F_FULLFSYNC)
         else:
-            os.fsync(self._fd)
+            os.fsync(self._open_fd())
 
 
 class RealLock:

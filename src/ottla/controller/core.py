@@ -1,0 +1,139 @@
+"""What the controller's turns share: the context, the way into the tree, and the way out to brokers.
+
+The order is the same everywhere: the tree first, then the context, then those whose work it is, then the metadata that
+clients see. A turn that fails on the way leaves `stale` set, and the next one begins by reading the tree again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ottla import logs
+from ottla.controller.context import ClusterContext, TopicContext, VersionedState
+from ottla.controller.elections import after_change
+from ottla.controller.interface import Announcements
+from ottla.controller.rules import ControllerSettings
+from ottla.controller.writing import ControllerWrites
+from ottla.coordination.interface import Coordination, Op, SetData
+from ottla.coordination.znodes import LeaderAndIsr, encode_state, state_path
+from ottla.metadata.updates import MetadataUpdate, PartitionState
+from ottla.model import Epoch, ErrorCode
+from ottla.ports.entropy import Entropy
+
+log = logs.logger("controller")
+
+
+class ControllerCore:
+    def __init__(
+        self, coordination: Coordination, entropy: Entropy, announcements: Announcements, settings: ControllerSettings
+    ) -> None:
+        self.coordination = coordination
+        self.entropy = entropy
+        self.announcements = announcements
+        self.settings = settings
+        self.context = ClusterContext()
+        #: Until the controller is claimed nothing gets through.
+        self.writes = ControllerWrites(coordination, -2)
+        #: The context may not be what the tree holds.
+        self.stale = True
+
+    # Telling brokers.
+
+    async def update(
+        self,
+        *,
+        partitions: Sequence[PartitionState] = (),
+        topics_deleted: Sequence[str] = (),
+        topic_configs: Mapping[str, Mapping[str, str]] | None = None,
+        broker_configs: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        await self.announcements.on_metadata_update(
+            MetadataUpdate(
+                controller_epoch=self.context.controller_epoch,
+                partitions=partitions,
+                topics_deleted=topics_deleted,
+                topic_configs=topic_configs or {},
+                broker_configs=broker_configs or {},
+            )
+        )
+
+    async def announce_all(self) -> None:
+        """Everything, to a broker that knows nothing, or something older."""
+        context = self.context
+        topics = list(context.served_topics())
+        whole = {
+            "controller_epoch": context.controller_epoch,
+            "cluster_id": context.cluster_id,
+            "controller_id": self.settings.broker_id,
+            "brokers": list(context.brokers.values()),
+            "topic_configs": {topic.name: dict(topic.configs) for topic in topics},
+            "broker_configs": {broker: dict(overrides) for broker, overrides in context.broker_configs.items()},
+        }
+        await self.announcements.on_metadata_update(MetadataUpdate(**whole))  # type: ignore[arg-type]
+        await self.lead([(topic, list(topic.replicas)) for topic in topics])
+        states = [state for topic in topics for state in context.partition_states(topic)]
+        update = MetadataUpdate(**whole, whole=True, partitions=states)  # type: ignore[arg-type]
+        await self.announcements.on_metadata_update(update)
+
+    async def lead(self, partitions: Sequence[tuple[TopicContext, Iterable[int]]], *, is_new: bool = False) -> None:
+        """Has this broker take on the roles of its replicas; what it cannot is led by others, or by nobody."""
+        context, broker_id = self.context, self.settings.broker_id
+        states = [
+            context.partition_state(topic, partition, is_new=is_new)
+            for topic, numbers in partitions
+            for partition in numbers
+            if context.is_live(topic.name, partition, broker_id) and broker_id in topic.replicas[partition]
+        ]
+        if not states:
+            return
+        answers = await self.announcements.on_leader_and_isr(states)
+        failed = [tp for tp, error in answers.items() if error is not ErrorCode.NONE]
+        if failed:
+            log.warning("replicas could not be opened", count=len(failed), first=str(failed[0]))
+            context.failed_replicas.update((tp.topic, tp.partition, broker_id) for tp in failed)
+            await self.elect((context.topics[tp.topic], [tp.partition]) for tp in failed if tp.topic in context.topics)
+
+    # Elections.
+
+    async def elect(
+        self, partitions: Iterable[tuple[TopicContext, Iterable[int]]], *, new_epochs: bool = False
+    ) -> list[tuple[TopicContext, int]]:
+        """Gives partitions whose leader is gone another one, or none; returns those that changed.
+
+        With `new_epochs` leaders stay, under a new epoch.
+        """
+        context = self.context
+        changes: list[tuple[TopicContext, int, VersionedState]] = []
+        for topic, numbers in partitions:
+            for partition in numbers:
+                known = topic.states.get(partition)
+                if known is None:
+                    continue
+                after = self._elected(topic, partition, known.state)
+                if after is None and new_epochs:
+                    after = known.state._replace(
+                        leader_epoch=Epoch(known.state.leader_epoch + 1), controller_epoch=context.controller_epoch
+                    )
+                if after is not None:
+                    changes.append((topic, partition, VersionedState(after, known.version)))
+        groups: list[list[Op]] = [
+            [SetData(state_path(topic.name, partition), encode_state(change.state), change.version)]
+            for topic, partition, change in changes
+        ]
+        changed: list[tuple[TopicContext, int]] = []
+        outcomes = await self.writes.write(groups)
+        for (topic, partition, change), fault in zip(changes, outcomes, strict=True):
+            if fault is None:
+                topic.states[partition] = VersionedState(change.state, change.version + 1)
+                changed.append((topic, partition))
+            else:
+                log.warning("an election was not written", topic=topic.name, partition=partition, fault=str(fault))
+                self.stale = True
+        return changed
+
+    def _elected(self, topic: TopicContext, partition: int, state: LeaderAndIsr) -> LeaderAndIsr | None:
+        replicas = topic.replicas[partition]
+        live = self.context.live_replicas(topic.name, partition, {*replicas, *state.isr})
+        default = "true" if self.settings.unclean_leader_election else "false"
+        unclean = topic.configs.get("unclean.leader.election.enable", default).strip().lower() == "true"
+        return after_change(state, replicas, live, self.context.controller_epoch, unclean=unclean)

@@ -1,0 +1,247 @@
+"""The controller's turns over topics: creation, growth, deletion."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from ottla.controller.core import ControllerCore, log
+from ottla.controller.creation import (
+    GrowthPlan,
+    TopicPlan,
+    check_amount,
+    check_name_is_free,
+    check_not_repeated,
+    first_states,
+    fold,
+    plan_growth,
+    plan_topic,
+)
+from ottla.controller.identity import random_id
+from ottla.controller.interface import (
+    CreatedTopic,
+    DeletedTopic,
+    NewPartitions,
+    NewTopic,
+    TopicRef,
+    TopicResult,
+)
+from ottla.controller.loading import below
+from ottla.controller.refusal import Refusal
+from ottla.coordination.errors import CoordinationError, NodeExists
+from ottla.coordination.interface import Create, Delete, Op, SetData
+from ottla.coordination.znodes import (
+    TopicAssignment,
+    delete_topic_path,
+    encode_topic,
+    partitions_path,
+    topic_config_path,
+    topic_path,
+)
+from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
+
+
+class TopicTurns:
+    def __init__(self, core: ControllerCore) -> None:
+        self._core = core
+
+    # Creation.
+
+    async def create(self, topics: Sequence[NewTopic], *, validate_only: bool) -> list[CreatedTopic]:
+        plans = self._plan(topics)
+        if not validate_only:
+            await self._carry_out(plans)
+        return [
+            CreatedTopic(topic.name, plan.error, plan.message)
+            if isinstance(plan, Refusal)
+            else CreatedTopic(
+                topic.name,
+                topic_id=ZERO_TOPIC_ID if validate_only else plan.topic.id,
+                partitions=len(plan.topic.replicas),
+                replication_factor=len(plan.topic.replicas[0]),
+                configs=plan.topic.configs,
+            )
+            for topic, plan in zip(topics, plans, strict=True)
+        ]
+
+    def _plan(self, topics: Sequence[NewTopic]) -> list[TopicPlan | Refusal]:
+        core = self._core
+        mentions = Counter(topic.name for topic in topics)
+        folded = {fold(name): name for name in core.context.topics}
+        partitions = 0
+        plans: list[TopicPlan | Refusal] = []
+        for topic in topics:
+            try:
+                check_not_repeated(mentions[topic.name])
+                check_name_is_free(topic.name, folded)
+                plan = plan_topic(core.context, topic, core.settings, core.entropy, random_id(core.entropy))
+                partitions += len(plan.topic.replicas)
+                check_amount(partitions)
+            except Refusal as refusal:
+                plans.append(refusal)
+            else:
+                folded[fold(topic.name)] = topic.name
+                plans.append(plan)
+        return plans
+
+    async def _carry_out(self, plans: list[TopicPlan | Refusal]) -> None:
+        """Creates what was planned; what the tree refuses becomes a refusal in its place."""
+        core = self._core
+        indexes = [index for index, plan in enumerate(plans) if isinstance(plan, TopicPlan)]
+        outcomes = await core.writes.write([plan.ops for plan in plans if isinstance(plan, TopicPlan)])
+        made = []
+        for index, fault in zip(indexes, outcomes, strict=True):
+            plan = plans[index]
+            assert isinstance(plan, TopicPlan)
+            if fault is None:
+                core.context.add_topic(plan.topic)
+                made.append(plan.topic)
+            else:
+                # Somebody else made it: the tree knows more than the context.
+                core.stale = True
+                plans[index] = _as_refusal(plan.topic.name, fault)
+        if made:
+            await core.update(topic_configs={topic.name: dict(topic.configs) for topic in made})
+            await core.lead([(topic, list(topic.replicas)) for topic in made], is_new=True)
+            states = [state for topic in made for state in core.context.partition_states(topic)]
+            await core.update(partitions=states)
+            log.info("created topics", count=len(made), first=made[0].name, partitions=len(states))
+
+    # Growth.
+
+    async def grow(self, requests: Sequence[NewPartitions], *, validate_only: bool) -> list[TopicResult]:
+        mentions = Counter(request.topic for request in requests)
+        results: list[TopicResult] = []
+        for request in requests:
+            try:
+                check_not_repeated(mentions[request.topic])
+                plan = plan_growth(self._core.context, request)
+                if not validate_only:
+                    await self._carry_out_growth(plan)
+            except Refusal as refusal:
+                results.append(TopicResult(request.topic, refusal.error, refusal.message))
+            else:
+                results.append(TopicResult(request.topic))
+        return results
+
+    async def _carry_out_growth(self, plan: GrowthPlan) -> None:
+        core = self._core
+        (fault,) = await core.writes.write([plan.ops])
+        if fault is not None:
+            core.stale = True
+            raise _as_refusal(plan.topic, fault)
+        topic = core.context.topics[plan.topic]
+        topic.replicas |= plan.replicas
+        topic.states |= plan.states
+        await core.lead([(topic, list(plan.replicas))], is_new=True)
+        await core.update(partitions=[core.context.partition_state(topic, partition) for partition in plan.replicas])
+        log.info("added partitions", topic=topic.name, partitions=len(topic.replicas))
+
+    async def complete(self) -> None:
+        """After a start: what a crash cut short, or an old Kafka left out, gets into the tree as if it were new."""
+        core = self._core
+        groups: list[list[Op]] = []
+        for topic in list(core.context.served_topics()):
+            if topic.id == ZERO_TOPIC_ID:
+                # Made before topics had ids.
+                topic.id = random_id(core.entropy)
+                core.context.names[topic.id] = topic.name
+                assignment = TopicAssignment(topic.id, topic.replicas, topic.adding, topic.removing)
+                groups.append([SetData(topic_path(topic.name), encode_topic(assignment))])
+            missing = {number: replicas for number, replicas in topic.replicas.items() if number not in topic.states}
+            if not missing:
+                continue
+            states, ops = first_states(core.context, topic, missing)
+            creations = [Create(partitions_path(topic.name)), *ops]
+            paths = [op.path for op in creations if isinstance(op, Create)]
+            there = await core.coordination.get_many(paths)
+            lacking: list[Op] = [op for op, node in zip(creations, there, strict=True) if node is None]
+            if states:
+                log.info("completing a topic that a crash cut short", topic=topic.name, partitions=len(states))
+            topic.states |= states
+            groups.append(lacking)
+        faults = [fault for fault in await core.writes.write(groups) if fault is not None]
+        if faults:
+            raise faults[0]
+
+    # Deletion.
+
+    async def delete(self, topics: Sequence[TopicRef]) -> list[DeletedTopic]:
+        core = self._core
+        results = [self._resolve(ref) for ref in topics]
+        found: dict[str, int] = {}
+        for index, result in enumerate(results):
+            if result.error is ErrorCode.NONE and result.name is not None:
+                if result.name in found:
+                    results[index] = result._replace(error=ErrorCode.INVALID_REQUEST, message="Duplicate topic name.")
+                else:
+                    found[result.name] = index
+        names = list(found)
+        outcomes = await core.writes.write([[Create(delete_topic_path(name))] for name in names])
+        begun: list[str] = []
+        for name, fault in zip(names, outcomes, strict=True):
+            if fault is None or isinstance(fault, NodeExists):
+                begun.append(name)
+            else:
+                core.stale = True
+                refusal = _as_refusal(name, fault)
+                results[found[name]] = results[found[name]]._replace(error=refusal.error, message=refusal.message)
+        if begun:
+            core.context.deleting.update(begun)
+            await core.update(topics_deleted=begun)
+            await self.finish_deletions(begun)
+        return results
+
+    def _resolve(self, ref: TopicRef) -> DeletedTopic:
+        context = self._core.context
+        if not self._core.settings.delete_topics:
+            return DeletedTopic(ref.name, ref.id, ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+        name = ref.name if ref.name is not None else context.names.get(ref.id)
+        topic = None if name is None or name in context.deleting else context.topics.get(name)
+        if topic is not None:
+            return DeletedTopic(topic.name, topic.id)
+        if ref.name is None:
+            message = "This server does not host this topic ID."
+            return DeletedTopic(None, ref.id, ErrorCode.UNKNOWN_TOPIC_ID, message)
+        message = "This server does not host this topic-partition."
+        return DeletedTopic(ref.name, ZERO_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+
+    async def finish_deletions(self, names: Collection[str]) -> None:
+        """Logs first, then the nodes, the mark of the deletion last: a start goes on with what was cut short."""
+        core = self._core
+        context = core.context
+        replicas = [
+            TopicPartition(name, partition)
+            for name in names
+            if name in context.topics
+            for partition in context.topics[name].replicas
+        ]
+        answers = await core.announcements.on_stop_replicas(replicas, delete=True) if replicas else {}
+        kept = {tp.topic for tp, error in answers.items() if error is not ErrorCode.NONE}
+        for name in sorted(kept):
+            log.warning("a topic's deletion waits: not all of its logs could be deleted", topic=name)
+        gone = [name for name in names if name not in kept]
+        outcomes = await core.writes.write([await self._removal(name) for name in gone])
+        for name, fault in zip(gone, outcomes, strict=True):
+            if fault is None:
+                context.remove_topic(name)
+            else:
+                core.stale = True
+                log.warning("a topic's deletion waits", topic=name, fault=str(fault))
+        if gone:
+            log.info("deleted topics", count=len(gone), first=gone[0])
+
+    async def _removal(self, name: str) -> list[Op]:
+        core = self._core
+        paths: list[str] = []
+        if name in core.context.topics:
+            paths += await below(core.coordination, topic_path(name))
+        if name in core.context.config_nodes:
+            paths.append(topic_config_path(name))
+        return [Delete(path) for path in (*paths, delete_topic_path(name))]
+
+
+def _as_refusal(topic: str, fault: CoordinationError) -> Refusal:
+    if isinstance(fault, NodeExists) and fault.path in (topic_path(topic), topic_config_path(topic)):
+        return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
+    return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))

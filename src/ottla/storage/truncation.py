@@ -1,0 +1,79 @@
+"""Cutting a log back: at its end, to what the leader has, and at its start, to what shall still be read.
+
+After a cut the recovery point may be lower than its checkpoint says. The owner writes the checkpoint before anything is
+appended, or a crash may take new, unsynced records for old, damaged ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.storage.errors import OffsetOutOfRange, StorageFault
+from ottla.storage.log_loading import create_segment
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+
+def truncate_to(log: Log, offset: int) -> None:
+    """Drops every batch that ends at or above `offset`. Nothing happens where the log ends below it."""
+    log.discard_staged()
+    if offset >= log.end_offset:
+        return
+    if offset < log.start_offset:
+        truncate_fully_and_start_at(log, offset)
+        return
+    try:
+        _cut(log, offset)
+    except OSError as error:
+        raise StorageFault.of(log.directory, error) from error
+    finally:
+        log.places.forget()
+
+
+def _cut(log: Log, offset: int) -> None:
+    keep = [segment for segment in log.segments if segment.base_offset <= offset]
+    gone = log.segments[len(keep) :]
+    active = keep[-1]
+    place = active.locate(offset) if active.size else None
+    log.places.replace(keep)
+    log.forget_unsynced([*gone, active])
+    for segment in gone:
+        segment.remove()
+    if active.sealed:
+        active.unseal()
+    end = offset
+    if place is not None:
+        # A cut inside a batch takes the whole batch.
+        end = min(offset, place.base_offset)
+        active.truncate(place.position, end)
+    log.names_changed = log.names_changed or bool(gone)
+    log.size = sum(segment.size for segment in keep)
+    log.start_offset = min(log.start_offset, end)
+    log.cut_at(end)
+
+
+def truncate_fully_and_start_at(log: Log, offset: int) -> None:
+    """Drops everything; the log is empty and begins at `offset`."""
+    log.discard_staged()
+    try:
+        gone = list(log.segments)
+        log.forget_unsynced(gone)
+        for segment in gone:
+            segment.remove()
+        log.snapshots.remove(log.snapshots.offsets)
+        log.places.replace([create_segment(log.around, offset)])
+        log.names_changed = True
+    except OSError as error:
+        raise StorageFault.of(log.directory, error) from error
+    log.size = 0
+    log.start_offset = offset
+    log.cut_at(offset)
+    log.epochs.clear()
+
+
+def advance_start(log: Log, offset: int, high_watermark: int) -> None:
+    """Nothing below `offset` is read any more. OffsetOutOfRange above the high watermark."""
+    if offset > high_watermark or offset > log.end_offset:
+        raise OffsetOutOfRange(offset, log.start_offset, min(high_watermark, log.end_offset))
+    log.start_moved(offset)
