@@ -59,7 +59,9 @@ class Produce:
             running = context.shared(kind)
             if kind not in warmed:
                 warmed.add(kind)
-                self._measure(context, running, replace(work, seconds=context.effort.warm_seconds, limit=work.limit * 2))
+                self._measure(
+                    context, running, replace(work, seconds=context.effort.warm_seconds, limit=work.limit * 2)
+                )
             return figures(self._measure(context, running, work))
 
         context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds)
@@ -123,9 +125,7 @@ class Fetch:
         found = self._end(running)
         if found is None:
             create_topic(running.port, self.TOPIC)
-            filling = Work(
-                frame=frame, connections=1, depth=16, warm=0, seconds=60, limit=self.FILLED // len(data)
-            )
+            filling = Work(frame=frame, connections=1, depth=16, warm=0, seconds=60, limit=self.FILLED // len(data))
             run(filling, running, context.places)
             found = self._end(running)
         assert found, "the partition stayed empty"
@@ -185,4 +185,3 @@ def scenarios() -> list[Produce | Fetch]:
             goals=(Goal(measure="rate", at_least=2.0, against=KAFKA),),
         ),
     ]
-

@@ -34,7 +34,8 @@ class World:
 
     def close(self) -> None:
         for transport in self.transports:
-            transport.abort()
+            if not transport.is_closing():
+                transport.abort()
         self.ports.network.close()
         self.ports.workers.close()
         cancel_all(self.loop)

@@ -15,7 +15,9 @@ INT64_MAX = 2**63 - 1
 #: Lengths on both sides of where a varint grows (64, 8192) without making every example large.
 small_bytes = st.one_of(
     st.binary(max_size=80),
-    st.builds(lambda byte, size: bytes([byte]) * size, st.integers(0, 255), st.sampled_from([63, 64, 8191, 8192, 9000])),
+    st.builds(
+        lambda byte, size: bytes([byte]) * size, st.integers(0, 255), st.sampled_from([63, 64, 8191, 8192, 9000])
+    ),
 )
 headers = st.lists(st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=70)), max_size=3).map(tuple)
 timestamps = st.one_of(

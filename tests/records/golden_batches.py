@@ -1,6 +1,6 @@
 """The batches that Apache Kafka's own classes wrote (java/BatchOracle.java), and what Kafka read from them.
 
-    python -m tests.records.golden_batches    writes them again, with the jars that tools.kafka_jars finds
+python -m tests.records.golden_batches    writes them again, with the jars that tools.kafka_jars finds
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.records.generated_records import NOW, batches
 
 from ottla.records import batch
 from ottla.records.batch import BatchHeader
 from ottla.records.errors import CorruptBatch, UnsupportedCodec, UnsupportedMagic
 from ottla.records.record import Record, decode_batch, encode_batch
-from tests.records.generated_records import NOW, batches
 
 
 def three() -> bytearray:

@@ -155,7 +155,7 @@ def _listeners(reader: Reader) -> tuple[tuple[Listener, ...], tuple[Listener, ..
     if not listeners:
         raise ConfigError("listeners", reader.text_of("listeners"), "no listener is left for clients")
     check_bindable(listeners)
-    prop = "advertised.listeners" if reader.is_set("advertised.listeners") else "listeners"
+    prop = "advertised.listeners" if reader.strings("advertised.listeners") else "listeners"
     advertised = served(prop)
     check_advertised(advertised, listeners, prop)
     return listeners, advertised

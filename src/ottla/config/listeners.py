@@ -99,7 +99,7 @@ def check_advertised(advertised: tuple[Listener, ...], bound: tuple[Listener, ..
     for listener in advertised:
         if listener.host in {"0.0.0.0", "::"}:  # noqa: S104 - refused, not bound
             raise ConfigError(
-                "advertised.listeners" if prop == "advertised.listeners" else prop,
+                prop,
                 text,
                 f"advertised.listeners cannot use the nonroutable meta-address {listener.host}: set the address that "
                 "clients can reach",

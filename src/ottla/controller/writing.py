@@ -8,12 +8,14 @@ from typing import Final
 
 from ottla.coordination.errors import BadVersion, CoordinationError, MultiFailed
 from ottla.coordination.interface import MULTI_OPS_MAX, REQUEST_BYTES_MAX, Check, Coordination, Op
+from ottla.coordination.sizes import OP_OVERHEAD, op_size, split
 from ottla.coordination.znodes import CONTROLLER_EPOCH
 
-#: A request's own bytes beside paths and data, a guess on the safe side.
-OP_OVERHEAD: Final = 64
 #: Multis on their way at once: what a large request is cut into goes out together and shares a sync of the disk.
 IN_FLIGHT_MAX: Final = 64
+#: Beside the check of the controller's epoch.
+_OPS_MAX: Final = MULTI_OPS_MAX - 1
+_BYTES_MAX: Final = REQUEST_BYTES_MAX - 2 * OP_OVERHEAD
 
 
 class ControllerMoved(CoordinationError):
@@ -72,33 +74,13 @@ def _packed(groups: Sequence[Sequence[Op]]) -> list[_Pack]:
     packs: list[_Pack] = []
     ops_left = bytes_left = 0
     for index, group in enumerate(groups):
-        for piece in _pieces(group):
-            size = sum(map(_size, piece))
+        for piece in split(group, ops_max=_OPS_MAX, bytes_max=_BYTES_MAX):
+            size = sum(map(op_size, piece))
             whole = len(piece) == len(group)
             if not packs or len(piece) > ops_left or size > bytes_left or not whole:
                 packs.append([])
-                ops_left, bytes_left = MULTI_OPS_MAX - 1, REQUEST_BYTES_MAX - 2 * OP_OVERHEAD
+                ops_left, bytes_left = _OPS_MAX, _BYTES_MAX
             packs[-1].append((index, piece))
             # Nothing joins a piece of a group that was cut.
             ops_left, bytes_left = (ops_left - len(piece), bytes_left - size) if whole else (0, 0)
     return packs
-
-
-def _pieces(group: Sequence[Op]) -> list[Sequence[Op]]:
-    pieces: list[Sequence[Op]] = []
-    start = size = 0
-    for index, op in enumerate(group):
-        op_size = _size(op)
-        if index > start and (
-            index - start >= MULTI_OPS_MAX - 1 or size + op_size > REQUEST_BYTES_MAX - 2 * OP_OVERHEAD
-        ):
-            pieces.append(group[start:index])
-            start, size = index, 0
-        size += op_size
-    if group:
-        pieces.append(group[start:])
-    return pieces
-
-
-def _size(op: Op) -> int:
-    return len(op.path.encode()) + len(getattr(op, "data", b"")) + OP_OVERHEAD

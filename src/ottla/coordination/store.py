@@ -30,7 +30,6 @@ from ottla.coordination.errors import (
 from ottla.coordination.interface import (
     MULTI_OPS_MAX,
     REQUEST_BYTES_MAX,
-    Check,
     OpResult,
     SessionEvent,
     SessionInfo,
@@ -39,6 +38,7 @@ from ottla.coordination.interface import (
 from ottla.coordination.journal import JournalFile, encode_frame
 from ottla.coordination.leases import SessionLeases
 from ottla.coordination.loading import Loaded, LoadReport, journal_name, load, open_journal, prune, snapshot_name
+from ottla.coordination.sizes import OP_OVERHEAD, op_size
 from ottla.coordination.snapshot import encode_snapshot, write_snapshot
 from ottla.coordination.tree import CloseSession, OpenSession, Outcome, TreeOp, ZnodeTree
 from ottla.coordination.watches import WatchTable
@@ -420,8 +420,4 @@ def _fail_answer(answer: asyncio.Future[Any], error: CoordinationError) -> None:
 
 
 def _size_of(op: TreeOp) -> int:
-    if isinstance(op, OpenSession | CloseSession):
-        return 64
-    if isinstance(op, Check):
-        return len(op.path) + 16
-    return len(op.path) + len(getattr(op, "data", b"")) + 16
+    return OP_OVERHEAD if isinstance(op, OpenSession | CloseSession) else op_size(op)

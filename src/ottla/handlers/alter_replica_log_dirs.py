@@ -33,7 +33,8 @@ def handle(call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDi
     return AlterReplicaLogDirsResponse(
         throttle_time_ms=call.throttle_ms(),
         results=[
-            AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions) for name, partitions in results.items()
+            AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions)
+            for name, partitions in results.items()
         ],
     )
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.controller.interface import Controller
-from ottla.metadata import MetadataCache
 from ottla.handlers.request_metrics import RequestMetrics
+from ottla.metadata import MetadataCache
 from ottla.ports import Clock, Workers
 from ottla.replication.replicas import Replicas
 from ottla.security.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource, authorized_operations
@@ -72,5 +72,3 @@ class Call:
         if quotas.unlimited:
             return 0
         return quotas.throttle_ms(self.principal, self.client_id, use, amount, self.now_ms)
-
-

@@ -30,13 +30,17 @@ def refusal(call: Call, asked: ConfigResource, operation: Operation) -> ConfigRe
         if fault is not None:
             return ConfigResult(asked, ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}")
         if asked.name not in call.services.metadata.topics:
-            return ConfigResult(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{asked.name}' does not exist.")
+            return ConfigResult(
+                asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{asked.name}' does not exist."
+            )
         return None
     if not call.allowed_on_cluster(operation):
         return ConfigResult(asked, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     own = str(call.services.broker_id)
     if asked.name not in (ALL_BROKERS, own):
         return ConfigResult(
-            asked, ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {own} or empty string, but received {asked.name}"
+            asked,
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {own} or empty string, but received {asked.name}",
         )
     return None

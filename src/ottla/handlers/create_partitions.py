@@ -24,7 +24,9 @@ async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitio
         if times[topic.name] > 1:
             refused.append(TopicResult(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic in request."))
         elif not call.allowed_on_topic(Operation.ALTER, topic.name):
-            refused.append(TopicResult(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "The topic authorization failed."))
+            refused.append(
+                TopicResult(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "The topic authorization failed.")
+            )
         else:
             wanted.append(_new_partitions(topic))
     results = await call.services.controller.create_partitions(

@@ -30,7 +30,9 @@ async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespon
             message = _TWICE.format(call.client_id, topic.name)
             results[topic.name] = CreatedTopic(topic.name, ErrorCode.INVALID_REQUEST, message)
         elif not (call.allowed_on_cluster(Operation.CREATE) or call.allowed_on_topic(Operation.CREATE, topic.name)):
-            results[topic.name] = CreatedTopic(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+            results[topic.name] = CreatedTopic(
+                topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."
+            )
         else:
             wanted.append(topic)
     created = await call.services.controller.create_topics(

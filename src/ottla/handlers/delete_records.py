@@ -28,7 +28,9 @@ TO_HIGH_WATERMARK: Final = -1
 
 def handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     topics = [
-        DeleteRecordsTopicResult(name=topic.name, partitions=[_partition(call, topic.name, p) for p in topic.partitions])
+        DeleteRecordsTopicResult(
+            name=topic.name, partitions=[_partition(call, topic.name, p) for p in topic.partitions]
+        )
         for topic in request.topics
     ]
     return DeleteRecordsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)

@@ -44,7 +44,9 @@ def _refusal(call: Call, ref: TopicRef) -> DeletedTopic | None:
     if by_id and ref.id == ZERO_TOPIC_ID:
         return DeletedTopic(None, ref.id, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if not by_id and ref.id != ZERO_TOPIC_ID:
-        return DeletedTopic(ref.name, ref.id, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+        return DeletedTopic(
+            ref.name, ref.id, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+        )
     name = call.services.metadata.topic_name(ref.id) if by_id else ref.name
     if name is not None and not call.allowed_on_topic(Operation.DELETE, name):
         # Who may not even describe it is not told the name that belongs to an id.

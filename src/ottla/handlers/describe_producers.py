@@ -32,10 +32,10 @@ def _partition(call: Call, topic: str, partition: int) -> PartitionResponse:
             producer_id=entry.producer_id,
             producer_epoch=entry.epoch,
             last_sequence=entry.last_sequence,
-            last_timestamp=entry.timestamp,
+            last_timestamp=entry.last_timestamp,
             coordinator_epoch=entry.coordinator_epoch,
-            current_txn_start_offset=entry.current_txn_first_offset,
+            current_txn_start_offset=entry.transaction_start_offset,
         )
-        for entry in leader.log.producers.describe(call.now_ms)
+        for entry in leader.log.producers.describe()
     ]
     return PartitionResponse(partition_index=partition, error_message=None, active_producers=producers)

@@ -60,9 +60,7 @@ def _fault(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(error_code=error, name=name, partitions=[])
 
 
-def _topic(
-    call: Call, topic: TopicMetadata, shown: tuple[PartitionState, ...]
-) -> DescribeTopicPartitionsResponseTopic:
+def _topic(call: Call, topic: TopicMetadata, shown: tuple[PartitionState, ...]) -> DescribeTopicPartitionsResponseTopic:
     partitions = [
         DescribeTopicPartitionsResponsePartition(
             error_code=ErrorCode.NONE if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,

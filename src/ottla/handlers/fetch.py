@@ -31,7 +31,7 @@ _BY_ID: Final = 13
 class FetchWait:
     """A fetch from its frame to its answer."""
 
-    __slots__ = ("asked", "correlation", "handler", "min_bytes", "max_bytes", "peer", "reader", "session", "version")
+    __slots__ = ("asked", "correlation", "handler", "max_bytes", "min_bytes", "peer", "reader", "session", "version")
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class FetchWait:
             return True
         return False
 
-    def try_complete(self, now_ms: int) -> bool:  # noqa: ARG002 - a Waiter is told the time
+    def try_complete(self, now_ms: int) -> bool:
         if not self._has_news():
             return False
         if not self.first_try():
@@ -83,7 +83,7 @@ class FetchWait:
                 return True
         return False
 
-    def expire(self, now_ms: int) -> None:  # noqa: ARG002 - a Waiter is told the time
+    def expire(self, now_ms: int) -> None:
         self.handler.answer(self, self.reader.read_all(self.asked, self.max_bytes))
         self.peer.finish()
 
@@ -139,7 +139,9 @@ class FetchHandler:
             if epoch == FINAL_EPOCH:
                 return None
             privileged = request.replica_id >= 0
-            return self._sessions.open(_asked(request), uses_ids=version >= _BY_ID, privileged=privileged, now_ms=now_ms)
+            return self._sessions.open(
+                _asked(request), uses_ids=version >= _BY_ID, privileged=privileged, now_ms=now_ms
+            )
         session = self._sessions.resume(session_id, epoch, uses_ids=version >= _BY_ID, now_ms=now_ms)
         if isinstance(session, Session):
             forgotten = [(topic, partition) for topic, partitions in request.forgotten for partition in partitions]

@@ -18,7 +18,7 @@ FINAL_EPOCH: Final = -1
 NO_SESSION: Final = 0
 #: Kafka's `max.incremental.fetch.session.cache.slots`.
 SESSIONS_MAX: Final = 1000
-#: A session may be put out for another when it was idle for this long (Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS).
+#: A session may be put out for another when it was idle for this long, as in Kafka.
 EVICTION_IDLE_MS: Final = 120_000
 
 #: Topic name or id as the client wrote it, and partition.
@@ -114,7 +114,9 @@ class Sessions:
 
     def _evict(self, *, privileged: bool, now_ms: int) -> bool:
         oldest = next((s for s in self._sessions.values() if not s.privileged or privileged), None)
-        if oldest is None or (now_ms - oldest.last_used_ms < EVICTION_IDLE_MS and not (privileged and not oldest.privileged)):
+        if oldest is None or (
+            now_ms - oldest.last_used_ms < EVICTION_IDLE_MS and not (privileged and not oldest.privileged)
+        ):
             return False
         del self._sessions[oldest.id]
         return True

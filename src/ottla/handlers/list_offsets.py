@@ -31,7 +31,14 @@ LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 
 #: The version from which each special timestamp may be asked for.
-_SINCE: Final = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_SINCE: Final = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 _READ_COMMITTED: Final = 1
 #: What an ordinary client gives as its replica id.
 _CONSUMER: Final = -1
@@ -91,8 +98,10 @@ def _find(leader: Leader, timestamp: int, limit: int) -> Found:
     if timestamp == LATEST:
         return -1, limit, leader.epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return -1, log.start_offset, log.epochs.epoch_of(log.start_offset)
+        return -1, log.start_offset, log.epochs.epoch_at(log.start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _NOTHING
-    found = log.max_timestamp_offset(limit) if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp, limit)
+    found = (
+        log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp, limit)
+    )
     return _NOTHING if found is None else (found.timestamp, found.offset, found.leader_epoch)

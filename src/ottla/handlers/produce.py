@@ -43,7 +43,14 @@ class Memo:
     __slots__ = ("acks", "leader", "prefix", "prefix_end", "template", "timeout_ms", "topic", "trailer", "version")
 
     def __init__(
-        self, version: int, prefix: bytes, trailer: bytes, acks: int, timeout_ms: int, leader: Leader, topic: str | bytes
+        self,
+        version: int,
+        prefix: bytes,
+        trailer: bytes,
+        acks: int,
+        timeout_ms: int,
+        leader: Leader,
+        topic: str | bytes,
     ) -> None:
         self.version = version
         self.prefix = prefix

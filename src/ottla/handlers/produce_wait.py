@@ -94,9 +94,11 @@ class ProduceWait:
 
     def partitions(self) -> list[TopicPartition]:
         """The partitions that are still to be decided."""
-        return [o.leader.tp for _, outcomes in self.topics for o in outcomes if o.answer is None and o.leader is not None]
+        return [
+            o.leader.tp for _, outcomes in self.topics for o in outcomes if o.answer is None and o.leader is not None
+        ]
 
-    def try_complete(self, now_ms: int) -> bool:  # noqa: ARG002 - a Waiter is told the time
+    def try_complete(self, now_ms: int) -> bool:
         decided = True
         for _, outcomes in self.topics:
             for outcome in outcomes:
@@ -105,7 +107,7 @@ class ProduceWait:
             self._answer()
         return decided
 
-    def expire(self, now_ms: int) -> None:  # noqa: ARG002 - a Waiter is told the time
+    def expire(self, now_ms: int) -> None:
         for _, outcomes in self.topics:
             for outcome in outcomes:
                 if not _settle(outcome, self.acks):

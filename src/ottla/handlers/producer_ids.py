@@ -28,7 +28,7 @@ class ProducerIds:
                     block = await self._controller.allocate_producer_ids(self._broker_id)
                     if block.error != ErrorCode.NONE:
                         return block.error
-                    self._next, self._end = block.first, block.first + block.count
+                    self._next, self._end = block.first, block.first + block.length
         taken = self._next
         self._next += 1
         return taken

@@ -16,7 +16,7 @@ from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_errors import DirectoryError
 from ottla.storage.errors import OffsetOutOfRange, StorageFault
 from ottla.storage.log import Log
-from ottla.storage.removal import Removal
+from ottla.storage.removal import FolderRemoval
 
 log_event = logs.logger("replication")
 
@@ -32,7 +32,7 @@ class Moves:
         directories: LogDirectories,
         clock: Clock,
         replaced: Callable[[TopicPartition, Log], None],
-        remove_later: Callable[[Removal], None],
+        remove_later: Callable[[FolderRemoval], None],
     ) -> None:
         self._directories = directories
         self._clock = clock

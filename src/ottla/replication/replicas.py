@@ -26,7 +26,7 @@ from ottla.storage.directory_errors import DirectoryError
 from ottla.storage.errors import StorageFault
 from ottla.storage.log import Log
 from ottla.storage.placing import NewReplica
-from ottla.storage.removal import Removal
+from ottla.storage.removal import FolderRemoval
 
 log_event = logs.logger("replication")
 
@@ -49,7 +49,7 @@ class Replicas:
         waiters: Waiters,
         workers: Workers,
         clock: Clock,
-        remove_later: Callable[[Removal], None],
+        remove_later: Callable[[FolderRemoval], None],
     ) -> None:
         self.broker_id = broker_id
         self.directories = directories

@@ -68,7 +68,13 @@ OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
         Operation.CREATE_TOKENS,
         Operation.DESCRIBE_TOKENS,
     ),
-    Resource.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS),
+    Resource.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
     Resource.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE, Operation.TWO_PHASE_COMMIT),
 }
 

@@ -1,4 +1,4 @@
-"""How long is a client to be held back? Handlers report what a request used and put the answer into throttle_time_ms."""
+"""How long is a client to be held back? Handlers report what a request used, and put the answer into theirs."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from ottla import logs
 from ottla.config import ConfigError, LogConfig
 from ottla.config.dynamic import with_dynamic
-from ottla.config.topic import effective_log_config
 from ottla.config.live import LiveConfig
+from ottla.config.topic import effective_log_config
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.replicas import Replicas

@@ -101,13 +101,16 @@ class Broker:
         self._server = server = self._make_server()
         self.endpoints = self._listen(server)
         self.services = services = self._assemble(coordination, directories)
-        await self._controller.start()
+        controller, keeping = self._controller, self._housekeeping
+        assert controller is not None
+        assert keeping is not None
+        await controller.start()
         self._dispatcher = Dispatcher(services, ProduceHandler(services), FetchHandler(services, ports.entropy))
         server.open(self._dispatcher)
-        self._housekeeping.start()
+        keeping.start()
         services.replicas.moves.resume()
         for removal in directories.removals:
-            self._housekeeping.remove_later(removal)
+            keeping.remove_folder_later(removal)
         directories.removals.clear()
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__)
 
@@ -154,7 +157,7 @@ class Broker:
             Waiters(),
             ports.workers,
             ports.clock,
-            lambda removal: keeping.remove_later(removal),
+            lambda removal: keeping.remove_folder_later(removal),
         )
         keeping = self._housekeeping = Housekeeping(
             replicas, ports.workers, ports.clock, config.storage, config.replication
@@ -210,7 +213,9 @@ class Broker:
                 reason = error.strerror or str(error)
                 raise StartFault(f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}") from error
             shown = advertised.get(listener.name, listener)
-            endpoints.append(Endpoint(listener.name, listener.protocol, shown.host or self._host_name, shown.port or port))
+            endpoints.append(
+                Endpoint(listener.name, listener.protocol, shown.host or self._host_name, shown.port or port)
+            )
         return endpoints
 
     # -- stop

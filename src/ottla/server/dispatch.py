@@ -37,7 +37,10 @@ class Dispatcher:
         self._services = services
         self._produce = produce
         self._fetch = fetch
-        self.hot: Mapping[int, Callable[[Peer, Received, int, int, int, int], None]] = {PRODUCE: produce.serve, FETCH: fetch.serve}
+        self.hot: Mapping[int, Callable[[Peer, Received, int, int, int, int], None]] = {
+            PRODUCE: produce.serve,
+            FETCH: fetch.serve,
+        }
         self._handles: dict[int, Handle] = {}
         #: Handlers that are waiting: kept so that they are not collected, and can be ended at stop.
         self._tasks: set[asyncio.Task[None]] = set()
@@ -115,7 +118,7 @@ class Dispatcher:
         started_ms = self._services.clock.monotonic_ms()
         try:
             result = self._handle(header.api_key)(call, request)
-        except Exception as error:  # noqa: BLE001 - one request's fault must not end the round of all others
+        except Exception as error:
             self._failed(connection, header, error)
             return
         if not isawaitable(result):
@@ -129,7 +132,7 @@ class Dispatcher:
     async def _wait(self, connection: Peer, header: RequestHeader, result: Awaitable[Any], started_ms: int) -> None:
         try:
             response = await result
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
             self._failed(connection, header, error)
             return
         if not connection.closed:

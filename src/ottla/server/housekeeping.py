@@ -19,6 +19,7 @@ from ottla.replication.replicas import Replicas
 from ottla.storage.checkpoints import CheckpointWrite
 from ottla.storage.errors import StorageFault
 from ottla.storage.log import Log
+from ottla.storage.removal import FolderRemoval
 
 log_event = logs.logger("server")
 
@@ -30,9 +31,6 @@ _FIRST_DELAY_MS_MAX: Final = 30_000
 
 class Removable(Protocol):
     """Files that nothing refers to any more; `run` blocks."""
-
-    @property
-    def directory(self) -> str: ...
 
     def run(self) -> None: ...
 
@@ -84,7 +82,10 @@ class Housekeeping:
 
     # -- files on their way out
 
-    def remove_later(self, removal: Removable, delay_ms: int = 0) -> None:
+    def remove_folder_later(self, removal: FolderRemoval) -> None:
+        self.remove_later(removal, removal.directory, 0)
+
+    def remove_later(self, removal: Removable, log_directory: str, delay_ms: int) -> None:
         """Removes files in a worker after a delay, in which readers that hold them may finish."""
         if self._closed:
             return  # the next start finds them by their names
@@ -96,7 +97,7 @@ class Housekeeping:
         def done(future: asyncio.Future[None]) -> None:
             error = None if future.cancelled() else future.exception()
             if isinstance(error, OSError):
-                self._replicas.fail_directory(removal.directory, f"files could not be removed: {error}")
+                self._replicas.fail_directory(log_directory, f"files could not be removed: {error}")
 
         timer = asyncio.get_running_loop().call_later(delay_ms / 1000, run)
         self._removals.add(timer)
@@ -144,8 +145,10 @@ class Housekeeping:
             return
         now_ms = self._clock.wall_ms()
         for removal in log.expire(now_ms, role.high_watermark):
-            log_event.info("a segment is removed", partition=log.tp, file=removal.path)
-            self.remove_later(removal, log.config.file_delete_delay_ms)
+            log_event.info("a segment is removed", partition=log.tp, file=removal.paths[0], bytes=removal.size)
+            home = self._replicas.directories.directory_of(log.tp)
+            if home is not None:
+                self.remove_later(removal, home, max(0, removal.due_ms - now_ms))
 
     def _flush_by_time(self) -> None:
         now_ms = self._clock.wall_ms()
@@ -155,7 +158,13 @@ class Housekeeping:
 
     def _expire_producers(self) -> None:
         now_ms = self._clock.wall_ms()
-        self._sliced("producer slices", lambda log: log.producers.expire(now_ms))
+        after_ms = self._storage.producer_id_expiration_ms
+
+        def expire(log: Log) -> None:
+            if log.has_producers:
+                log.producers.expire(now_ms, after_ms)
+
+        self._sliced("producer slices", expire)
 
     def _checkpoint_recovery_points(self) -> None:
         points = {log.tp: log.recovery_point for log in self._logs()}

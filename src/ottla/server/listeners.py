@@ -37,9 +37,7 @@ class Limits:
 
 
 class Server:
-    def __init__(
-        self, network: Network, clock: Clock, limits: Limits, *, has_control: bool = False
-    ) -> None:
+    def __init__(self, network: Network, clock: Clock, limits: Limits, *, has_control: bool = False) -> None:
         self._network = network
         self._clock = clock
         self._limits = limits
@@ -58,7 +56,7 @@ class Server:
         return len(self._connections)
 
     def listen(self, listener: ServedListener, host: str, port: int) -> int:
-        """Starts to accept; returns the port, which the system chose where 0 was asked for. OSError: it cannot be had."""
+        """Starts to accept; returns the port, which the system chose where 0 was asked for."""
         listening = self._network.listen(host, port, lambda channel: self._accept(channel, listener), self._on_round)
         self._listening.append(listening)
         if self._sweep is None:

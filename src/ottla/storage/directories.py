@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from ottla.config.log import LogConfig
-from ottla.model import ZERO_TOPIC_ID, TopicPartition
+from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.ports.disk import Disk
 from ottla.ports.entropy import Entropy
 from ottla.storage.checkpoints import CheckpointWrite
@@ -30,11 +30,11 @@ from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.directory_status import DirectoryStatus, describe_directory
 from ottla.storage.errors import StorageFault
 from ottla.storage.formats.names import FolderKind
-from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS, RECOVERY_POINTS
+from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
 from ottla.storage.identity import check_distinct
 from ottla.storage.loading import ConfigFor, Loading, Run, run_in_turn
 from ottla.storage.log import Log
-from ottla.storage.moving import FutureLog, begin_copy, change_over
+from ottla.storage.moving import FutureLog, begin_copy, change_over, copy_name
 from ottla.storage.placing import (
     NewReplica,
     adopt_topic_id,
@@ -194,7 +194,7 @@ class LogDirectories:
         if directory is None or not directory.is_online:
             directory = emptiest(self._directories)
         with self._device(directory):
-            log = create_replica(directory, replica, now_ms)
+            log = create_replica(directory, replica, now_ms, self._on_event)
         touched[directory.path] = directory
         self._install(directory, partition, log)
         return log
@@ -205,7 +205,7 @@ class LogDirectories:
         self._homes[partition] = directory
 
     def _check_topic_id(self, log: Log, replica: NewReplica) -> None:
-        stored = log.topic_id or ZERO_TOPIC_ID
+        stored = log.topic_id
         if replica.topic_id in {ZERO_TOPIC_ID, stored}:
             return
         if stored != ZERO_TOPIC_ID:
@@ -215,7 +215,7 @@ class LogDirectories:
         home = self._homes[replica.partition]
         with self._device(home):
             adopt_topic_id(home.disk, home.folder(replica.partition), replica.topic_id)
-        log.topic_id = replica.topic_id
+        log.topic_id = TopicId(replica.topic_id)
 
     def delete(self, partition: TopicPartition) -> list[FolderRemoval]:
         """Takes the partition's name from its folder, durably; the files are there until the removals have run.
@@ -277,7 +277,9 @@ class LogDirectories:
         if self._homes[partition] is target:
             return None
         with self._device(target):
-            move = begin_copy(partition, source, target, self._entropy, config=config, now_ms=now_ms)
+            name = copy_name(partition, self._entropy)
+            replica = NewReplica(partition, source.topic_id, config)
+            move = begin_copy(source, target, name, replica, now_ms=now_ms, on_event=self._on_event)
         self._moves[partition] = move
         return move
 
@@ -288,7 +290,8 @@ class LogDirectories:
             raise MoveRefused(f"the copy of {partition} is not level with its original")
         origin = self._homes[partition]
         del self._moves[partition]
-        log, removed = change_over(move, origin, self._entropy, self._device, config=config, now_ms=now_ms)
+        reopen = partial(self._open_copy, config=config, now_ms=now_ms)
+        log, removed = change_over(move, origin, self._entropy, self._device, reopen)
         self._install(move.target, partition, log)
         origin.abandon(move.source)
         return log, FolderRemoval(origin.disk, removed, partition)
@@ -386,9 +389,8 @@ class LogDirectories:
     def truncating(self, partition: TopicPartition, offset: int) -> None:
         """To be called before a log is cut back to `offset`: a recovery point above it must not survive a crash."""
         home = self._homes[partition]
-        if home.checkpoints.offset(RECOVERY_POINTS, partition) > offset:
-            with self._device(home):
-                home.lower_recovery_point(partition, offset)
+        with self._device(home):
+            home.before_truncation(partition, offset)
 
     def close(
         self,

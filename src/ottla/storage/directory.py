@@ -23,6 +23,7 @@ from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import LOCK, FolderKind, format_folder
 from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from ottla.storage.identity import claim
+from ottla.storage.open_files import OpenFiles
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
@@ -48,6 +49,7 @@ class LogDirectory:
         "failure",
         "futures",
         "logs",
+        "open_files",
         "path",
         "unopened",
         "was_clean",
@@ -64,6 +66,8 @@ class LogDirectory:
         #: New partitions are not placed here.
         self.cordoned = False
         self.checkpoints = Checkpoints(disk, path)
+        #: Bounds what its logs hold open together.
+        self.open_files = OpenFiles()
         self.logs: dict[TopicPartition, Log] = {}
         #: Copies on their way into this directory, by their folder's name as well.
         self.futures: dict[TopicPartition, tuple[str, Log]] = {}
@@ -162,9 +166,9 @@ class LogDirectory:
 
     @staticmethod
     def abandon(log: Log) -> None:
-        """Closes a log on a failing device: what closing would still write is rebuilt when the device returns."""
+        """Closes a log without writing: its device has failed, or nobody wants its files any more."""
         with suppress(OSError, StorageFault):
-            log.close()
+            log.abandon()
 
     def tables(self, high_watermarks: Mapping[TopicPartition, int]) -> dict[str, Offsets]:
         """The checkpoints as they should be now."""
@@ -205,7 +209,10 @@ class LogDirectory:
             }
             self.checkpoints.prepare(tables).run()
 
-    def lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
+    def before_truncation(self, partition: TopicPartition, offset: int) -> None:
+        """Before a log is cut back to `offset`: a recovery point above it must not survive a crash."""
+        if self.checkpoints.offset(RECOVERY_POINTS, partition) <= offset:
+            return
         tables = dict(self.checkpoints.tables)
         tables[RECOVERY_POINTS] = {**tables[RECOVERY_POINTS], partition: offset}
         self.checkpoints.prepare(tables).run()

@@ -26,3 +26,27 @@ class DirectoryEvent:
 
 
 OnEvent = Callable[[DirectoryEvent], None]
+
+
+class LogWarnings:
+    """What one log warns about. Held back while it is opened, which may be in a thread, and told on the loop."""
+
+    __slots__ = ("_held", "_on_event", "directory", "partition")
+
+    def __init__(self, directory: str, partition: TopicPartition, on_event: OnEvent) -> None:
+        self.directory = directory
+        self.partition = partition
+        self._on_event = on_event
+        self._held: list[str] | None = []
+
+    def __call__(self, message: str) -> None:
+        if self._held is None:
+            self._on_event(DirectoryEvent(Severity.WARNING, self.directory, message, self.partition))
+        else:
+            self._held.append(message)
+
+    def tell(self) -> None:
+        """Tells what was held, and holds nothing from now on."""
+        held, self._held = self._held, None
+        for message in held or ():
+            self(message)

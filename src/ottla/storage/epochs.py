@@ -89,5 +89,3 @@ class EpochCache:
             self._epochs.clear()
             self._starts.clear()
             self.dirty = True
-
-

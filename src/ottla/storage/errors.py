@@ -76,9 +76,7 @@ class OffsetOutOfRange(Exception):
 class AppendRefused(Exception):
     """A batch may not be appended. The log is as it was."""
 
-    def __init__(
-        self, error: ErrorCode, message: str, record_errors: Sequence[tuple[int, str | None]] = ()
-    ) -> None:
+    def __init__(self, error: ErrorCode, message: str, record_errors: Sequence[tuple[int, str | None]] = ()) -> None:
         super().__init__(f"{error.name}: {message}")
         self.error = error
         self.message = message

@@ -30,7 +30,18 @@ def index_paths(segment: Segment) -> list[str]:
 
 
 class Flush:
-    __slots__ = ("_directory", "_disk", "_epochs", "_files", "_paths", "done", "failed", "generation", "offset", "sizes")
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_epochs",
+        "_files",
+        "_paths",
+        "done",
+        "failed",
+        "generation",
+        "offset",
+        "sizes",
+    )
 
     def __init__(
         self,

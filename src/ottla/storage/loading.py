@@ -13,12 +13,15 @@ from functools import partial
 from typing import NamedTuple
 
 from ottla.config.log import LogConfig
-from ottla.model import TopicPartition
+from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.ports.disk import Disk
 from ottla.ports.entropy import Entropy
 from ottla.storage import moving
 from ottla.storage.directory import LogDirectory
-from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
+from ottla.storage.directory_events import DirectoryEvent, LogWarnings, OnEvent, Severity
 from ottla.storage.errors import CorruptLog, StorageFault
+from ottla.storage.formats import partition_metadata
+from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind
 from ottla.storage.formats.offset_checkpoint import LOG_STARTS, RECOVERY_POINTS
 from ottla.storage.log import Log
@@ -35,7 +38,7 @@ class Opened(NamedTuple):
     damage: str
     #: The device's trouble.
     fault: str
-    warnings: list[str]
+    warnings: LogWarnings
 
 
 #: Opens one folder. It touches nothing but that folder, so threads may do several at once.
@@ -51,10 +54,10 @@ def run_in_turn(jobs: Sequence[Job]) -> list[Opened]:
 
 
 def open_folder(
-    directory: LogDirectory, folder: str, partition: TopicPartition, config: LogConfig, now_ms: int
+    directory: LogDirectory, folder: str, partition: TopicPartition, *, config: LogConfig, now_ms: int, on_event: OnEvent
 ) -> Opened:
     """Opens one log, repairing what a crash left."""
-    warnings: list[str] = []
+    warnings = LogWarnings(directory.path, partition, on_event)
     checkpoints = directory.checkpoints
     try:
         log = Log.open(
@@ -66,8 +69,10 @@ def open_folder(
             clean=directory.is_trusted,
             recovery_point=checkpoints.offset(RECOVERY_POINTS, partition),
             start_offset=checkpoints.offset(LOG_STARTS, partition),
-            on_warning=warnings.append,
+            on_warning=warnings,
+            files=directory.open_files,
         )
+        log.topic_id = _topic_id(directory.disk, folder, warnings)
     except CorruptLog as error:
         return Opened(None, str(error), "", warnings)
     except StorageFault as error:
@@ -79,6 +84,17 @@ def open_folder(
     except OSError as error:
         return Opened(None, "", f"{folder}: {error.strerror or error}", warnings)
     return Opened(log, "", "", warnings)
+
+
+def _topic_id(disk: Disk, folder: str, warn: Callable[[str], None]) -> TopicId:
+    """Zero where it is not known yet; whoever knows the topic's id then completes the folder."""
+    try:
+        return partition_metadata.read(disk, f"{folder}/{partition_metadata.FILE_NAME}")
+    except FileNotFoundError:
+        return ZERO_TOPIC_ID
+    except FormatError as error:
+        warn(f"{error}; it is written again when the topic's id is known")
+        return ZERO_TOPIC_ID
 
 
 class Loading:
@@ -148,6 +164,11 @@ class Loading:
             self._configs[topic] = self._config_for(topic)
         return self._configs[topic]
 
+    def _open(self, directory: LogDirectory, folder: str, partition: TopicPartition, config: LogConfig) -> Opened:
+        return open_folder(
+            directory, folder, partition, config=config, now_ms=self._now_ms, on_event=self._on_event
+        )
+
     def _take_offline(self, directory: LogDirectory, partition: TopicPartition, reason: str) -> None:
         directory.unopened[partition] = reason
         self.offline[partition] = reason
@@ -165,7 +186,7 @@ class Loading:
                     unknown.append(str(tp))
                 elif tp not in refused:
                     places.append((directory, tp))
-                    jobs.append(partial(open_folder, directory, directory.folder(tp), tp, config, self._now_ms))
+                    jobs.append(partial(self._open, directory, directory.folder(tp), tp, config))
             if unknown:
                 directory.warn(
                     self._on_event,
@@ -175,8 +196,7 @@ class Loading:
             self._install(directory, tp, opened)
 
     def _install(self, directory: LogDirectory, partition: TopicPartition, opened: Opened) -> None:
-        for text in opened.warnings:
-            directory.warn(self._on_event, text, partition)
+        opened.warnings.tell()
         if opened.fault and directory.is_online:
             self._fail(directory, opened.fault)
         if not directory.is_online:
@@ -220,10 +240,10 @@ class Loading:
             for home in homes:
                 log = home.logs.pop(partition, None)
                 if log is not None:
-                    log.close()
+                    home.abandon(log)
             self._report_double(partition, homes)
             return
-        origin.logs.pop(partition).close()
+        origin.abandon(origin.logs.pop(partition))
         self._on_device(origin, partial(self._remove_original, origin, partition))
 
     def _remove_original(self, origin: LogDirectory, partition: TopicPartition) -> None:
@@ -253,20 +273,20 @@ class Loading:
         if partition in self.moves or partition in directory.logs:
             self._remove_copy(directory, partition, name)
             return
-        opened = open_folder(directory, os.path.join(directory.path, name), partition, config, self._now_ms)
-        for text in opened.warnings:
-            directory.warn(self._on_event, text, partition)
+        opened = self._open(directory, os.path.join(directory.path, name), partition, config)
+        opened.warnings.tell()
         if opened.fault:
             self._fail(directory, opened.fault)
         elif opened.log is None:
             directory.warn(self._on_event, f"the copy in {name} is damaged and is removed: {opened.damage}", partition)
             self._remove_copy(directory, partition, name)
         else:
+            move = FutureLog(partition, source, directory, name, opened.log)
             if opened.log.end_offset > source.end_offset:
                 # A crash took records from the original that had reached the copy; the two must not differ.
-                opened.log.truncate_fully_and_start_at(source.start_offset)
+                move.start_over()
             directory.futures[partition] = (name, opened.log)
-            self.moves[partition] = FutureLog(partition, source, directory, name, opened.log)
+            self.moves[partition] = move
 
     def _remove_copy(self, directory: LogDirectory, partition: TopicPartition, name: str) -> None:
         path = directory.discard(name, partition, self._entropy)

@@ -12,38 +12,30 @@ comes back as an object whose `run` a worker calls: `Flush`, `Removal`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from struct import Struct
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from ottla.config import LogConfig
-from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.model import TopicPartition
 from ottla.ports import Disk
-from ottla.records.batch import HEADER, HEADER_SIZE, LEADER_EPOCH_AT, LOG_OVERHEAD
-from ottla.records.validate import COUNTED_RECORDS_MAX
 from ottla.storage import flush as flushes
-from ottla.storage import replica_append, retention, rolling, time_lookup, truncation
-from ottla.storage.append import Appended, Origin, examine, rules_of, usual_attributes
-from ottla.storage.epochs import EpochCache
-from ottla.storage.errors import BadBatch, CorruptLog, OffsetOutOfRange, StorageFault
+from ottla.storage import retention, rolling, time_lookup, truncation, txn_lookup
+from ottla.storage.errors import BadBatch, CorruptLog, FaultKind, OffsetOutOfRange, StorageFault
 from ottla.storage.flush import Flush
-from ottla.storage.log_loading import Loaded, load, load_epochs, load_producers
-from ottla.storage.markers import read_marker
+from ottla.storage.log_append import AppendableLog
+from ottla.storage.log_loading import load
 from ottla.storage.open_files import OpenFiles
-from ottla.storage.places import Places
-from ottla.storage.producer_state import ActiveProducer, ProducerStates
+from ottla.storage.places import Spot
+from ottla.storage.producer_state import ActiveProducer
 from ottla.storage.reader import EMPTY, Slice
 from ottla.storage.retention import Removal
-from ottla.storage.segment import Segment, Surroundings
+from ottla.storage.segment import Surroundings
 from ottla.storage.time_lookup import TimestampOffset
-from ottla.storage.txn_index import AbortedTransaction
 
-_UNPACK: Final = HEADER.unpack_from
-_PACK_OFFSET: Final = Struct(">q").pack_into
-_PACK_EPOCH: Final = Struct(">i").pack_into
-_NO_EPOCH_YET: Final = -2
+__all__ = ["Flush", "Log", "Removal", "SegmentInfo", "TimestampOffset"]
+
 PRODUCER_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
 
 
@@ -53,18 +45,220 @@ class SegmentInfo(NamedTuple):
     path: str
 
 
-class Log:
-    __slots__ = (
-        "_attributes", "_epochs", "_flush", "_future_ms", "_producers", "_rules", "_size_max", "_staged",
-        "_staged_aborted", "_staged_batches", "_staged_end", "_staged_epochs", "_leader_epoch", "around", "config",
-        "dirty_since_ms", "end_offset", "generation", "limits", "names_changed", "next_offset", "opened_ms", "places",
-        "producer_expiration_ms", "recovery", "recovery_point", "roll_offset", "roll_size", "roll_timestamp", "segments",
-        "size", "snapshots", "start_offset", "topic_id", "touched", "tp", "unsynced", "unsynced_paths",
-    )  # fmt: skip
+class Log(AppendableLog):
+    __slots__ = ()
 
-    def __init__(self, around: Surroundings, tp: TopicPartition, config: LogConfig, loaded: Loaded, now_ms: int) -> None:
-        self.around = around
-        self.tp = tp
-        #: Known to whoever reads partition.metadata.
-        self.topic_id: TopicId = ZERO_TOPIC_ID
-        self.segments: list[Segment] = loaded.segments
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        directory: str,
+        tp: TopicPartition,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        clean: bool,
+        recovery_point: int = 0,
+        start_offset: int = 0,
+        producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
+        on_warning: Callable[[str], None] = lambda _: None,
+        files: OpenFiles | None = None,
+    ) -> Log:
+        """Loads the log in a folder, or begins one there; raises CorruptLog, StorageFault.
+
+        `files` bounds what all logs of a directory hold open. It is not used before this returns, so that threads may
+        open several logs at once.
+        """
+        around = Surroundings(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning)
+        try:
+            loaded = load(
+                around, tp, clean=clean, recovery_point=recovery_point, start_offset=start_offset, now_ms=now_ms
+            )
+        except OSError as error:
+            raise StorageFault.of(directory, error) from error
+        if files is not None:
+            around = around._replace(files=files)
+            loaded.snapshots.around = around
+            for segment in loaded.segments:
+                segment.around = around
+        return cls(around, tp, config, loaded, recovery_point, now_ms, producer_expiration_ms)
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, limit_offset: int, *, whole_first_batch: bool = True) -> Slice:
+        """Batches from the one that holds `offset`, all below `limit_offset`, within one segment.
+
+        At most `max_bytes`, cutting the last batch, except that the first is whole however large; without
+        `whole_first_batch` a first batch that is too large gives an empty slice. OffsetOutOfRange outside of the log.
+        """
+        end = self.end_offset
+        if not self.start_offset <= offset < limit_offset or offset >= end:
+            if self.start_offset <= offset <= end:
+                return EMPTY
+            raise OffsetOutOfRange(offset, self.start_offset, end)
+        spot = self._find(offset)
+        if spot is None:
+            return EMPTY
+        segment, position, first_size, next_offset = spot
+        stop = segment.size if limit_offset >= end else self.places.limit_position(segment, limit_offset, end)
+        size = stop - position
+        if size > max_bytes:
+            size = max_bytes if first_size <= max_bytes else first_size if whole_first_batch else 0
+        if size <= 0:
+            return EMPTY
+        if size == first_size:
+            self.places.goes_on(next_offset, segment, position + size)
+        return Slice(segment.file, position, size)
+
+    def _find(self, offset: int) -> Spot | None:
+        try:
+            return self.places.find(offset, self.end_offset)
+        except BadBatch as bad:
+            raise CorruptLog(self.tp, self.directory, bad.position, bad.reason) from bad
+        except OSError as error:
+            raise StorageFault.of(self.directory, error) from error
+
+    def offset_for_timestamp(self, timestamp: int, limit_offset: int) -> TimestampOffset | None:
+        """The first record below `limit_offset` with at least this timestamp."""
+        with self._reading():
+            return time_lookup.first_at_or_after(self, timestamp, limit_offset)
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The record with the largest timestamp."""
+        with self._reading():
+            return time_lookup.of_largest_timestamp(self)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Says in storage's own words what went wrong with the files."""
+        try:
+            yield
+        except BadBatch as bad:
+            raise CorruptLog(self.tp, self.directory, bad.position, bad.reason) from bad
+        except OSError as error:
+            raise StorageFault.of(self.directory, error) from error
+
+    # -- transactions
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest open transaction begins; None where none is open."""
+        if self._producers is None and not self.snapshots.offsets:
+            return None
+        return self.producers.first_open()
+
+    def first_unstable(self, high_watermark: int) -> int | None:
+        """The same with ended transactions counted as open until the high watermark has passed their markers."""
+        if self._producers is None and not self.snapshots.offsets:
+            return None
+        return self.producers.first_unstable(high_watermark)
+
+    def aborted_transactions(self, first: int, last_exclusive: int) -> list[tuple[int, int]]:
+        """Producer id and first offset of each aborted transaction that overlaps the range of offsets."""
+        with self._reading():
+            return txn_lookup.overlapping(self, first, last_exclusive)
+
+    def describe_producers(self) -> list[ActiveProducer]:
+        return self.producers.describe()
+
+    # -- flushing
+
+    def flush_due(self, now_ms: int) -> bool:
+        """Whether flush.messages, flush.ms or a sealed segment asks for a flush."""
+        if self._flush is not None:
+            return False
+        unflushed = self.end_offset - self.recovery_point
+        if unflushed >= self.config.flush_messages or self.unsynced:
+            return True
+        if unflushed <= 0:
+            self._unflushed_since_ms = -1
+        elif self._unflushed_since_ms < 0:
+            self._unflushed_since_ms = now_ms
+        else:
+            return now_ms - self._unflushed_since_ms >= self.config.flush_ms
+        return False
+
+    def prepare_flush(self) -> Flush | None:
+        """What a worker is to bring to the medium; None where nothing is to do or a flush is running.
+
+        After a flush has failed this raises StorageFault for good.
+        """
+        return self._prepare(closing=False)
+
+    def prepare_close(self) -> Flush | None:
+        """The same before a clean stop, with all that a start after it relies on. `close` does it where it was not."""
+        self.discard_staged()
+        return self._prepare(closing=True)
+
+    def _prepare(self, *, closing: bool) -> Flush | None:
+        running = self._flush
+        if running is not None:
+            if running.failed:
+                raise StorageFault(FaultKind.DIRECTORY_FAILED, self.directory, OSError(errno.EIO, "a flush has failed"))
+            return None
+        self._flush = flushes.prepare(self, closing=closing)
+        return self._flush
+
+    def flushed(self, flush: Flush) -> None:
+        """Takes note that a flush has run: the recovery point moves up."""
+        assert flush is self._flush
+        self._flush = None
+        self._unflushed_since_ms = -1
+        flushes.settle(self, flush)
+
+    # -- what is kept
+
+    def roll(self, now_ms: int) -> None:
+        """Seals the active segment, if there is anything in it."""
+        del now_ms
+        self.write_staged()
+        if self.active.size:
+            rolling.roll(self, self.end_offset)
+
+    def roll_due(self, now_ms: int) -> bool:
+        """Whether the active segment is older than segment.ms, though nobody appends to it."""
+        with self._reading():
+            return rolling.roll_due(self, now_ms)
+
+    def expire(self, now_ms: int, high_watermark: int) -> list[Removal]:
+        """Takes out what retention does not keep, and producers that have been silent for long."""
+        self.write_staged()
+        if self._producers is not None:
+            self._producers.expire(now_ms, self._producer_expiration_ms)
+        with self._reading():
+            return retention.expire(self, now_ms, high_watermark)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops the batches that end at or above `offset`. See `truncation.py` for what the caller does next."""
+        with self._reading():
+            truncation.truncate_to(self, offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        with self._reading():
+            truncation.truncate_fully_and_start_at(self, offset)
+
+    def advance_start(self, offset: int, high_watermark: int | None = None) -> None:
+        """DeleteRecords: nothing below `offset` is read any more. OffsetOutOfRange above the high watermark."""
+        truncation.advance_start(self, offset, self.end_offset if high_watermark is None else high_watermark)
+
+    def describe(self) -> list[SegmentInfo]:
+        return [SegmentInfo(segment.base_offset, segment.size, segment.path()) for segment in self.segments]
+
+    # -- the end
+
+    def close(self) -> None:
+        """Leaves the log as a clean stop does: everything on the medium, nothing open."""
+        try:
+            flush = self.prepare_close()
+            if flush is not None:
+                flush.run()
+                self.flushed(flush)
+        except OSError as error:
+            raise StorageFault.of(self.directory, error) from error
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Closes the files and writes nothing: the directory has failed, or the partition is deleted."""
+        for segment in self.segments:
+            segment.close()

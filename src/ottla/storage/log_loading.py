@@ -21,7 +21,7 @@ from ottla.storage.offset_index import ENTRY_SIZE
 from ottla.storage.producer_state import ProducerStates
 from ottla.storage.recovery import RecoveryReport, recover
 from ottla.storage.segment import Segment, Surroundings
-from ottla.storage.snapshots import Snapshots
+from ottla.storage.snapshots import Snapshots, replay
 
 _LAST_ENTRY: Final = ENTRY_SIZE
 
@@ -178,3 +178,21 @@ def _warn(around: Surroundings, tp: TopicPartition, report: RecoveryReport) -> N
             f"{tp}: the log ends at {report.end_offset}, {report.missing_offsets} offsets below its recovery point: "
             f"records that were safely on disk are gone"
         )
+
+
+def load_producers(
+    around: Surroundings,
+    tp: TopicPartition,
+    segments: list[Segment],
+    snapshots: Snapshots,
+    start: int,
+    end: int,
+    now_ms: int,
+) -> ProducerStates:
+    """The state of producers in a log that was left clean. Without any snapshot there are none: a stop writes one."""
+    producers = ProducerStates(tp)
+    if not snapshots.offsets:
+        return producers
+    known = snapshots.restore(producers, end, now_ms)
+    replay(producers, segments, max(known, start), end, now_ms)
+    return producers

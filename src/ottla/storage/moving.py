@@ -66,7 +66,7 @@ class FutureLog:
         source, copy = self.source, self.log
         if copy.end_offset < source.start_offset or copy.end_offset > source.end_offset:
             # Retention overtook the copy, or the source was cut back: what was copied is worth nothing.
-            copy.truncate_fully_and_start_at(source.start_offset)
+            self.start_over()
         copied = 0
         if copy.end_offset < source.end_offset:
             data = source.read(copy.end_offset, max_bytes, source.end_offset).read()
@@ -74,8 +74,15 @@ class FutureLog:
             copy.write_staged()
             copied = len(data)
         if source.start_offset > copy.start_offset:
-            copy.advance_start(min(source.start_offset, copy.end_offset))
+            start = min(source.start_offset, copy.end_offset)
+            copy.advance_start(start, start)
         return copied
+
+    def start_over(self) -> None:
+        """Empties the copy. Its checkpointed recovery point goes first, or a crash could apply it to what comes."""
+        start = self.source.start_offset
+        self.target.before_truncation(self.partition, start)
+        self.log.truncate_fully_and_start_at(start)
 
 
 def marker_path(directory: LogDirectory, partition: TopicPartition) -> str:
@@ -161,10 +168,6 @@ def change_over(
 def _finish_copy(move: FutureLog) -> tuple[int, int]:
     """Brings the copy to the medium and closes it."""
     log = move.log
-    flush = log.prepare_flush()
-    if flush is not None:
-        flush.run()
-        log.flushed(flush)
     offsets = log.end_offset, log.start_offset
     log.close()
     del move.target.futures[move.partition]

@@ -13,10 +13,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ottla.config.log import LogConfig
-from ottla.model import ZERO_TOPIC_ID, TopicPartition
+from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.ports.disk import Disk
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_errors import DirectoryOffline, NoUsableDirectory
+from ottla.storage.directory_events import LogWarnings, OnEvent
 from ottla.storage.formats import partition_metadata
 from ottla.storage.formats.atomic_write import replace_file
 from ottla.storage.log import Log
@@ -65,7 +66,7 @@ def refuse_while_offline(directories: Sequence[LogDirectory], partition: TopicPa
         raise DirectoryOffline(f"{partition} may be in an offline log directory ({', '.join(away)})")
 
 
-def create_replica(directory: LogDirectory, replica: NewReplica, now_ms: int) -> Log:
+def create_replica(directory: LogDirectory, replica: NewReplica, now_ms: int, on_event: OnEvent) -> Log:
     """Makes the folder and opens the log. Its name is durable only once the caller has synced the directory."""
     disk, folder = directory.disk, directory.folder(replica.partition)
     directory.forget(replica.partition)
@@ -74,13 +75,30 @@ def create_replica(directory: LogDirectory, replica: NewReplica, now_ms: int) ->
         if replica.topic_id != ZERO_TOPIC_ID:
             metadata = os.path.join(folder, partition_metadata.FILE_NAME)
             replace_file(disk, metadata, partition_metadata.encode(replica.topic_id))
-        log = Log.open(disk, folder, replica.partition, replica.config, now_ms=now_ms, clean=True)
+        log = open_new(directory, folder, replica, now_ms, on_event)
         disk.sync_directory(folder)
     except BaseException:
         # Half a replica would be found at the next start.
         with suppress(OSError):
             disk.remove_tree(folder)
         raise
+    return log
+
+
+def open_new(directory: LogDirectory, folder: str, replica: NewReplica, now_ms: int, on_event: OnEvent) -> Log:
+    warnings = LogWarnings(directory.path, replica.partition, on_event)
+    log = Log.open(
+        directory.disk,
+        folder,
+        replica.partition,
+        replica.config,
+        now_ms=now_ms,
+        clean=True,
+        on_warning=warnings,
+        files=directory.open_files,
+    )
+    log.topic_id = TopicId(replica.topic_id)
+    warnings.tell()
     return log
 
 

@@ -113,9 +113,7 @@ class ProducerStates:
             if epoch != known_epoch:
                 self._check_new_epoch(producer_id, known, epoch, base_sequence, first_offset, origin)
                 batches = ()
-            elif origin is Origin.CLIENT and base_sequence != (
-                (batches[-1][0] + 1) & SEQUENCE_MAX if batches else 0
-            ):
+            elif origin is Origin.CLIENT and base_sequence != ((batches[-1][0] + 1) & SEQUENCE_MAX if batches else 0):
                 return self._repeated(producer_id, batches, base_sequence, last_sequence, first_offset)
             if transactional:
                 begun = begun if begun >= 0 else first_offset
@@ -175,9 +173,7 @@ class ProducerStates:
         batches = known.batches if known is not None and known.epoch == epoch else ()
         if producer_id not in self._undo:
             self._undo[producer_id] = known
-        self._known[producer_id] = Producer(
-            epoch, marker.coordinator_epoch, timestamp, NO_TRANSACTION, batches, now_ms
-        )
+        self._known[producer_id] = Producer(epoch, marker.coordinator_epoch, timestamp, NO_TRANSACTION, batches, now_ms)
         begun = self._open.pop(producer_id, NO_TRANSACTION)
         if begun < 0:
             # Nothing was written in this transaction here: readers need not know of it.

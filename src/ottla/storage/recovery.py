@@ -201,9 +201,7 @@ class _Recovery:
         self._raise_fault(header, chunk, at, position, segment.size)
         return at
 
-    def _raise_fault(
-        self, fields: tuple[int, ...], chunk: memoryview, at: int, position: int, file_end: int
-    ) -> None:
+    def _raise_fault(self, fields: tuple[int, ...], chunk: memoryview, at: int, position: int, file_end: int) -> None:
         """Raises what is wrong with the batch at `at`, unless it is only cut by the end of the chunk."""
         header: BatchHeader = tuple.__new__(BatchHeader, fields)
         fault = header_fault(header, file_end - position - at)
@@ -296,5 +294,3 @@ def recover(
         if segment.base_offset <= recovery_point:
             first = number
     return _Recovery(tp, segments, recovery_point, epochs, producers, now_ms).run(first, snapshots, log_start)
-
-

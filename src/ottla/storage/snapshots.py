@@ -42,7 +42,9 @@ class Snapshots:
             try:
                 producers.restore(producer_snapshot.decode(self.around.disk.read_file(self.path(candidate))), now_ms)
             except (FormatError, FileNotFoundError) as damage:
-                self.around.warn(f"{self.path(candidate)} is removed and producers' state is read from the log: {damage}")
+                self.around.warn(
+                    f"{self.path(candidate)} is removed and producers' state is read from the log: {damage}"
+                )
                 self.remove((candidate,))
                 continue
             return candidate
@@ -72,9 +74,7 @@ class Snapshots:
             self.offsets = tuple(offset for offset in self.offsets if offset not in gone)
 
 
-def replay(
-    producers: ProducerStates, segments: Sequence[Segment], first: int, end: int, now_ms: int
-) -> None:
+def replay(producers: ProducerStates, segments: Sequence[Segment], first: int, end: int, now_ms: int) -> None:
     """Applies the batches from offset `first` up to `end` that are in the log, from their headers."""
     for number, segment in enumerate(segments):
         following = segments[number + 1].base_offset if number + 1 < len(segments) else end

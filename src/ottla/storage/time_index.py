@@ -72,5 +72,3 @@ class TimeIndex:
         if not all(map(le, index.offsets, index.offsets[1:])):
             raise DamagedIndex("its offsets fall")
         return index
-
-

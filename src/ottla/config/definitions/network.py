@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 TABLE: Final = """\
-advertised.listeners  LIST  -  some  HIGH  read-only  unused
+advertised.listeners  LIST  -  some  HIGH  read-only  used
     The addresses that clients are told to connect to; unset means those of listeners.
 background.threads  INT  10  1..  HIGH  cluster-wide  unused
     How many of Kafka's threads do background work.

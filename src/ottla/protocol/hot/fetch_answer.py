@@ -28,6 +28,8 @@ _PACK_INT32_INTO = Struct(">i").pack_into
 _PAIR = Struct(">qq").pack
 _HEAD = Struct(">ihi").pack
 _PARTITION_4 = Struct(">ihqq").pack
+#: With the null list of aborted transactions and the preferred replica that follow.
+_PARTITION_12 = Struct(">ihqqqbi").pack
 _PARTITION_5 = Struct(">ihqqq").pack
 _REPLICA_LENGTH = Struct(">ii").pack
 _NULL = b"\xff\xff\xff\xff"
@@ -115,26 +117,31 @@ def _put_flexible(
             out += uuid_bytes(topic)
         put_compact_count(out, len(partitions))
         for answer in partitions:
-            out += _PARTITION_5(*answer[:5])
             aborted = answer[5]
             if aborted is None:
-                out.append(0)
+                out += _PARTITION_12(*answer[:5], 0, answer[6])
             else:
+                out += _PARTITION_5(*answer[:5])
                 put_compact_count(out, len(aborted))
                 for row in aborted:
                     out += _PAIR(*row)
                     out.append(0)
-            out += _INT32(answer[6])
+                out += _INT32(answer[6])
             records = answer[7]
             if records is None:
                 out.append(0)
-            elif isinstance(records, RecordsGap):
+            elif records.__class__ is RecordsGap:
                 put_uvarint(out, records.length + 1)
                 pieces.append(bytes(out))
                 pieces.append(records)
                 out = bytearray()
             else:
-                put_uvarint(out, len(records) + 1)
+                length = len(records) + 1
+                if 0x7F < length < 0x4000:  # two bytes, as for most answers that are worth joining
+                    out.append(length & 0x7F | 0x80)
+                    out.append(length >> 7)
+                else:
+                    put_uvarint(out, length)
                 out += records
             if len(answer) > 8:
                 _put_tags(out, *answer[8:])
@@ -182,7 +189,7 @@ def _put_plain(
                 for row in aborted:
                     out += _PAIR(*row)
             records = answer[7]
-            gap = isinstance(records, RecordsGap)
+            gap = records.__class__ is RecordsGap
             length = -1 if records is None else records.length if gap else len(records)
             out += _REPLICA_LENGTH(answer[6], length) if version >= 11 else _INT32(length)
             if gap:

@@ -1,0 +1,68 @@
+"""librdkafka, the client behind most languages' libraries, with small records and a linger: what real producers do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import machine
+from bench.frames import TOPIC
+from bench.results import Figures, Goal, Measure, Results
+from bench.scenario import Context
+from bench.servers import NULL, Running
+from bench.wire import delete_topic, fresh_topic
+
+CLIENT_SECONDS_MAX = 300.0
+_REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Librdkafka:
+    name: str = "librdkafka"
+    title: str = "librdkafka, 100-byte records, linger 5 ms"
+    measures: Sequence[Measure] = (
+        Measure(name="records", label="rate", unit="k records/s"),
+        Measure(name="cpu", label="server CPU", unit="s a million records", digits=3),
+    )
+    goals: Sequence[Goal] = (Goal(measure="records", at_least=0.95, against=NULL),)
+
+    def run(self, context: Context) -> Results:
+        results = Results(title=self.title, measures=self.measures, goals=self.goals)
+        warmed: set[str] = set()
+
+        def take(kind: str) -> Figures:
+            running = context.shared(kind)
+            # The client has two busy threads, so it shares the cores with the server and nothing is pinned.
+            machine.pin(running.pid, machine.cores())
+            if kind not in warmed:
+                warmed.add(kind)
+                self._produce(running, context.effort.librdkafka_records)
+            return self._produce(running, context.effort.librdkafka_records)
+
+        context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds)
+        return results
+
+    @staticmethod
+    def _produce(running: Running, records: int) -> Figures:
+        if running.kind != NULL:
+            fresh_topic(running.port, TOPIC)
+        before = machine.cpu_seconds(running.pid)
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.librdkafka_client", str(running.port), TOPIC, str(records)],
+            capture_output=True,
+            text=True,
+            timeout=CLIENT_SECONDS_MAX,
+            cwd=_REPOSITORY,
+            env=os.environ,
+            check=False,
+        )
+        used = machine.cpu_seconds(running.pid) - before
+        if running.kind != NULL:
+            delete_topic(running.port, TOPIC)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip()[-500:])
+        return {"records": records / float(done.stdout) / 1000, "cpu": used / records * 1e6}

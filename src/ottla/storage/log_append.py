@@ -1,0 +1,193 @@
+"""The writing end of a log: stage, write, take back.
+
+`stage` is the broker's hottest code after the sockets: what a plain batch needs stands in one expression, and everything
+unusual is elsewhere (`append.py` for what is checked, `rolling.py` for when the segment is full).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from ottla.records.batch import CONTROL, HEADER, HEADER_SIZE, LEADER_EPOCH_AT, LOG_OVERHEAD, BatchHeader
+from ottla.records.validate import COUNTED_RECORDS_MAX
+from ottla.storage import replica_append, rolling
+from ottla.storage.append import Appended, Origin, examine
+from ottla.storage.errors import FaultKind, StorageFault
+from ottla.storage.log_state import ALWAYS, UNSET_EPOCH, LogState
+from ottla.storage.markers import read_marker
+from ottla.storage.segment import Segment
+
+_UNPACK: Final = HEADER.unpack_from
+_PACK_OFFSET: Final = Struct(">q").pack_into
+_PACK_EPOCH: Final = Struct(">i").pack_into
+
+
+class AppendableLog(LogState):
+    __slots__ = ()
+
+    def stage(self, records: memoryview, *, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT) -> Appended:
+        """Takes a batch, in a writable buffer that stays as it is until it is written.
+
+        Raises AppendRefused, and the log is as it was; or StorageFault, when the segment was to be rolled: batches that
+        were staged before and lie below `end_offset` are then written, the others are not and never will be.
+        """
+        size, stamped = len(records), -1
+        if size >= HEADER_SIZE:
+            (
+                base,
+                length,
+                _,
+                magic,
+                crc,
+                attributes,
+                delta,
+                _,
+                timestamp,
+                producer_id,
+                producer_epoch,
+                sequence,
+                count,
+            ) = _UNPACK(records)
+        if (
+            not HEADER_SIZE <= size <= self._size_max
+            or length + LOG_OVERHEAD != size
+            or attributes not in self._usual
+            or count != delta + 1
+            or base
+            or magic != 2
+            or not 0 < count <= size
+            or (sequence < 0 <= producer_id)
+            or timestamp > now_ms + self._future_ms
+            or (
+                count <= COUNTED_RECORDS_MAX
+                and not attributes & 7
+                and not (count == 1 and _is_one_record(records, size))
+            )
+            or crc32c(records[21:]) != crc
+        ):
+            records, header, stamped = examine(records, self.config, self._rules, now_ms, origin)
+            size, attributes, delta, timestamp = len(records), header.attributes, header.last_offset_delta, header[8]
+            producer_id, producer_epoch, sequence = header[9], header[10], header[11]
+        first = self.next_offset
+        last = first + delta
+        if self.staged_end + size > self.roll_size or timestamp > self.roll_timestamp or last > self.roll_offset:
+            rolling.before_batch(self, size, first, last, timestamp)
+        if producer_id >= 0:
+            if attributes & CONTROL:
+                self._stage_marker(records, header, first, now_ms, origin)
+            else:
+                producers = self._producers or self.producers
+                known = producers.stage(
+                    producer_id, producer_epoch, sequence, delta, first, timestamp, attributes & 16 != 0, now_ms, origin
+                )
+                if known is not None:
+                    return Appended(known[1] - known[2], known[1], -1, True, self.start_offset)
+        if leader_epoch != self._leader_epoch:
+            self._begin_epoch(leader_epoch, first)
+        _PACK_OFFSET(records, 0, first)
+        _PACK_EPOCH(records, LEADER_EPOCH_AT, leader_epoch)
+        self._staged.append(records)
+        self._staged_batches.append((size, first, last, timestamp))
+        self.staged_end += size
+        self.next_offset = last + 1
+        return tuple.__new__(Appended, (first, last, stamped, False, self.start_offset))
+
+    def stage_replica(self, records: memoryview, now_ms: int = 0) -> Appended:
+        """Takes a leader's batches as they are; raises AppendRefused where they do not go on from this log's end."""
+        return replica_append.stage_replica(self, records, now_ms or self._opened_ms)
+
+    def _stage_marker(self, records: memoryview, header: BatchHeader, offset: int, now_ms: int, origin: Origin) -> None:
+        marker = read_marker(records)
+        if marker is not None:
+            aborted = self.producers.stage_marker(
+                header.producer_id, header.producer_epoch, marker, offset, header.max_timestamp, now_ms, origin
+            )
+            if aborted is not None:
+                self.staged_aborted.append(aborted)
+
+    def add_staged(self, batch: memoryview, first: int, last: int, timestamp: int, leader_epoch: int) -> None:
+        """Stages a batch that has its offsets and term."""
+        if leader_epoch != self._leader_epoch:
+            self._begin_epoch(leader_epoch, first)
+        self._staged.append(batch)
+        self._staged_batches.append((len(batch), first, last, timestamp))
+        self.staged_end += len(batch)
+        self.next_offset = last + 1
+
+    def _begin_epoch(self, epoch: int, offset: int) -> None:
+        if epoch > self.epochs.latest:
+            self._staged_epochs.append((epoch, offset))
+        self._leader_epoch = epoch
+
+    def write_staged(self) -> None:
+        """Writes what is staged, in one call. On StorageFault nothing of it is in the log."""
+        batches = self._staged_batches
+        if not batches:
+            return
+        segment = self.places.segments[-1]
+        try:
+            segment.file.append(self._staged)
+        except OSError as error:
+            raise self._write_failed(segment, error) from error
+        position, note, seen = segment.size, segment.note_batch, self.places.written().append
+        for size, first, last, timestamp in batches:
+            seen(first, position)
+            note(position, size, last, timestamp)
+            position += size
+        self.size += position - segment.size
+        segment.size = position
+        assert position == self.staged_end
+        self.end_offset = self.next_offset
+        self.touched = True
+        self._staged.clear()
+        batches.clear()
+        if self._producers is not None and self._producers.staged:
+            self._producers.commit()
+        if self._staged_epochs or self.staged_aborted:
+            self._write_marks(segment)
+
+    def _write_marks(self, segment: Segment) -> None:
+        for epoch, offset in self._staged_epochs:
+            self.epochs.assign(epoch, offset)
+        self._staged_epochs.clear()
+        aborted = list(self.staged_aborted)
+        self.staged_aborted.clear()
+        try:
+            for entry in aborted:
+                segment.add_aborted(entry)
+        except OSError as error:
+            raise StorageFault.of(segment.path(), error) from error
+
+    def _write_failed(self, segment: Segment, error: OSError) -> StorageFault:
+        fault = StorageFault.of(segment.path(), error)
+        self.discard_staged()
+        try:
+            segment.file.truncate(segment.size)
+        except OSError as second:
+            # What is behind the end is unknown: nothing may be appended to it any more.
+            return StorageFault(FaultKind.DIRECTORY_FAILED, segment.path(), second)
+        return fault
+
+    def discard_staged(self) -> None:
+        """Takes back what is staged and not written."""
+        self._staged.clear()
+        self._staged_batches.clear()
+        self._staged_epochs.clear()
+        self.staged_aborted.clear()
+        self.next_offset = self.end_offset
+        self.staged_end = self.active.size
+        self._leader_epoch = UNSET_EPOCH
+        self.roll_size = ALWAYS
+        if self._producers is not None:
+            self._producers.rollback()
+
+
+def _is_one_record(records: memoryview, size: int) -> bool:
+    """Whether the record behind the header fills the batch, by its length of one or two bytes."""
+    first = records[HEADER_SIZE]
+    if first < 128:
+        return first == 2 * (size - HEADER_SIZE - 1)
+    return size < 8192 and first + (records[HEADER_SIZE + 1] << 7) == 2 * (size - HEADER_SIZE - 2) + 128

@@ -1,0 +1,180 @@
+"""What one partition's log knows of itself: its offsets, its parts, and what of it is not on the medium yet.
+
+`log_append.py` adds the writing and `log.py` the reading and the rest; the modules that they call (rolling, truncation,
+retention, flush) work on what is here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.config import LogConfig
+from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.storage.append import rules_of, usual_attributes
+from ottla.storage.epochs import EpochCache
+from ottla.storage.errors import BadBatch, CorruptLog
+from ottla.storage.flush import Flush, index_paths
+from ottla.storage.log_loading import Loaded, load_epochs, load_producers
+from ottla.storage.places import Places
+from ottla.storage.producer_state import ProducerStates
+from ottla.storage.segment import Segment, Surroundings
+from ottla.storage.snapshots import replay
+from ottla.storage.txn_index import AbortedTransaction
+
+#: The next batch is looked at by `rolling.before_batch`, whatever it is.
+ALWAYS: Final = -2
+#: The leader's term of the next batch has to be compared with the log's.
+UNSET_EPOCH: Final = -2
+
+
+class LogState:
+    __slots__ = (
+        *("_epochs", "_flush", "_future_ms", "_leader_epoch", "_opened_ms", "_producer_expiration_ms", "_producers"),
+        *("_rules", "_size_max", "_staged", "_staged_batches", "_staged_epochs", "_unflushed_since_ms", "_usual"),
+        *("around", "config", "end_offset", "generation", "names_changed", "next_offset", "places", "recovery"),
+        *("recovery_point", "roll_offset", "roll_size", "roll_timestamp", "size", "snapshots", "staged_aborted"),
+        *("staged_end", "start_offset", "topic_id", "touched", "tp", "unsynced", "unsynced_paths"),
+    )
+
+    def __init__(
+        self,
+        around: Surroundings,
+        tp: TopicPartition,
+        config: LogConfig,
+        loaded: Loaded,
+        recovery_point: int,
+        now_ms: int,
+        producer_expiration_ms: int,
+    ) -> None:
+        self.around = around
+        self.tp = tp
+        #: Set by whoever reads partition.metadata.
+        self.topic_id: TopicId = ZERO_TOPIC_ID
+        self.places = Places(loaded.segments)
+        #: The first offset that is read; whole segments below it go with retention.
+        self.start_offset = loaded.start_offset
+        #: Behind the last batch that is written.
+        self.end_offset = loaded.end_offset
+        #: The same with what is staged: the next batch's first offset.
+        self.next_offset = loaded.end_offset
+        #: Everything below is on the medium.
+        self.recovery_point = min(recovery_point, loaded.end_offset)
+        #: Bytes in all segments.
+        self.size = sum(segment.size for segment in loaded.segments)
+        #: What a start after a crash found; None after a clean stop.
+        self.recovery = loaded.report
+        self.snapshots = loaded.snapshots
+        self._epochs = loaded.epochs
+        self._producers = loaded.producers
+        self._opened_ms = now_ms
+        self._producer_expiration_ms = producer_expiration_ms
+        #: Sealed segments with bytes that are not on the medium.
+        self.unsynced = [segment for segment in loaded.segments if segment.sealed and not segment.is_clean]
+        #: Small files written and not synced.
+        self.unsynced_paths: list[str] = []
+        for segment in self.unsynced:
+            self.unsynced_paths.extend(index_paths(segment))
+        self.names_changed = loaded.changed
+        #: Whether a clean stop has anything to write.
+        self.touched = loaded.report is not None
+        #: Counts cuts, each of which makes a running flush worthless.
+        self.generation = 0
+        self._flush: Flush | None = None
+        self._unflushed_since_ms = -1
+        self._staged: list[memoryview] = []
+        #: Size, first and last offset, and largest timestamp of each staged batch.
+        self._staged_batches: list[tuple[int, int, int, int]] = []
+        self._staged_epochs: list[tuple[int, int]] = []
+        self.staged_aborted: list[AbortedTransaction] = []
+        self._leader_epoch = UNSET_EPOCH
+        #: The active segment's size with what is staged. It is rolled before it passes `roll_size`, or a batch
+        #: `roll_timestamp` or `roll_offset`.
+        self.staged_end = self.active.size
+        self.roll_size, self.roll_offset, self.roll_timestamp = ALWAYS, 0, 0
+        self.reconfigure(config)
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """Takes a changed configuration from the next batch on. The index interval changes when the log is opened."""
+        self.config = config
+        self._rules = rules_of(config)
+        self._usual = usual_attributes(config)
+        self._size_max = min(config.max_message_bytes, config.segment_bytes)
+        self._future_ms = config.message_timestamp_after_max_ms
+        self.roll_size = ALWAYS
+
+    @property
+    def directory(self) -> str:
+        return self.around.directory
+
+    @property
+    def segments(self) -> list[Segment]:
+        return self.places.segments
+
+    @property
+    def active(self) -> Segment:
+        return self.places.segments[-1]
+
+    @property
+    def epochs(self) -> EpochCache:
+        if self._epochs is None:
+            self._epochs = load_epochs(self.around, self.segments)
+            self._epochs.truncate_from_end(self.end_offset)
+        return self._epochs
+
+    @property
+    def has_new_epochs(self) -> bool:
+        return self._epochs is not None and self._epochs.dirty
+
+    @property
+    def producers(self) -> ProducerStates:
+        if self._producers is None:
+            try:
+                self._producers = load_producers(
+                    self.around,
+                    self.tp,
+                    self.segments,
+                    self.snapshots,
+                    self.start_offset,
+                    self.end_offset,
+                    self._opened_ms,
+                )
+            except BadBatch as bad:
+                raise CorruptLog(self.tp, self.directory, bad.position, bad.reason) from bad
+        return self._producers
+
+    @property
+    def has_producers(self) -> bool:
+        return self._producers is not None and len(self._producers) > 0
+
+    def take_snapshot(self) -> None:
+        """Writes the state of producers at the log's end; the next flush makes it certain."""
+        path = self.snapshots.write(self.producers, self.end_offset, self.places.bases)
+        self.unsynced_paths.append(path)
+        self.names_changed = True
+
+    def start_moved(self, offset: int) -> None:
+        """Nothing below `offset` is read any more."""
+        if offset > self.start_offset:
+            self.start_offset = offset
+            if self._epochs is not None or self.places.segments[0].size or len(self.places.segments) > 1:
+                self.epochs.truncate_from_start(offset)
+
+    def forget_unsynced(self, gone: list[Segment]) -> None:
+        """Segments have left the log, or changed in place: no running flush may speak for them."""
+        self.unsynced = [segment for segment in self.unsynced if segment not in gone]
+
+    def cut_at(self, offset: int) -> None:
+        """The log's end has moved back to `offset`: everything that reached beyond it follows."""
+        self.generation += 1
+        self.end_offset = self.next_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.staged_end = self.active.size
+        self.roll_size = ALWAYS
+        self.touched = True
+        self._leader_epoch = UNSET_EPOCH
+        self.epochs.truncate_from_end(offset)
+        self.snapshots.remove([each for each in self.snapshots.offsets if each > offset])
+        producers = ProducerStates(self.tp)
+        known = self.snapshots.restore(producers, offset, self._opened_ms)
+        replay(producers, self.segments, max(known, self.start_offset), offset, self._opened_ms)
+        self._producers = producers

@@ -1,0 +1,57 @@
+"""The aborted transactions that a fetch of committed records is told of, so that its reader can drop their records."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ottla.records.batch import TRANSACTIONAL
+from ottla.storage.batch_walk import walk
+from ottla.storage.errors import DamagedIndex
+from ottla.storage.markers import apply_written
+from ottla.storage.producer_state import ProducerStates
+from ottla.storage.segment import Segment
+from ottla.storage.txn_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+
+def overlapping(log: Log, first: int, last_exclusive: int) -> list[tuple[int, int]]:
+    """Producer id and first offset of each, in the order of their markers."""
+    found: list[tuple[int, int]] = []
+    number = max(bisect_right(log.places.bases, first) - 1, 0)
+    for segment in log.segments[number:]:
+        for entry in _entries(log, segment):
+            if entry.last_offset >= first and entry.first_offset < last_exclusive:
+                found.append((entry.producer_id, entry.first_offset))
+            if entry.last_stable_offset >= last_exclusive:
+                return found
+    return found
+
+
+def _entries(log: Log, segment: Segment) -> list[AbortedTransaction]:
+    try:
+        return segment.aborted
+    except (DamagedIndex, FileNotFoundError) as damage:
+        segment.around.warn(f"the aborted transactions of {segment!r} are read from the log again: {damage}")
+    with suppress(OSError):
+        segment.replace_aborted(_read_again(log, segment))
+    return segment.aborted
+
+
+def _read_again(log: Log, segment: Segment) -> list[AbortedTransaction]:
+    """From the log's start on, since a transaction may have begun long before its marker."""
+    producers = ProducerStates(log.tp)
+    entries: list[AbortedTransaction] = []
+    for each in log.segments:
+        if each.base_offset > segment.base_offset:
+            break
+        for position, header in walk(each.file, 0, each.size):
+            if header.producer_id >= 0 and header.attributes & TRANSACTIONAL:
+                batch = each.file.read(header.size, position) if header.is_control else b""
+                entry = apply_written(producers, header, batch, 0)
+                if entry is not None and each is segment:
+                    entries.append(entry)
+    return entries

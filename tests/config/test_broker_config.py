@@ -1,0 +1,266 @@
+"""`Config.parse`: defaults, precedence, what is refused with which line, and what is warned of."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.config import Config, ConfigError, Listener, LogConfig, up_defaults
+from ottla.config.broker import assemble
+from ottla.config.definitions import broker_definitions, nearest, topic_definitions
+from ottla.config.reader import WARNINGS_MAX, Reader
+from ottla.config.topic import FIELDS
+
+HOUR_MS = 3_600_000
+
+
+def test_nothing_set_is_kafkas_default_broker() -> None:
+    config = Config.parse()
+    assert config.log == LogConfig()
+    assert config.server.listeners == (Listener("PLAINTEXT", "", 9092, "PLAINTEXT"),)
+    assert config.server.advertised_listeners == config.server.listeners
+    assert config.server.inter_broker_listener == "PLAINTEXT"
+    assert config.server.request_bytes_max == 104_857_600
+    assert config.broker.id == -1
+    assert config.broker.num_partitions == 1
+    assert config.groups.offsets.topic_partitions == 50
+    assert config.transactions.topic_min_isr == 2
+    assert config.replication.lag_time_ms_max == 30_000
+    assert config.coordination.zookeeper_connect == ""
+    assert config.coordination.connection_timeout_ms == config.coordination.session_timeout_ms == 18_000
+    assert config.observe.metrics_port is None
+    assert config.warnings == ()
+
+
+def test_every_value_stands_in_a_slice_as_its_type() -> None:
+    config = Config.parse(
+        {
+            "node.id": " 7 ",
+            "broker.rack": "host-1",
+            "log.dirs": "/a, /b",
+            "auto.create.topics.enable": "FALSE",
+            "log.cleanup.policy": "compact,delete",
+            "log.cleaner.min.cleanable.ratio": "0.25",
+            "max.connections.per.ip.overrides": "10.0.0.1:5, [::1]:7,host:0",
+            "listener.name.plaintext.max.connections": "3",
+            "zookeeper.connect": "a:2181,b:2181/kafka",
+            "process.roles": "broker,controller",
+        }
+    )
+    assert config.broker.id == 7
+    assert config.broker.rack == "host-1"
+    assert config.storage.log_dirs == ("/a", "/b")
+    assert config.broker.auto_create_topics is False
+    assert config.log.cleanup_policy == {"compact", "delete"}
+    assert config.log.is_compacted
+    assert config.log.is_deleted
+    assert config.log.min_cleanable_dirty_ratio == 0.25
+    assert config.server.connections_per_ip_overrides == {"10.0.0.1": 5, "::1": 7, "host": 0}
+    assert config.server.connections_per_listener == {"PLAINTEXT": 3}
+    assert config.coordination.zookeeper_connect == "a:2181,b:2181/kafka"
+    assert config.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("properties", "retention_ms"),
+    [
+        ({}, 168 * HOUR_MS),
+        ({"log.retention.hours": "2"}, 2 * HOUR_MS),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3", "log.retention.ms": "4"}, 4),
+        ({"log.retention.hours": "-1"}, -1),
+        ({"log.retention.minutes": "-1", "log.retention.hours": "5"}, -1),
+        ({"log.retention.ms": "-7"}, -1),
+    ],
+)
+def test_retention_milliseconds_beat_minutes_beat_hours(properties: dict[str, str], retention_ms: int) -> None:
+    assert Config.parse(properties).log.retention_ms == retention_ms
+
+
+def test_roll_and_flush_fall_back_on_their_other_names() -> None:
+    config = Config.parse(
+        {"log.roll.hours": "3", "log.roll.jitter.hours": "1", "log.flush.scheduler.interval.ms": "2000"}
+    )
+    assert (config.log.segment_ms, config.log.segment_jitter_ms) == (3 * HOUR_MS, HOUR_MS)
+    assert config.log.flush_ms == config.storage.flush_check_interval_ms == 2000
+    config = Config.parse({"log.roll.hours": "3", "log.roll.ms": "9", "log.flush.interval.ms": "50"})
+    assert (config.log.segment_ms, config.log.flush_ms) == (9, 50)
+
+
+def test_environment_beats_the_file() -> None:
+    config = Config.parse(
+        {"num.partitions": "3", "broker.rack": "r"}, env={"KAFKA_NUM_PARTITIONS": "5", "KAFKA_OPTS": "-Xmx1g"}
+    )
+    assert (config.broker.num_partitions, config.broker.rack) == (5, "r")
+    assert config.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("properties", "directories"),
+    [
+        ({"log.dirs": "/a,/b", "log.dir": "/c"}, ("/a", "/b")),
+        ({"log.dir": "/c"}, ("/c",)),
+        ({}, ("/home/me/.local/state/ottla/data",)),
+    ],
+)
+def test_log_dirs_beat_log_dir_beats_the_users_folder(properties: dict[str, str], directories: tuple[str, ...]) -> None:
+    assert Config.parse(properties, env={"HOME": "/home/me"}).storage.log_dirs == directories
+
+
+@pytest.mark.parametrize(
+    ("properties", "line"),
+    [
+        (
+            {"log.segment.bytes": "abc"},
+            "Invalid value abc for configuration log.segment.bytes: Not a number of type INT",
+        ),
+        ({"num.partitions": "0"}, "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
+        ({"log.cleaner.min.cleanable.ratio": "2"}, "Value must be no more than 1"),
+        ({"compression.type": "GZIP"}, "must be one of: uncompressed, zstd, lz4, snappy, gzip, producer"),
+        ({"auto.create.topics.enable": "yes"}, "Expected value to be either true or false"),
+        ({"log.dirs": "/a,,/b"}, "Values must not be empty"),
+        ({"log.dirs": ""}, "Must not be empty"),
+        ({"num.io.threads": "many"}, "Invalid value many for configuration num.io.threads: Not a number of type INT"),
+        ({"listener.name.x.ssl.client.auth": "maybe"}, "Invalid value maybe for configuration ssl.client.auth"),
+        (
+            {"node.id": "1", "broker.id": "2"},
+            "Invalid value 1 for configuration node.id: must be the same as broker.id",
+        ),
+        ({"process.roles": "controller"}, "a process that is only a controller does not exist here"),
+        ({"max.connections.per.ip": "0"}, "zero is allowed only where max.connections.per.ip.overrides is set"),
+        ({"max.connections.per.ip.overrides": "a:1,b"}, "'b' is not HOST:NUMBER"),
+        ({"queued.max.request.bytes": "5"}, "must not be less than socket.request.max.bytes"),
+        ({"replica.fetch.wait.max.ms": "40000"}, "must not be more than replica.socket.timeout.ms"),
+        ({"replica.lag.time.max.ms": "400"}, "must not be more than replica.lag.time.max.ms"),
+        ({"log.cleaner.dedupe.buffer.size": "5"}, "must be at least 1 MiB for each of log.cleaner.threads"),
+        ({"cordoned.log.dirs": "/x", "log.dirs": "/a"}, "/x is not one of log.dirs"),
+        ({"offsets.topic.compression.codec": "9"}, "Unknown compression type id: 9"),
+        ({"inter.broker.listener.name": "INSIDE"}, "no listener has this name"),
+        (
+            {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
+            "only one of inter.broker.listener.name and security.inter.broker.protocol may be set",
+        ),
+        ({"control.plane.listener.name": "CONTROL"}, "no listener has this name"),
+    ],
+)
+def test_a_bad_value_is_one_line_that_names_it(properties: dict[str, str], line: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config.parse(properties)
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert any(name.endswith(caught.value.name) for name in {*properties, "replica.fetch.wait.max.ms"})
+
+
+def test_a_bad_values_line_breaks_and_length_are_tamed() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config.parse({"num.partitions": "1\n2" + "x" * 5000})
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_an_unknown_name_warns_with_the_nearest() -> None:
+    config = Config.parse({"log.retention.hour": "3", "quite.something.else.entirely": "1"})
+    assert config.warnings == (
+        "log.retention.hour is not a known property; did you mean log.retention.hours?",
+        "quite.something.else.entirely is not a known property",
+    )
+    assert config.properties["log.retention.hour"] == "3"
+
+
+def test_a_name_without_effect_warns_by_name() -> None:
+    config = Config.parse({"num.network.threads": "8", "rsm.config.bucket": "b", "log.dirs": "/a"})
+    assert config.warnings == (
+        "num.network.threads is known to Kafka but has no effect here",
+        "rsm.config.bucket is meant for a plug-in and has no effect here",
+    )
+
+
+def test_warnings_are_bounded() -> None:
+    config = Config.parse({f"zzz{number}": "1" for number in range(WARNINGS_MAX + 50)})
+    assert len(config.warnings) == WARNINGS_MAX + 1
+
+
+def test_a_kraft_file_works_without_its_controllers_listener() -> None:
+    config = Config.parse(
+        {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": "1@localhost:9093",
+            "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        }
+    )
+    assert [listener.port for listener in config.server.listeners] == [9092]
+    assert [listener.host for listener in config.server.advertised_listeners] == ["localhost"]
+    assert config.warnings == ("controller.quorum.voters is known to Kafka but has no effect here",)
+
+
+def test_a_property_has_an_effect_if_and_only_if_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table's word that a property does something is held to what parsing really reads."""
+    readers: list[Reader] = []
+    real = Reader.check_rest
+
+    def remember(self: Reader) -> None:
+        readers.append(self)
+        real(self)
+
+    monkeypatch.setattr(Reader, "check_rest", remember)
+    assemble({}, {}, "/data")
+    assert readers[0].read == {name for name, known in broker_definitions().items() if known.has_effect}
+    assert FIELDS.keys() == {name for name, known in topic_definitions().items() if known.has_effect}
+
+
+def test_every_property_is_documented_in_one_sentence() -> None:
+    for definition in (*broker_definitions().values(), *topic_definitions().values()):
+        assert definition.documentation.endswith("."), definition.name
+        assert len(definition.documentation) > 15, definition.name
+
+
+def test_every_default_is_good() -> None:
+    with_defaults = {
+        name: known.default for name, known in broker_definitions().items() if known.default not in {None, ""}
+    }
+    # Names that exclude each other when both are set.
+    with_defaults.pop("security.inter.broker.protocol")
+    assert Config.parse({name: str(text) for name, text in with_defaults.items()}).log == LogConfig()
+
+
+def test_nearest_is_bounded_and_silent_on_nonsense() -> None:
+    assert nearest("x" * 30_000, "broker") is None
+    assert nearest("segment.byte", "topic") == "segment.bytes"
+
+
+@pytest.mark.parametrize(("brokers", "copies", "needed"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (5, 3, 2)])
+def test_up_defaults_fit_the_cluster(brokers: int, copies: int, needed: int) -> None:
+    config = Config.parse(up_defaults(brokers))
+    assert config.warnings == ()
+    assert config.broker.default_replication_factor == copies
+    assert config.groups.offsets.topic_replication_factor == copies
+    assert config.transactions.topic_replication_factor == copies
+    assert config.transactions.topic_min_isr == config.log.min_insync_replicas == needed
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(st.sampled_from(sorted(broker_definitions())) | st.text(max_size=20), st.text(max_size=40)))
+def test_any_properties_are_read_or_refused_by_configerror(properties: dict[str, str]) -> None:
+    try:
+        Config.parse(properties)
+    except ConfigError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - both outcomes are good
+
+
+def test_importing_config_does_not_read_the_tables() -> None:
+    program = (
+        "import sys, ottla.config, ottla.metrics, ottla.logs\n"
+        "heavy = {'asyncio', 'logging', 'dataclasses', 'inspect', 'json', 'difflib', 'ottla.config.definitions.log'}\n"
+        "print(sorted(heavy & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,105 @@
+"""What only a real machine does: running out of descriptors, and sockets of no asyncio client."""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from tests.ports.test_network import Server
+from tests.ports.world import World, until
+
+pytestmark = pytest.mark.parametrize("world", ["real", "portable"], indirect=True)
+
+
+@contextmanager
+def descriptors_left(count: int) -> Iterator[None]:
+    """Leaves the process as many descriptors to open, until the end of the block."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    fillers = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/dev/fd"))) + count + 1, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                fillers.append(os.dup(2))
+        for _ in range(count):
+            os.close(fillers.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for filler in fillers:
+            os.close(filler)
+
+
+def test_listener_rests_while_no_descriptor_is_left(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        server = Server(world)
+        server.serve = server.echo
+        clients = [socket.socket() for _ in range(20)]
+        with descriptors_left(5):
+            for client in clients:
+                client.connect(("127.0.0.1", server.listening.port))
+            await until(lambda: "no connection can be accepted" in caplog.text)
+            assert len(server.connections) == 5
+        await until(lambda: len(server.connections) == 20)
+        for client in clients:
+            client.send(b"x")
+        await until(lambda: all(connection.events for connection in server.connections))
+        for client in clients:
+            client.settimeout(10)
+            assert client.recv(10) == b"x"
+            client.close()
+
+    with caplog.at_level(logging.WARNING, "ottla.ports.network"):
+        world.run(main())
+
+
+def test_closing_a_resting_listener(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        server = Server(world)
+        client = socket.socket()
+        with descriptors_left(0):
+            client.connect(("127.0.0.1", server.listening.port))
+            await until(lambda: "no connection can be accepted" in caplog.text)
+            server.listening.close()
+        assert server.connections == []
+        client.close()
+
+    with caplog.at_level(logging.WARNING, "ottla.ports.network"):
+        world.run(main())
+
+
+def test_reset_with_something_unread_behind_it(world: World) -> None:
+    async def main() -> None:
+        server = Server(world)
+        client = socket.create_connection(("127.0.0.1", server.listening.port))
+        await until(lambda: server.connections)
+        connection = server.connections[0]
+        connection.channel.watch(reading=False, writing=False)
+        client.send(b"acks=0, and gone")
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        client.close()
+        await until(lambda: connection.ended or connection.error)
+        assert bytes(connection.received) in {b"acks=0, and gone", b""}  # the system may throw it away with the connection
+
+    world.run(main())
+
+
+def test_accepted_sockets_do_not_wait_to_fill_packets(world: World) -> None:
+    async def main() -> None:
+        server = Server(world)
+        client = socket.create_connection(("127.0.0.1", server.listening.port))
+        await until(lambda: server.connections)
+        channel = server.connections[0].channel
+        accepted = socket.socket(fileno=os.dup(channel.fd))  # type: ignore[attr-defined]
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert not accepted.get_inheritable()
+        accepted.close()
+        client.close()
+
+    world.run(main())

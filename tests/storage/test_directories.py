@@ -1,0 +1,469 @@
+"""Opening, creating, deleting and closing, without crashes."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from ottla.model import TopicPartition
+from ottla.storage.directory_errors import (
+    DirectoryLocked,
+    DirectoryOffline,
+    InconsistentTopicId,
+    NoUsableDirectory,
+    PartitionOffline,
+    WrongIdentity,
+)
+from ottla.storage.directory_events import Severity
+from ottla.storage.errors import StorageFault
+from ottla.storage.formats import offset_checkpoint
+from ottla.storage.formats.names import FolderKind, parse_folder
+from tests.storage.directory_world import A, B, CONFIG, NOW, TOPIC_ID, TP, World, append, expected, values
+
+OTHER = TopicPartition("payments", 3)
+
+
+def create(directories, partition=TP, topic_id=TOPIC_ID, **options):
+    return directories.create(partition, topic_id, CONFIG, now_ms=NOW, **options)
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+# Start
+
+
+def test_missing_directories_are_made_and_claimed(world):
+    directories = world.open()
+    assert world.disk.names(A) == [".lock", "meta.properties"]
+    assert len(set(directories.directory_ids.values())) == 2
+    assert world.events == []
+
+
+def test_a_second_broker_is_told_that_the_directory_is_taken(world):
+    world.open()
+    with pytest.raises(DirectoryLocked, match=f"lock on {A}/.lock: another broker"):
+        world.open()
+
+
+def test_a_refused_start_gives_the_locks_back(world):
+    world.open().close({})
+    world.identity = (2, "cluster-x")
+    with pytest.raises(WrongIdentity):
+        world.open()
+    world.identity = (1, "cluster-x")
+    world.open()
+
+
+@pytest.mark.parametrize(
+    ("identity", "words"),
+    [((2, "cluster-x"), "Invalid broker.id in .*expected 2, but read 1"),
+     ((1, "cluster-y"), "Invalid cluster.id in .*expected cluster-y, but read cluster-x")],
+)
+def test_the_directory_of_another_is_refused_in_one_line(world, identity, words):
+    world.open().close({})
+    world.identity = identity
+    with pytest.raises(WrongIdentity, match=words) as refused:
+        world.open()
+    assert "\n" not in str(refused.value)
+
+
+def test_a_copied_directory_is_refused(world):
+    world.open().close({})
+    data = world.disk.read_file(f"{A}/meta.properties")
+    file = world.disk.open(f"{B}/meta.properties")
+    file.truncate(0)
+    file.append([data])
+    with pytest.raises(WrongIdentity, match="same directory.id"):
+        world.open()
+
+
+def test_a_directory_that_stands_twice_is_refused():
+    with pytest.raises(ValueError, match="stands twice"):
+        World(paths=(A, A + "/")).open()
+
+
+def test_an_unwritable_directory_goes_offline_and_the_other_goes_on(world):
+    world.disk.fail("*", f"{A}*", errno.EROFS)
+    directories = world.open()
+    assert directories.online_paths == [B]
+    assert "Read-only" in world.said(Severity.ERROR)[0]
+    create(directories)
+    assert directories.directory_of(TP) == B
+
+
+def test_without_a_usable_directory_the_start_fails(world):
+    world.disk.fail("*", "/data*", errno.EACCES)
+    with pytest.raises(NoUsableDirectory, match=r"/data/a: .*Permission denied.*; /data/b: "):
+        world.open()
+
+
+def test_a_damaged_identity_takes_the_directory_offline(world):
+    world.open().close({})
+    world.disk.open(f"{A}/meta.properties").truncate(5)
+    world.disk.open(f"{A}/meta.properties").write(b"version=9", 0)
+    assert world.open().online_paths == [B]
+    assert "nobody can tell whose directory it is" in world.said(Severity.ERROR)[0]
+
+
+# A clean stop and the next start
+
+
+def test_records_survive_a_clean_stop_and_nothing_is_said(world):
+    directories = world.open()
+    append(create(directories), 50)
+    directories.close({TP: 50})
+    assert world.disk.exists(f"{A}/.kafka_cleanshutdown")
+    again = world.open()
+    assert world.events == []
+    assert not world.disk.exists(f"{A}/.kafka_cleanshutdown")
+    log = again.get(TP)
+    assert values(log) == expected(0, 50)
+    assert log.topic_id == TOPIC_ID
+    assert log.recovery_point == 50
+    assert again.high_watermark(TP) == 50
+
+
+def test_a_start_offset_survives(world):
+    directories = world.open()
+    log = create(directories)
+    append(log, 20)
+    log.advance_start(7, 20)
+    directories.close({TP: 20})
+    assert values(world.open().get(TP)) == expected(7, 20)
+
+
+def test_what_was_not_flushed_is_there_after_a_kill(world):
+    directories = world.open()
+    append(create(directories), 30)
+    world.kill()
+    assert values(world.open().get(TP)) == expected(0, 30)
+
+
+def test_unchanged_checkpoints_are_not_written_again(world):
+    directories = world.open()
+    append(create(directories), 3)
+    directories.write_checkpoints({TP: 3})
+    before = world.disk.faults.operations
+    directories.write_checkpoints({TP: 3})
+    assert world.disk.faults.operations == before
+
+
+def test_an_overtaken_write_changes_nothing(world):
+    directories = world.open()
+    append(create(directories), 3)
+    old = directories.prepare_checkpoints({TP: 1})
+    directories.write_checkpoints({TP: 3})
+    for write in old:
+        write.run()
+    assert offset_checkpoint.read(world.disk, f"{A}/replication-offset-checkpoint") == {TP: 3}
+
+
+@pytest.mark.parametrize(
+    "name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"]
+)
+def test_a_damaged_checkpoint_is_a_warning_and_no_loss(world, name):
+    directories = world.open()
+    append(create(directories), 30)
+    directories.close({TP: 30})
+    file = world.disk.open(f"{A}/{name}", create=True)
+    file.truncate(0)
+    file.append([b"0\n7\n\xff"])
+    again = world.open()
+    assert values(again.get(TP)) == expected(0, 30)
+    assert [message.split()[0] for message in world.said(Severity.WARNING)] == [name]
+    again.close({TP: 30})
+    assert world.open().get(TP).end_offset == 30
+    assert world.events == []
+
+
+def test_a_directory_whose_flush_fails_is_not_left_clean(world):
+    directories = world.open()
+    append(create(directories), 5)
+    world.disk.fail("sync", f"{A}/orders*", errno.EIO)
+    directories.close({TP: 5})
+    assert not world.disk.exists(f"{A}/.kafka_cleanshutdown")
+    assert world.disk.exists(f"{B}/.kafka_cleanshutdown")
+    assert "not left clean" in world.said(Severity.ERROR)[0]
+
+
+# Creating
+
+
+def test_the_emptiest_directory_gets_the_next_replica(world):
+    directories = world.open()
+    for number in range(6):
+        create(directories, TopicPartition("t", number))
+    homes = [directories.directory_of(TopicPartition("t", number)) for number in range(6)]
+    assert homes == [A, B, A, B, A, B]
+
+
+def test_a_cordoned_directory_gets_none(world):
+    directories = world.open(cordoned=frozenset({A}))
+    create(directories)
+    assert directories.directory_of(TP) == B
+    assert [status.is_cordoned for status in directories.describe()] == [True, False]
+
+
+def test_a_preference_decides(world):
+    directories = world.open()
+    directories.prefer(TP, B)
+    create(directories)
+    assert directories.directory_of(TP) == B
+
+
+def test_creating_again_gives_the_same_log(world):
+    directories = world.open()
+    assert create(directories) is create(directories)
+
+
+def test_the_folder_of_an_earlier_topic_is_not_reused(world):
+    directories = world.open()
+    create(directories)
+    with pytest.raises(InconsistentTopicId, match="earlier topic"):
+        create(directories, topic_id=bytes([9] * 16))
+
+
+def test_a_folder_without_a_topic_id_gets_it(world):
+    directories = world.open()
+    create(directories, topic_id=bytes(16))
+    directories.close({})
+    again = world.open()
+    assert not any(again.get(TP).topic_id)
+    create(again)
+    again.close({})
+    assert world.open().get(TP).topic_id == TOPIC_ID
+
+
+def test_a_replica_that_may_be_in_an_offline_directory_is_not_made_anew(world):
+    directories = world.open()
+    directories.fail_directory(A, "pulled out")
+    with pytest.raises(DirectoryOffline, match=A):
+        create(directories, is_new=False)
+    create(directories)
+
+
+def test_a_full_disk_refuses_a_replica_and_fails_no_directory(world):
+    directories = world.open()
+    world.disk.fail("append", "*", errno.ENOSPC, times=1)
+    with pytest.raises(StorageFault) as refused:
+        create(directories)
+    assert not refused.value.directory_failed
+    assert directories.online_paths == [A, B]
+    create(directories)
+
+
+def test_a_failing_disk_takes_its_directory_offline(world):
+    directories = world.open()
+    world.disk.fail("*", f"{A}/*", errno.EIO)
+    with pytest.raises(DirectoryOffline):
+        create(directories)
+    assert directories.online_paths == [B]
+    create(directories)
+    assert directories.directory_of(TP) == B
+
+
+# Deleting
+
+
+def test_a_deleted_partition_is_renamed_and_then_removed(world):
+    directories = world.open()
+    append(create(directories), 3)
+    [removal] = directories.delete(TP)
+    assert directories.get(TP) is None
+    assert directories.directory_of(TP) is None
+    assert parse_folder(removal.path.rpartition("/")[2]).kind is FolderKind.DELETE
+    removal.run()
+    removal.run()
+    assert not world.disk.exists(removal.path)
+
+
+def test_a_deletion_is_finished_by_the_next_start(world):
+    directories = world.open()
+    create(directories)
+    [removal] = directories.delete(TP)
+    directories.close({})
+    again = world.open()
+    assert again.get(TP) is None
+    assert [each.path for each in again.removals] == [removal.path]
+
+
+def test_deleting_what_is_not_here_is_nothing(world):
+    assert world.open().delete(TP) == []
+
+
+def test_a_partition_made_again_does_not_inherit_offsets(world):
+    directories = world.open()
+    log = create(directories)
+    append(log, 30)
+    log.advance_start(10, 30)
+    directories.write_checkpoints({TP: 30})
+    directories.delete(TP)
+    create(directories, topic_id=bytes([7] * 16))
+    append(directories.get(TP), 2, word="new")
+    world.kill()
+    again = world.open()
+    assert values(again.get(TP)) == ["new0", "new1"]
+    assert world.said(Severity.WARNING) == []
+
+
+# Faults of one partition
+
+
+def damaged(world):
+    """A world whose partition TP has lost its first segment's head below the recovery point; OTHER is sound."""
+    directories = world.open()
+    for partition in (TP, OTHER):
+        append(create(directories, partition), 60)
+    home = directories.directory_of(TP)
+    directories.close({})
+    world.disk.remove(f"{home}/.kafka_cleanshutdown")
+    file = world.disk.open(f"{home}/orders-0/{'0' * 20}.log")
+    file.write(b"\xff" * 20, 100)
+    # The checkpoint says that all of it had been on the medium.
+    return home
+
+
+def test_a_damaged_partition_goes_offline_alone(world):
+    home = damaged(world)
+    for name in world.disk.names(f"{home}/orders-0"):
+        if name.endswith(("index", ".snapshot")):
+            world.disk.remove(f"{home}/orders-0/{name}")
+    directories = world.open()
+    if directories.get(TP) is None:
+        assert TP in directories.offline
+        with pytest.raises(PartitionOffline):
+            create(directories)
+        assert "damaged" in world.said(Severity.ERROR)[0]
+    assert values(directories.get(OTHER)) == expected(0, 60)
+
+
+def test_a_partition_found_damaged_later_goes_offline_and_keeps_its_checkpoint(world):
+    directories = world.open()
+    append(create(directories), 10)
+    directories.write_checkpoints({TP: 10})
+    directories.fail_partition(TP, "a batch is damaged")
+    assert directories.get(TP) is None
+    assert directories.offline == {TP: "a batch is damaged"}
+    with pytest.raises(PartitionOffline, match="a batch is damaged"):
+        create(directories)
+    directories.write_checkpoints({})
+    assert offset_checkpoint.read(world.disk, f"{A}/replication-offset-checkpoint") == {TP: 10}
+
+
+def test_an_offline_partition_can_be_set_aside_and_made_anew(world):
+    directories = world.open()
+    append(create(directories), 10)
+    directories.fail_partition(TP, "a batch is damaged")
+    [path] = directories.set_aside(TP)
+    assert parse_folder(path.rpartition("/")[2]).kind is FolderKind.STRAY
+    assert create(directories).end_offset == 0
+    directories.close({})
+    world.open()
+    assert "set aside earlier" in world.said(Severity.WARNING)[0]
+
+
+def test_an_offline_partition_can_be_deleted(world):
+    directories = world.open()
+    create(directories)
+    directories.fail_partition(TP, "a batch is damaged")
+    assert len(directories.delete(TP)) == 1
+    assert directories.offline == {}
+    create(directories)
+
+
+def test_a_partition_that_stands_twice_is_not_opened(world):
+    directories = world.open()
+    for partition in (TP, OTHER):
+        append(create(directories, partition), 5)
+    directories.close({})
+    world.disk.make_directory(f"{B}/orders-0")
+    again = world.open()
+    assert again.get(TP) is None
+    assert f"{A}/orders-0 and {B}/orders-0" in again.offline[TP]
+    assert again.get(OTHER).end_offset == 5
+
+
+def test_folders_of_unknown_topics_are_reported_and_left(world):
+    directories = world.open()
+    append(create(directories), 5)
+    directories.close({TP: 5})
+    world.topics = {"payments"}
+    again = world.open()
+    assert again.get(TP) is None
+    assert TP not in again.offline
+    assert "1 folders are of no known topic and are left in place: orders-0" in world.said(Severity.WARNING)[0]
+    again.close({})
+    world.topics = None
+    assert values(world.open().get(TP)) == expected(0, 5)
+
+
+def test_a_topic_made_anew_sets_an_unknown_folder_aside(world):
+    directories = world.open()
+    append(create(directories), 5)
+    directories.close({TP: 5})
+    world.topics = set()
+    again = world.open()
+    assert create(again, topic_id=bytes([5] * 16)).end_offset == 0
+    assert sum("-stray" in name for name in world.disk.names(A)) == 1
+
+
+def test_other_things_in_the_directory_are_left_alone(world):
+    world.open().close({})
+    world.disk.make_directory(f"{A}/lost+found")
+    world.disk.make_directory(f"{A}/not-a-partition")
+    world.disk.open(f"{A}/notes-1", create=True).close()
+    world.open()
+    assert [message.split(" ")[0] for message in world.said(Severity.WARNING)] == ["the"]
+    assert "notes-1 is not a folder" in world.said(Severity.ERROR)[0]
+
+
+# Faults of a directory
+
+
+def test_a_failed_directory_takes_its_partitions_offline(world):
+    directories = world.open()
+    for partition in (TP, OTHER):
+        create(directories, partition)
+    assert directories.fail_directory(A, "a sync failed") == [TP]
+    assert directories.fail_directory(A, "again") == []
+    assert directories.get(TP) is None
+    assert directories.get(OTHER) is not None
+    with pytest.raises(PartitionOffline, match="a sync failed"):
+        create(directories)
+    statuses = directories.describe()
+    assert [status.failure for status in statuses] == ["a sync failed", None]
+    assert statuses[0].replicas == []
+    directories.close({})
+    assert not world.disk.exists(f"{A}/.kafka_cleanshutdown")
+
+
+def test_a_checkpoint_that_cannot_be_written_fails_its_directory(world):
+    directories = world.open()
+    append(create(directories), 5)
+    world.disk.fail("sync", f"{A}/*.tmp", errno.EIO)
+    directories.write_checkpoints({TP: 5})
+    assert directories.online_paths == [B]
+
+
+def test_a_full_disk_does_not_fail_a_checkpoint_s_directory(world):
+    directories = world.open()
+    append(create(directories), 5)
+    world.disk.fail("append", f"{A}/*.tmp", errno.ENOSPC, times=1)
+    directories.write_checkpoints({TP: 5})
+    assert directories.online_paths == [A, B]
+    directories.write_checkpoints({TP: 5})
+    assert offset_checkpoint.read(world.disk, f"{A}/replication-offset-checkpoint") == {TP: 5}
+
+
+def test_describing_tells_sizes(world):
+    directories = world.open()
+    log = create(directories)
+    append(log, 5)
+    [status, _] = directories.describe({TP: 5})
+    assert status.replicas == [(TP, log.size, 0, False)]
+    assert log.size > 0
+    assert 0 < status.usable_bytes <= status.total_bytes

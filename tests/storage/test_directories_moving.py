@@ -1,0 +1,345 @@
+"""Moving a replica from one log directory to another."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from ottla.model import TopicPartition
+from ottla.storage.directory_errors import (
+    DirectoryNotFound,
+    DirectoryOffline,
+    MoveRefused,
+    PartitionOffline,
+)
+from ottla.storage.directory_events import Severity
+from ottla.storage.formats import move_marker
+from tests.storage.directory_world import (
+    A,
+    B,
+    CONFIG,
+    NOW,
+    TOPIC_ID,
+    TP,
+    World,
+    append,
+    copy_all,
+    expected,
+    flush,
+    values,
+)
+
+MARKER = f"{B}/orders-0.ottla-moved"
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+@pytest.fixture
+def directories(world):
+    """With 100 records of TP in A, over several segments."""
+    opened = world.open()
+    append(opened.create(TP, TOPIC_ID, CONFIG, now_ms=NOW), 100)
+    return opened
+
+
+def start(directories, path=B):
+    return directories.start_move(TP, path, CONFIG, now_ms=NOW)
+
+
+def finish(directories):
+    return directories.finish_move(TP, CONFIG, now_ms=NOW)
+
+
+def test_a_moved_replica_has_the_same_records(world, directories):
+    start(directories)
+    copy_all(directories)
+    log, removal = finish(directories)
+    assert directories.get(TP) is log
+    assert directories.directory_of(TP) == B
+    assert directories.moves == {}
+    assert values(log) == expected(0, 100)
+    assert log.topic_id == TOPIC_ID
+    assert removal.path.startswith(f"{A}/orders-0.")
+    removal.run()
+    assert [name for name in world.disk.names(A) if "orders" in name] == []
+    append(log, 5)
+    directories.close({TP: 105})
+    assert values(world.open().get(TP)) == expected(0, 105)
+    assert world.events == []
+
+
+def test_records_that_come_during_the_copy_are_copied_too(directories):
+    move = start(directories)
+    for _ in range(5):
+        assert move.copy_step(300) > 0
+        append(directories.get(TP), 3)
+    assert move.lag > 0
+    with pytest.raises(MoveRefused, match="not level"):
+        finish(directories)
+    copy_all(directories)
+    assert move.copy_step(300) == 0
+    assert values(finish(directories)[0]) == expected(0, 115)
+
+
+def test_a_start_offset_moves_along(world, directories):
+    directories.get(TP).advance_start(40, 100)
+    start(directories)
+    copy_all(directories)
+    finish(directories)
+    world.kill()
+    assert values(world.open().get(TP)) == expected(40, 100)
+
+
+def test_a_start_offset_that_changes_during_the_copy_is_followed(directories):
+    move = start(directories)
+    move.copy_step(300)
+    directories.get(TP).advance_start(70, 100)
+    copy_all(directories)
+    assert values(finish(directories)[0]) == expected(70, 100)
+
+
+def test_an_empty_replica_can_be_moved(directories):
+    directories.get(TP).truncate_fully_and_start_at(500)
+    start(directories)
+    copy_all(directories)
+    log, _ = finish(directories)
+    assert (log.start_offset, log.end_offset) == (500, 500)
+
+
+def test_a_source_that_was_cut_back_makes_the_copy_begin_again(directories):
+    start(directories)
+    copy_all(directories)
+    directories.truncating(TP, 50)
+    directories.get(TP).truncate_to(50)
+    append(directories.get(TP), 10, word="x")
+    copy_all(directories)
+    assert values(finish(directories)[0]) == expected(0, 50) + expected(50, 60, "x")
+
+
+def test_describing_tells_how_far_the_copy_is(directories):
+    move = start(directories)
+    move.copy_step(300)
+    status = directories.describe()[1]
+    assert status.replicas == [(TP, move.log.size, 100 - move.log.end_offset, True)]
+
+
+def test_a_cancelled_copy_is_removed(world, directories):
+    start(directories)
+    copy_all(directories)
+    removal = directories.cancel_move(TP)
+    assert removal.path.startswith(B)
+    removal.run()
+    assert directories.future(TP) is None
+    assert [name for name in world.disk.names(B) if "orders" in name] == []
+    assert directories.cancel_move(TP) is None
+    assert directories.directory_of(TP) == A
+
+
+def test_moving_to_where_it_is_cancels(directories):
+    start(directories)
+    assert start(directories, A) is None
+    assert directories.moves == {}
+    assert len(directories.removals) == 1
+
+
+def test_moving_again_to_the_same_place_goes_on(directories):
+    assert start(directories) is start(directories)
+
+
+def test_a_deleted_partition_takes_its_copy_along(world, directories):
+    start(directories)
+    assert len(directories.delete(TP)) == 2
+    world.kill()
+    again = world.open()
+    assert again.get(TP) is None
+    assert again.moves == {}
+    assert len(again.removals) == 2
+
+
+def test_a_copy_goes_on_after_a_restart(world, directories):
+    start(directories).copy_step(2000)
+    directories.close({TP: 100})
+    again = world.open()
+    assert 0 < again.future(TP).log.end_offset < 100
+    assert again.future(TP).target_path == B
+    copy_all(again)
+    assert values(finish(again)[0]) == expected(0, 100)
+
+
+def test_a_copy_that_is_longer_than_its_original_begins_again(world, directories):
+    flush(directories.get(TP))
+    start(directories)
+    append(directories.get(TP), 20)
+    copy_all(directories)
+    flush(directories.future(TP).log)
+    world.kill()
+    log = f"{A}/orders-0"
+    last = [name for name in world.disk.names(log) if name.endswith(".log")][-1]
+    file = world.disk.open(f"{log}/{last}")
+    file.truncate(file.size() - 200)
+    again = world.open()
+    assert again.get(TP).end_offset < 120
+    assert again.future(TP).log.end_offset == 0
+    append(again.get(TP), 10, word="x")
+    copy_all(again)
+    moved = values(again.get(TP))
+    assert values(finish(again)[0]) == moved
+
+
+def test_a_copy_without_an_original_is_removed(world, directories):
+    start(directories)
+    directories.close({})
+    world.disk.remove_tree(f"{A}/orders-0")
+    again = world.open()
+    assert again.moves == {}
+    assert len(again.removals) == 1
+
+
+def test_a_copy_whose_original_is_away_waits(world, directories):
+    start(directories)
+    directories.close({})
+    world.disk.fail("*", f"{A}*", errno.EIO)
+    again = world.open()
+    assert again.moves == {}
+    assert again.removals == []
+    assert sum("-future" in name for name in world.disk.names(B)) == 1
+
+
+def test_a_damaged_copy_is_dropped(world, directories):
+    start(directories)
+    copy_all(directories)
+    flush(directories.future(TP).log)
+    directories.write_checkpoints({TP: 100})
+    world.kill()
+    [folder] = [name for name in world.disk.names(B) if "-future" in name]
+    for name in world.disk.names(f"{B}/{folder}"):
+        if name.endswith((".index", ".log")):
+            file = world.disk.open(f"{B}/{folder}/{name}")
+            file.write(b"\xff" * file.size(), 0)
+    again = world.open()
+    assert values(again.get(TP)) == expected(0, 100)
+    assert again.moves == {} or again.future(TP).log.end_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "error"), [("/elsewhere", DirectoryNotFound), (B, DirectoryOffline)]
+)
+def test_only_a_working_log_directory_can_be_the_target(directories, path, error):
+    directories.fail_directory(B, "pulled out")
+    with pytest.raises(error):
+        start(directories, path)
+
+
+def test_a_partition_that_is_not_here_cannot_be_moved(directories):
+    with pytest.raises(PartitionOffline, match="not on this broker"):
+        directories.start_move(TopicPartition("nobody", 0), B, CONFIG, now_ms=NOW)
+
+
+def test_a_topic_with_a_very_long_name_cannot_be_moved(directories):
+    partition = TopicPartition("t" * 240, 0)
+    directories.prefer(partition, A)
+    directories.create(partition, TOPIC_ID, CONFIG, now_ms=NOW)
+    with pytest.raises(MoveRefused, match="255"):
+        directories.start_move(partition, B, CONFIG, now_ms=NOW)
+    assert len(directories.delete(partition)) == 1
+
+
+def test_losing_the_target_leaves_the_original(directories):
+    start(directories)
+    directories.fail_directory(B, "pulled out")
+    assert directories.moves == {}
+    assert values(directories.get(TP)) == expected(0, 100)
+
+
+def test_losing_the_origin_keeps_the_copy_s_folder(world, directories):
+    start(directories)
+    directories.fail_directory(A, "pulled out")
+    assert directories.moves == {}
+    assert directories.describe()[1].replicas == []
+    assert sum("-future" in name for name in world.disk.names(B)) == 1
+
+
+def test_a_target_that_fails_at_the_change_over_leaves_the_original(world, directories):
+    start(directories)
+    copy_all(directories)
+    world.disk.fail("rename", f"{B}/*-future", errno.EIO)
+    with pytest.raises(DirectoryOffline):
+        finish(directories)
+    assert directories.online_paths == [A]
+    assert directories.directory_of(TP) == A
+    assert values(directories.get(TP)) == expected(0, 100)
+
+
+def test_an_origin_that_fails_at_the_change_over_leaves_the_copy(world, directories):
+    start(directories)
+    copy_all(directories)
+    world.disk.fail("rename", f"{A}/orders-0", errno.EIO)
+    with pytest.raises(DirectoryOffline):
+        finish(directories)
+    assert directories.online_paths == [B]
+    assert directories.directory_of(TP) == B
+    assert values(directories.get(TP)) == expected(0, 100)
+    assert TP not in directories.offline
+
+
+# A crash came between the two renames
+
+
+def both_there(world, directories, *, end_offset=100):
+    """Two folders with the partition's name and the marker, as a crash in the middle of a change-over leaves them."""
+    start(directories)
+    copy_all(directories)
+    directories.close({TP: 100})
+    [folder] = [name for name in world.disk.names(B) if "-future" in name]
+    world.disk.rename(f"{B}/{folder}", f"{B}/orders-0")
+    file = world.disk.open(MARKER, create=True)
+    file.append([move_marker.encode(end_offset)])
+
+
+def test_the_marked_copy_wins(world, directories):
+    both_there(world, directories)
+    again = world.open()
+    assert again.directory_of(TP) == B
+    assert values(again.get(TP)) == expected(0, 100)
+    assert len(again.removals) == 1
+    assert not world.disk.exists(f"{A}/orders-0")
+    assert not world.disk.exists(MARKER)
+
+
+def test_an_original_that_has_grown_since_is_not_thrown_away(world, directories):
+    both_there(world, directories, end_offset=99)
+    again = world.open()
+    assert again.get(TP) is None
+    assert "stands twice" in again.offline[TP]
+    assert world.disk.exists(MARKER)
+    assert len(world.said(Severity.ERROR)) == 2
+
+
+def test_a_damaged_marker_decides_nothing(world, directories):
+    both_there(world, directories)
+    world.disk.open(MARKER).truncate(3)
+    assert "stands twice" in world.open().offline[TP]
+
+
+def test_a_marker_stays_while_a_directory_is_away(world, directories):
+    both_there(world, directories)
+    world.disk.fail("*", f"{A}*", errno.EIO, times=1)
+    again = world.open()
+    assert again.directory_of(TP) == B
+    assert world.disk.exists(MARKER)
+    again.close({TP: 100})
+    last = world.open()
+    assert last.directory_of(TP) == B
+    assert not world.disk.exists(MARKER)
+
+
+def test_a_marker_without_a_second_folder_is_cleared_away(world, directories):
+    directories.close({TP: 100})
+    world.disk.open(MARKER, create=True).append([move_marker.encode(1)])
+    again = world.open()
+    assert again.directory_of(TP) == A
+    assert not world.disk.exists(MARKER)
