@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bench.results import Figures, Goal, Measure, Results
+from bench.results import Figures, Results
 from bench.servers import NULL, Places, Running, started
 
 
@@ -91,9 +91,12 @@ class Context:
 
 
 class Scenario(Protocol):
-    name: str
-    title: str
-    measures: Sequence[Measure]
-    goals: Sequence[Goal]
+    """What the table has a few rows of."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
 
     def run(self, context: Context) -> Results: ...

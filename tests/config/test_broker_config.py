@@ -51,6 +51,7 @@ def test_every_value_stands_in_a_slice_as_its_type() -> None:
             "process.roles": "broker,controller",
         }
     )
+    assert len(config.warnings) == 2  # of what is still to come
     assert config.broker.id == 7
     assert config.broker.rack == "host-1"
     assert config.storage.log_dirs == ("/a", "/b")
@@ -62,7 +63,6 @@ def test_every_value_stands_in_a_slice_as_its_type() -> None:
     assert config.server.connections_per_ip_overrides == {"10.0.0.1": 5, "::1": 7, "host": 0}
     assert config.server.connections_per_listener == {"PLAINTEXT": 3}
     assert config.coordination.zookeeper_connect == "a:2181,b:2181/kafka"
-    assert config.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -179,6 +179,18 @@ def test_a_name_without_effect_warns_by_name() -> None:
     )
 
 
+def test_a_password_is_told_to_nobody() -> None:
+    assert "s3cret" not in repr(Config.parse({"ssl.key.password": "s3cret"}))
+    # The listener's name makes it another name, which must be known for a password all the same.
+    prefixed = Config.parse({"listener.name.a.ssl.key.password": "s3cret"})
+    assert "s3cret" not in repr(prefixed) + repr(prefixed.warnings)
+
+
+def test_what_is_still_to_come_warns_too() -> None:
+    config = Config.parse({"zookeeper.connect": "localhost:2181"})
+    assert config.warnings == ("zookeeper.connect is known but has no effect yet",)
+
+
 def test_warnings_are_bounded() -> None:
     config = Config.parse({f"zzz{number}": "1" for number in range(WARNINGS_MAX + 50)})
     assert len(config.warnings) == WARNINGS_MAX + 1
@@ -202,19 +214,12 @@ def test_a_kraft_file_works_without_its_controllers_listener() -> None:
     assert config.warnings == ("controller.quorum.voters is known to Kafka but has no effect here",)
 
 
-def test_a_property_has_an_effect_if_and_only_if_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table's word that a property does something is held to what parsing really reads."""
-    readers: list[Reader] = []
-    real = Reader.check_rest
-
-    def remember(self: Reader) -> None:
-        readers.append(self)
-        real(self)
-
-    monkeypatch.setattr(Reader, "check_rest", remember)
-    assemble({}, {}, "/data")
-    assert readers[0].read == {name for name, known in broker_definitions().items() if known.has_effect}
-    assert FIELDS.keys() == {name for name, known in topic_definitions().items() if known.has_effect}
+def test_a_property_has_a_status_if_and_only_if_it_is_read() -> None:
+    """The table's word that something goes by a property is held to what parsing really reads."""
+    reader = Reader({})
+    assemble(reader, {}, "/data")
+    assert reader.read == {name for name, known in broker_definitions().items() if known.status in {"used", "later"}}
+    assert FIELDS.keys() == {name for name, known in topic_definitions().items() if known.status in {"used", "later"}}
 
 
 def test_every_property_is_documented_in_one_sentence() -> None:
@@ -239,12 +244,18 @@ def test_nearest_is_bounded_and_silent_on_nonsense() -> None:
 
 @pytest.mark.parametrize(("brokers", "copies", "needed"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (5, 3, 2)])
 def test_up_defaults_fit_the_cluster(brokers: int, copies: int, needed: int) -> None:
-    config = Config.parse(up_defaults(brokers))
+    config = Config.parse(defaults=up_defaults(brokers))
     assert config.warnings == ()
     assert config.broker.default_replication_factor == copies
     assert config.groups.offsets.topic_replication_factor == copies
     assert config.transactions.topic_replication_factor == copies
     assert config.transactions.topic_min_isr == config.log.min_insync_replicas == needed
+
+
+def test_what_one_is_told_beats_up_defaults() -> None:
+    config = Config.parse({"min.insync.replicas": "1"}, defaults=up_defaults(3))
+    assert config.log.min_insync_replicas == 1
+    assert config.broker.default_replication_factor == 3
 
 
 @settings(max_examples=300, deadline=None)

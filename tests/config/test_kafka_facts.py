@@ -143,7 +143,7 @@ def test_types_defaults_and_modes_are_kafkas(kafka: Kafka, kind: str) -> None:
     for name, fact in kafka.tables[kind].items():
         definition = ours[name]
         default = None if fact.default == "<null>" else fact.default
-        pairs = [
+        pairs: list[tuple[str | None, str | None]] = [
             (definition.type, fact.type),
             (definition.importance, fact.importance),
             (str(definition.is_internal).lower(), fact.internal),

@@ -24,7 +24,7 @@ from ottla.model import ErrorCode
 def test_logconfigs_defaults_are_those_of_the_table() -> None:
     """Tests write `LogConfig(segment_bytes=...)`: what they leave out must be what a topic has."""
     overrides = {name: known.default for name, known in topic_definitions().items() if known.default is not None}
-    other = LogConfig()._replace(**dict.fromkeys(LogConfig._fields, None))
+    other = LogConfig._make([None] * len(LogConfig._fields))
     assert effective_log_config(overrides, other) == LogConfig()
     assert set(FIELDS.values()) == set(LogConfig._fields)
 

@@ -37,7 +37,7 @@ class LocalProvider:
 @pytest.fixture(params=["real", "memory"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[asyncio.AbstractEventLoop, Ports, str]]:
     if request.param == "memory":
-        memory = memory_ports(7, shuffle=True)
+        memory = memory_ports(7)
         yield memory.loop, memory, "/coordination"
         cancel_all(memory.loop)
         memory.loop.close()

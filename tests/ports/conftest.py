@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.ports.world import World
 
 from ottla.ports.memory import memory_ports
 from ottla.ports.real import real_ports
-from tests.ports.world import World
 
 
 @pytest.fixture(params=["real", "portable", "memory", "memory-shuffled"])

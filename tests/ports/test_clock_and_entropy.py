@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-
-from ottla.ports.memory import memory_ports
-from ottla.ports.memory.clock import WALL_START_MS, Timeline, VirtualClock
 from tests.ports.world import World
+
+from ottla.ports.memory.clock import WALL_START_MS, Timeline, VirtualClock
+from ottla.ports.memory.entropy import SeededEntropy
 
 
 def test_monotonic_time_passes_with_the_loop(world: World) -> None:
@@ -40,7 +40,7 @@ def test_below_stays_below(world: World, bound: int) -> None:
 
 
 def test_same_seed_same_randomness() -> None:
-    first, second, other = (memory_ports(seed).entropy for seed in (1, 1, 2))
+    first, second, other = SeededEntropy(1), SeededEntropy(1), SeededEntropy(2)
     assert first.token(8) == second.token(8) != other.token(8)
     assert [first.below(1000) for _ in range(9)] == [second.below(1000) for _ in range(9)]
 

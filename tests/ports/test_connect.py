@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-
 from tests.ports.test_network import Client, Server, connected, pair
 from tests.ports.world import World, until
 

@@ -6,7 +6,6 @@ import os
 from random import Random
 
 import pytest
-
 from tests.ports.world import World
 
 

@@ -6,11 +6,11 @@ import asyncio
 import errno
 
 import pytest
+from tests.ports.test_network import Client, Connection
+from tests.ports.world import until
 
 from ottla.ports.memory import MemoryPorts, World
 from ottla.ports.memory.loop import cancel_all
-from tests.ports.test_network import Client, Connection
-from tests.ports.world import until
 
 
 class Broker:
@@ -235,7 +235,7 @@ def traced(seed: int) -> list[str]:
 
     async def main() -> None:
         world.loop.call_later(0.02, world.fabric.cut, "a", "b")
-        world.loop.call_later(0.9, world.fabric.heal)
+        world.loop.call_later(0.1, world.fabric.heal)
         await asyncio.gather(*(talk(machine, host) for machine in machines for host in ("a", "b", "c")))
 
     world.loop.run_until_complete(main())

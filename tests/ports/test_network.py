@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.ports.world import World, until
 
 from ottla.ports import Channel, Listening
 from ottla.ports.network import BROKEN, READABLE, WRITABLE
-from tests.ports.world import World, until
 
 
 class Connection:
@@ -140,7 +140,7 @@ def test_echo(world: World) -> None:
         assert client.transport.get_extra_info("peername")[:2] == ("127.0.0.1", server.listening.port)
         for number in range(20):
             client.transport.write(b"%03d" % number)
-            await until(lambda expected=3 * number + 3: len(client.received) == expected)
+            await until(lambda: len(client.received) == 3 * number + 3)  # noqa: B023 - waited for in the loop
         assert client.received == b"".join(b"%03d" % number for number in range(20))
         client.transport.close()
         await until(lambda: connection.ended)

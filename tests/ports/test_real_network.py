@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
-
 from tests.ports.test_network import Server
 from tests.ports.world import World, until
 
@@ -85,7 +84,10 @@ def test_reset_with_something_unread_behind_it(world: World) -> None:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         client.close()
         await until(lambda: connection.ended or connection.error)
-        assert bytes(connection.received) in {b"acks=0, and gone", b""}  # the system may throw it away with the connection
+        assert bytes(connection.received) in {
+            b"acks=0, and gone",
+            b"",
+        }  # the system may throw it away with the connection
 
     world.run(main())
 

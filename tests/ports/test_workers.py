@@ -7,9 +7,9 @@ import os
 import pickle
 
 import pytest
+from tests.ports.world import World
 
 from ottla.ports.real.workers import WorkerDiedError
-from tests.ports.world import World
 
 
 def doubled(number: int) -> int:

@@ -53,12 +53,11 @@ def _parse(text: str) -> list[GoldenBatch]:
 def printed(record: Record) -> str:
     """A record in the words of the oracle."""
     headers = "".join(f" {in_hex(name.encode())}={in_hex(value)}" for name, value in record.headers)
-    value = record.value
-    if value is not None and len(value) > _BRIEF_BYTES:
-        shown = f"#{len(value)}:{crc32c(value)}"
-    else:
-        shown = in_hex(value)
-    return f"{record.offset} {record.timestamp} {in_hex(record.key)} {shown}{headers}"
+    return f"{record.offset} {record.timestamp} {in_hex(record.key)} {_briefly(record.value)}{headers}"
+
+
+def _briefly(value: bytes | None) -> str:
+    return in_hex(value) if value is None or len(value) <= _BRIEF_BYTES else f"#{len(value)}:{crc32c(value)}"
 
 
 def in_hex(raw: bytes | None) -> str:

@@ -115,7 +115,9 @@ def test_sequence_numbers_start_again_at_zero(base: int, delta: int, last: int) 
 
 def test_attribute_bits() -> None:
     header = batch.parse_header(three())
-    assert not (header.is_control or header.is_transactional or header.is_log_append_time)
+    assert not (header.is_control)
+    assert not (header.is_transactional)
+    assert not (header.is_log_append_time)
     assert header.delete_horizon_ms is None
     header = header._replace(attributes=3 | 0x08 | 0x10 | 0x20 | 0x40)
     assert header.is_control

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import struct
@@ -103,7 +104,7 @@ def _bomb(codec: int) -> bytes:
         return block[:16] + block[16:] * 200
     if codec == LZ4:
         with lz4.frame.LZ4FrameCompressor() as packer:
-            return packer.begin() + b"".join(packer.compress(zeros) for _ in range(200)) + packer.flush()
+            return bytes(packer.begin() + b"".join(packer.compress(zeros) for _ in range(200)) + packer.flush())
     writer = zstandard.ZstdCompressor().compressobj()  # no content size in the frame
     return b"".join(writer.compress(zeros) for _ in range(200)) + writer.flush()
 
@@ -234,10 +235,8 @@ def test_damaged_blocks_raise_record_errors_only(codec: int, data: st.DataObject
         place = data.draw(st.integers(0, len(block) - 1))
         block[place] = data.draw(st.integers(0, 255))
     block += data.draw(st.binary(max_size=5))
-    try:
+    with contextlib.suppress(RecordError):
         assert len(decompress(codec, block, 1 << 20)) <= 1 << 20
-    except RecordError:
-        pass
 
 
 @settings(max_examples=300)
@@ -247,10 +246,8 @@ def test_damaged_blocks_raise_record_errors_only(codec: int, data: st.DataObject
     st.sampled_from([b"", b"\x82SNAPPY\0\0\0\0\1\0\0\0\1", b"\x28\xb5\x2f\xfd"]),
 )
 def test_random_bytes_raise_record_errors_only(codec: int, data: bytes, magic: bytes) -> None:
-    try:
+    with contextlib.suppress(RecordError):
         decompress(codec, magic + data, 1 << 20)
-    except RecordError:
-        pass
 
 
 def test_no_compression_library_is_loaded_before_it_is_used() -> None:

@@ -43,7 +43,7 @@ def test_builder_makes_the_same_bytes(records: list[Record], codec: int) -> None
     assert sizes == sorted(sizes)
     assert builder.size == sizes[-1] == len(plain)
     assert plain == encode_batch(records)
-    fields = {"producer_id": 5, "producer_epoch": 6, "base_sequence": 7, "transactional": True}
+    fields: dict[str, Any] = {"producer_id": 5, "producer_epoch": 6, "base_sequence": 7, "transactional": True}
     assert builder.build(compression=codec, **fields) == encode_batch(records, compression=codec, **fields)
     assert builder.base_timestamp == records[0].timestamp
 
@@ -190,13 +190,13 @@ def _with_real_times(records: list[Record]) -> list[Record]:
 def test_we_read_what_kafka_python_and_aiokafka_write(records: list[Record], codec: int) -> None:
     fields = {"producer_id": 5, "producer_epoch": 6, "base_sequence": 7, "batch_size": 1 << 22}
     for module in (kafka_python_records, aiokafka_records):
-        builder = module.DefaultRecordBatchBuilder(2, codec, True, **fields)  # type: ignore[attr-defined]
+        builder = module.DefaultRecordBatchBuilder(2, codec, True, **fields)
         raw = _built_by(builder, records)
         assert decode_batch(raw) == records
         header = parse_header(raw)
         if header.compression == compression.NONE:
-            ours = {"producer_id": 5, "producer_epoch": 6, "base_sequence": 7, "transactional": True}
-            assert raw == encode_batch(records, leader_epoch=header.leader_epoch, **ours)  # type: ignore[arg-type]
+            ours: dict[str, Any] = {"producer_id": 5, "producer_epoch": 6, "base_sequence": 7, "transactional": True}
+            assert raw == encode_batch(records, leader_epoch=header.leader_epoch, **ours)
 
 
 @settings(max_examples=30)  # kio takes milliseconds a record

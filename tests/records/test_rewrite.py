@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -76,7 +77,13 @@ def cleaned() -> dict[str, tuple[bytes, list[int]]]:
     records = [
         Record(50 + i, NOW + 100 * i, b"k%d" % (i % 3), b"v" * 30 * i, (("h", b"x"),) * (i % 2)) for i in range(6)
     ]
-    fields = {"base_offset": 50, "producer_id": 9, "producer_epoch": 1, "base_sequence": 4, "leader_epoch": 3}
+    fields: dict[str, Any] = {
+        "base_offset": 50,
+        "producer_id": 9,
+        "producer_epoch": 1,
+        "base_sequence": 4,
+        "leader_epoch": 3,
+    }
     plain = encode_batch(records, **fields)
     marker = control_batch(ControlType.COMMIT, timestamp=NOW, producer_id=9, producer_epoch=1, coordinator_epoch=2)
     tombstones = encode_batch([r._replace(value=None) for r in records], **fields)

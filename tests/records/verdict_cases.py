@@ -170,7 +170,7 @@ def _headers() -> dict[str, bytes]:
     found |= {f"magic {magic}": good[:16] + bytes([magic & 255]) + good[17:] for magic in (-1, 0, 1, 3)}
     found |= {f"codec {codec}": _patched(good, batch.ATTRIBUTES_AT, ">h", codec) for codec in (5, 6, 7)}
     found |= {f"attributes, {n}": _patched(good, batch.ATTRIBUTES_AT, ">h", bits) for n, bits in attributes.items()}
-    found |= {f"length {n}": good[:8] + struct.pack(">i", n) + good[12:] for n in (-1, 0, 13, 40, 2**31 - 1)}
+    found |= {f"length {n}": good[:8] + struct.pack(">i", n) + good[12:] for n in (-1, 0, 13, 40, 10**9)}
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 import pytest
+from tests.storage.directory_world import CONFIG, NOW, TOPIC_ID, TP, A, B, World, append, expected, values
 
 from ottla.model import TopicPartition
 from ottla.storage.directory_errors import (
@@ -19,7 +20,6 @@ from ottla.storage.directory_events import Severity
 from ottla.storage.errors import StorageFault
 from ottla.storage.formats import offset_checkpoint
 from ottla.storage.formats.names import FolderKind, parse_folder
-from tests.storage.directory_world import A, B, CONFIG, NOW, TOPIC_ID, TP, World, append, expected, values
 
 OTHER = TopicPartition("payments", 3)
 
@@ -45,7 +45,7 @@ def test_missing_directories_are_made_and_claimed(world):
 
 def test_a_second_broker_is_told_that_the_directory_is_taken(world):
     world.open()
-    with pytest.raises(DirectoryLocked, match=f"lock on {A}/.lock: another broker"):
+    with pytest.raises(DirectoryLocked, match=rf"lock on {A}/\.lock: another broker"):
         world.open()
 
 
@@ -60,8 +60,10 @@ def test_a_refused_start_gives_the_locks_back(world):
 
 @pytest.mark.parametrize(
     ("identity", "words"),
-    [((2, "cluster-x"), "Invalid broker.id in .*expected 2, but read 1"),
-     ((1, "cluster-y"), "Invalid cluster.id in .*expected cluster-y, but read cluster-x")],
+    [
+        ((2, "cluster-x"), "Invalid broker.id in .*expected 2, but read 1"),
+        ((1, "cluster-y"), "Invalid cluster.id in .*expected cluster-y, but read cluster-x"),
+    ],
 )
 def test_the_directory_of_another_is_refused_in_one_line(world, identity, words):
     world.open().close({})
@@ -147,9 +149,9 @@ def test_unchanged_checkpoints_are_not_written_again(world):
     directories = world.open()
     append(create(directories), 3)
     directories.write_checkpoints({TP: 3})
-    before = world.disk.faults.operations
+    before = world.disk.operations
     directories.write_checkpoints({TP: 3})
-    assert world.disk.faults.operations == before
+    assert world.disk.operations == before
 
 
 def test_an_overtaken_write_changes_nothing(world):

@@ -5,6 +5,20 @@ from __future__ import annotations
 import errno
 
 import pytest
+from tests.storage.directory_world import (
+    CONFIG,
+    NOW,
+    TOPIC_ID,
+    TP,
+    A,
+    B,
+    World,
+    append,
+    copy_all,
+    expected,
+    flush,
+    values,
+)
 
 from ottla.model import TopicPartition
 from ottla.storage.directory_errors import (
@@ -15,20 +29,6 @@ from ottla.storage.directory_errors import (
 )
 from ottla.storage.directory_events import Severity
 from ottla.storage.formats import move_marker
-from tests.storage.directory_world import (
-    A,
-    B,
-    CONFIG,
-    NOW,
-    TOPIC_ID,
-    TP,
-    World,
-    append,
-    copy_all,
-    expected,
-    flush,
-    values,
-)
 
 MARKER = f"{B}/orders-0.ottla-moved"
 
@@ -225,9 +225,7 @@ def test_a_damaged_copy_is_dropped(world, directories):
     assert again.moves == {} or again.future(TP).log.end_offset == 0
 
 
-@pytest.mark.parametrize(
-    ("path", "error"), [("/elsewhere", DirectoryNotFound), (B, DirectoryOffline)]
-)
+@pytest.mark.parametrize(("path", "error"), [("/elsewhere", DirectoryNotFound), (B, DirectoryOffline)])
 def test_only_a_working_log_directory_can_be_the_target(directories, path, error):
     directories.fail_directory(B, "pulled out")
     with pytest.raises(error):
@@ -310,7 +308,24 @@ def test_the_marked_copy_wins(world, directories):
     assert not world.disk.exists(MARKER)
 
 
-def test_an_original_that_has_grown_since_is_not_thrown_away(world, directories):
+def test_an_original_that_has_grown_since_wins(world, directories):
+    both_there(world, directories)
+    away = f"{B}/orders-0.{'a' * 32}-stray"
+    world.disk.rename(f"{B}/orders-0", away)
+    world.disk.rename(MARKER, away + "/marker")
+    lone = world.open()
+    append(lone.get(TP), 5)
+    lone.close({TP: 105})
+    world.disk.rename(away + "/marker", MARKER)
+    world.disk.rename(away, f"{B}/orders-0")
+    again = world.open()
+    assert again.directory_of(TP) == A
+    assert values(again.get(TP)) == expected(0, 105)
+    assert not world.disk.exists(f"{B}/orders-0")
+    assert not world.disk.exists(MARKER)
+
+
+def test_two_folders_that_were_both_used_since_are_left_to_the_operator(world, directories):
     both_there(world, directories, end_offset=99)
     again = world.open()
     assert again.get(TP) is None

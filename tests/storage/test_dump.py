@@ -1,4 +1,4 @@
-"""What `ottla log dump` shows: the same as Kafka's own tool, on files that Kafka wrote; and damage, without ever failing."""
+"""What `ottla log dump` shows: what Kafka's own tool shows, on files that Kafka wrote; and damage, without ever failing."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def kafka_text() -> dict[str, list[dict[str, str]]]:
 def our_words(entry: object) -> dict[str, str]:
     words = {}
     for name, value in fields(entry):  # type: ignore[arg-type]
-        if name == "currentTxnFirstOffset" or name == "deleteHorizonMs":
+        if name in {"currentTxnFirstOffset", "deleteHorizonMs"}:
             text = "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
         elif isinstance(value, bool):
             text = str(value).lower()

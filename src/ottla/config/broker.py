@@ -57,17 +57,32 @@ class Config(NamedTuple):
     #: One line for each name that is unknown or has no effect; to be logged once at start.
     warnings: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """Without the properties' text: passwords may be in it, and a configuration may end in a log."""
+        return f"Config(broker={self.broker}, server={self.server}, log={self.log}, storage={self.storage}, ...)"
+
     @classmethod
-    def parse(cls, properties: Mapping[str, str] | None = None, *, env: Mapping[str, str] | None = None) -> Config:
-        """Reads a file's properties, and the environment's `KAFKA_*` over them; raises ConfigError on a bad value."""
+    def parse(
+        cls,
+        properties: Mapping[str, str] | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        defaults: Mapping[str, str] | None = None,
+    ) -> Config:
+        """Reads a file's properties, and the environment's `KAFKA_*` over them; raises ConfigError on a bad value.
+
+        `defaults` hold where neither says otherwise (`up_defaults`); they are our own, so nobody is warned of them.
+        """
         env = env or {}
-        merged = {**(properties or {}), **environment.properties_from(env)}
-        return assemble(merged, merged, environment.default_data_directory(env))
+        told = {**(properties or {}), **environment.properties_from(env)}
+        everything = {**(defaults or {}), **told}
+        reader = Reader(everything)
+        config = assemble(reader, everything, environment.default_data_directory(env))
+        return config._replace(warnings=tuple(reader.warnings(told)))
 
 
-def assemble(effective: Mapping[str, str], static: Mapping[str, str], data_directory: str) -> Config:
-    """Types and checks `effective`; `static` is what of it does not come from dynamic changes."""
-    reader = Reader(effective)
+def assemble(reader: Reader, static: Mapping[str, str], data_directory: str) -> Config:
+    """Types and checks what is read; `static` is what of it does not come from dynamic changes."""
     config = Config(
         broker=_broker(reader),
         server=_server(reader),
@@ -86,7 +101,7 @@ def assemble(effective: Mapping[str, str], static: Mapping[str, str], data_direc
     )
     reader.check_rest()
     _check_together(config, reader)
-    return config._replace(warnings=tuple(reader.warnings()))
+    return config
 
 
 def _broker(reader: Reader) -> BrokerConfig:

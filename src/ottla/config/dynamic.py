@@ -14,7 +14,7 @@ from typing import Final
 from ottla.config.broker import Config, assemble
 from ottla.config.definitions import broker_definitions, topic_definitions
 from ottla.config.errors import ConfigError
-from ottla.config.reader import LISTENER_PREFIX
+from ottla.config.reader import LISTENER_PREFIX, Reader
 from ottla.config.values import Definition, parse
 from ottla.model import ErrorCode
 
@@ -134,5 +134,5 @@ def with_dynamic(config: Config, of_all_brokers: Mapping[str, str], of_this_brok
         {name: text for name, text in layer.items() if is_dynamic(name)} for layer in (of_all_brokers, of_this_broker)
     ]
     effective = {**config.properties, **layers[0], **layers[1]}
-    fresh = assemble(effective, config.properties, config.data_directory)
+    fresh = assemble(Reader(effective), config.properties, config.data_directory)
     return fresh._replace(dynamic_default=layers[0], dynamic_broker=layers[1], warnings=config.warnings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from ottla.config.definitions import broker_definitions, nearest
@@ -13,6 +13,11 @@ LISTENER_PREFIX: Final = "listener.name."
 PLUGIN_PREFIXES: Final = ("rlmm.config.", "rsm.config.", "config.providers.", "metrics.jmx.", "kafka.metrics.")
 #: A misspelt file should not fill the log.
 WARNINGS_MAX: Final = 100
+
+_WITHOUT_EFFECT: Final = {
+    "unused": "is known to Kafka but has no effect here",
+    "later": "is known but has no effect yet",
+}
 
 
 class Reader:
@@ -95,10 +100,10 @@ class Reader:
             if definition is not None and name not in self.read:
                 parse(definition, text)
 
-    def warnings(self) -> Iterator[str]:
-        """One line for each name in the properties that is unknown or does nothing."""
+    def warnings(self, names: Iterable[str]) -> Iterator[str]:
+        """One line for each of these names that is unknown or does nothing."""
         count = 0
-        for name in sorted(self._properties):
+        for name in sorted(names):
             line = self._warning(name)
             if line is None:
                 continue
@@ -111,7 +116,7 @@ class Reader:
     def _warning(self, name: str) -> str | None:
         definition = self._definition(name)
         if definition is not None:
-            return None if definition.has_effect else f"{name} is known to Kafka but has no effect here"
+            return None if definition.has_effect else f"{name} {_WITHOUT_EFFECT[definition.status]}"
         if name.startswith(PLUGIN_PREFIXES):
             return f"{name} is meant for a plug-in and has no effect here"
         near = nearest(name, "broker")

@@ -41,11 +41,16 @@ class Definition(NamedTuple):
     importance: str
     #: read-only, per-broker (only on a named broker) or cluster-wide (also as the default of all brokers).
     update_mode: str
-    #: Whether anything in Ottla reads it; where not, setting it is answered with a warning.
-    has_effect: bool
+    #: `used`: something in Ottla goes by it. `later`: it is read, for a part that is not there yet. `unused`: neither.
+    #: A broker that is told something of the last two kinds warns.
+    status: str
     #: Internal ones are Kafka's own test switches: settable, not listed.
     is_internal: bool
     documentation: str
+
+    @property
+    def has_effect(self) -> bool:
+        return self.status == "used"
 
     @property
     def is_sensitive(self) -> bool:

@@ -28,34 +28,38 @@ class ControllerWrites:
         self._fence = Check(CONTROLLER_EPOCH, epoch_version)
 
     async def write(self, groups: Sequence[Sequence[Op]]) -> list[CoordinationError | None]:
-        """Writes groups of operations, each with its own outcome: None, or why nothing of it was written.
+        """Writes groups of operations, each with its own outcome: None, or why it was not written.
 
-        A group that fits is done whole or not at all, and shares a multi with its neighbours; one that does not is
-        cut in order, so that a reader that finds its first operation must reckon with the last ones missing.
+        A group that fits is done whole or not at all, and shares a multi with its neighbours. One that does not fit is
+        cut, and its pieces are written one after the other: a reader that finds the first must reckon with the last
+        one missing.
         """
-        packs = _packed(groups)
         outcomes: list[CoordinationError | None] = [None] * len(groups)
-        for start in range(0, len(packs), IN_FLIGHT_MAX):
-            flying = packs[start : start + IN_FLIGHT_MAX]
-            multis = (self._multi([op for _, ops in pack for op in ops]) for pack in flying)
-            answers = await asyncio.gather(*multis, return_exceptions=True)
-            for pack, answer in zip(flying, answers, strict=True):
-                if isinstance(answer, MultiFailed) and len(pack) > 1:
-                    # One group spoils a shared multi: each gets its own.
-                    for index, ops in pack:
-                        outcomes[index] = await self._outcome(ops)
-                elif isinstance(answer, MultiFailed):
-                    outcomes[pack[0][0]] = outcomes[pack[0][0]] or answer.error
-                elif isinstance(answer, BaseException):
+        parcels = _parcels(groups)
+        for start in range(0, len(parcels), IN_FLIGHT_MAX):
+            flying = (self._send(parcel, groups, outcomes) for parcel in parcels[start : start + IN_FLIGHT_MAX])
+            for answer in await asyncio.gather(*flying, return_exceptions=True):
+                if isinstance(answer, BaseException):
                     raise answer
         return outcomes
 
-    async def _outcome(self, ops: Sequence[Op]) -> CoordinationError | None:
-        try:
-            await self._multi(ops)
-        except MultiFailed as failed:
-            return failed.error
-        return None
+    async def _send(
+        self, parcel: Sequence[int], groups: Sequence[Sequence[Op]], outcomes: list[CoordinationError | None]
+    ) -> None:
+        if len(parcel) > 1:
+            try:
+                await self._multi([op for index in parcel for op in groups[index]])
+            except MultiFailed:
+                # One group spoils the shared multi: each gets its own.
+                pass
+            else:
+                return
+        for index in parcel:
+            try:
+                for piece in split(groups[index], ops_max=_OPS_MAX, bytes_max=_BYTES_MAX):
+                    await self._multi(piece)
+            except MultiFailed as failed:
+                outcomes[index] = failed.error
 
     async def _multi(self, ops: Sequence[Op]) -> None:
         try:
@@ -66,21 +70,16 @@ class ControllerWrites:
             raise
 
 
-_Pack = list[tuple[int, Sequence[Op]]]
-
-
-def _packed(groups: Sequence[Sequence[Op]]) -> list[_Pack]:
-    """Multis, as lists of (group, operations of it)."""
-    packs: list[_Pack] = []
-    ops_left = bytes_left = 0
+def _parcels(groups: Sequence[Sequence[Op]]) -> list[list[int]]:
+    """Indexes of neighbouring groups that fit one multi together; a group that must be cut is alone."""
+    parcels: list[list[int]] = []
+    ops_left = bytes_left = -1
     for index, group in enumerate(groups):
-        for piece in split(group, ops_max=_OPS_MAX, bytes_max=_BYTES_MAX):
-            size = sum(map(op_size, piece))
-            whole = len(piece) == len(group)
-            if not packs or len(piece) > ops_left or size > bytes_left or not whole:
-                packs.append([])
-                ops_left, bytes_left = _OPS_MAX, _BYTES_MAX
-            packs[-1].append((index, piece))
-            # Nothing joins a piece of a group that was cut.
-            ops_left, bytes_left = (ops_left - len(piece), bytes_left - size) if whole else (0, 0)
-    return packs
+        size = sum(map(op_size, group))
+        if len(group) > ops_left or size > bytes_left:
+            parcels.append([])
+            ops_left, bytes_left = _OPS_MAX, _BYTES_MAX
+        parcels[-1].append(index)
+        ops_left -= len(group)
+        bytes_left -= size
+    return parcels

@@ -8,7 +8,7 @@ whole or not at all. A *watch* is a callable that is called once, when what it w
 Providers differ in where the tree is: in this process and its disk (`local`), or at the other end of a connection.
 What holds for all of them is held by one contract suite (tests/coordination/contract.py):
 
-- Calls of one session take effect in the order in which they were made, also when they are awaited together.
+- Calls of one session take effect in the order in which they began to run, also when they are awaited together.
 - What a read returns has been made durable; what a write returned stays.
 - `ConnectionLoss` means that the result of a write is unknown.
 - A watch is told before its session can read what it was told of. When a session ends its watches are dropped

@@ -45,8 +45,8 @@ async def open_local(
     options: StoreOptions | None = None,
 ) -> LocalSession:
     """The tree of `directory` with its one session, whose `close` also closes the tree."""
-    store = TreeStore(disk, workers, clock, entropy, directory)
-    await store.open(options)
+    store = TreeStore(disk, workers, clock, entropy, directory, options)
+    await store.open()
     return LocalSession(store, await store.open_session(SESSION_TIMEOUT_MS), owns_store=True)
 
 
@@ -90,7 +90,7 @@ class LocalSession:
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         def action(tree: ZnodeTree) -> Stat | None:
             stat = tree.exists(path)
-            if watch:
+            if watch is not None:
                 self.store.watches.leave_data(self._session.id, path, watch)
             return stat
 
@@ -100,7 +100,7 @@ class LocalSession:
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         def action(tree: ZnodeTree) -> tuple[bytes, Stat]:
             found = tree.get(path)
-            if watch:
+            if watch is not None:
                 self.store.watches.leave_data(self._session.id, path, watch)
             return found
 
@@ -118,7 +118,7 @@ class LocalSession:
     async def children(self, path: str, watch: Watch | None = None) -> tuple[list[str], Stat]:
         def action(tree: ZnodeTree) -> tuple[list[str], Stat]:
             found = tree.children(path)
-            if watch:
+            if watch is not None:
                 self.store.watches.leave_child(self._session.id, path, watch)
             return found
 

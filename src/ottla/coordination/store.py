@@ -37,9 +37,10 @@ from ottla.coordination.interface import (
 )
 from ottla.coordination.journal import JournalFile, encode_frame
 from ottla.coordination.leases import SessionLeases
-from ottla.coordination.loading import Loaded, LoadReport, journal_name, load, open_journal, prune, snapshot_name
+from ottla.coordination.loading import Loaded, LoadReport, load, open_journal
 from ottla.coordination.sizes import OP_OVERHEAD, op_size
-from ottla.coordination.snapshot import encode_snapshot, write_snapshot
+from ottla.coordination.snapshot import encode_snapshot
+from ottla.coordination.snapshotting import Snapshotting
 from ottla.coordination.tree import CloseSession, OpenSession, Outcome, TreeOp, ZnodeTree
 from ottla.coordination.watches import WatchTable
 from ottla.ports.clock import Clock
@@ -86,13 +87,28 @@ class _Read:
 class TreeStore:
     """One directory's tree. Sessions are opened on it; `ottla.coordination.local` gives them the common interface."""
 
-    def __init__(self, disk: Disk, workers: Workers, clock: Clock, entropy: Entropy, directory: str) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        workers: Workers,
+        clock: Clock,
+        entropy: Entropy,
+        directory: str,
+        options: StoreOptions | None = None,
+    ) -> None:
         self._disk = disk
         self._workers = workers
         self._clock = clock
         self._entropy = entropy
         self._directory = directory
-        self._options = StoreOptions()
+        self._options = options or StoreOptions()
+        self._snapshots = Snapshotting(
+            disk,
+            workers,
+            directory,
+            every_txns=self._options.snapshot_txns,
+            every_bytes=self._options.snapshot_bytes,
+        )
         self._lock: Lock | None = None
         self._journal: JournalFile | None = None
         self._tree = ZnodeTree()
@@ -101,8 +117,6 @@ class TreeStore:
         self._listeners: dict[int, list[SessionListener]] = {}
         self._queue: deque[_Write | _Read] = deque()
         self._pump: asyncio.Task[None] | None = None
-        self._snapshot: asyncio.Task[None] | None = None
-        self._snapshot_zxid = 0
         self._last_session_id = 0
         #: The writes of the group commit that is under way.
         self._batch: Sequence[_Write] = ()
@@ -112,9 +126,8 @@ class TreeStore:
 
     # The store's life.
 
-    async def open(self, options: StoreOptions | None = None) -> None:
+    async def open(self) -> None:
         """Loads the tree. Raises StorageDamaged, DirectoryInUse or OSError."""
-        self._options = options or self._options
         disk, directory = self._disk, self._directory
         disk.make_directory(directory)
         try:
@@ -128,7 +141,7 @@ class TreeStore:
             raise
         self._tree = loaded.tree
         self.report = loaded.report
-        self._snapshot_zxid = loaded.report.snapshot_zxid
+        self._snapshots.zxid = loaded.report.snapshot_zxid
         self._last_session_id = max(self._tree.sessions, default=0)
         now_ms = self._clock.monotonic_ms()
         for session in list(self._tree.sessions.values()):
@@ -143,10 +156,9 @@ class TreeStore:
             self._over = (SessionClosed, f"the tree in {self._directory} is closed")
         if self._pump:
             await asyncio.wait([self._pump])
-        if self._snapshot:
-            await asyncio.wait([self._snapshot])
-        if self._over[0] is SessionClosed and self._tree.zxid > self._snapshot_zxid:
-            await self._write_snapshot(self._tree.zxid, encode_snapshot(self._tree))
+        await self._snapshots.finish()
+        if self._over[0] is SessionClosed and self._tree.zxid > self._snapshots.zxid:
+            await self._snapshots.write(self._tree.zxid, encode_snapshot(self._tree))
         self._release()
 
     def _release(self) -> None:
@@ -366,47 +378,15 @@ class TreeStore:
             self._tell_session(session_id, SessionEvent.DISCONNECTED)
             self._tell_session(session_id, SessionEvent.EXPIRED)
 
-    # Snapshots.
-
     async def _start_snapshot_if_due(self) -> None:
         journal, zxid = self._journal, self._tree.zxid
-        if journal is None or self._snapshot is not None or self._over:
-            return
-        due = zxid - self._snapshot_zxid >= self._options.snapshot_txns or journal.size >= self._options.snapshot_bytes
-        if not due or zxid == self._snapshot_zxid or journal.first_zxid == zxid + 1:
+        if journal is None or self._over or not self._snapshots.due(zxid, journal):
             return
         content = encode_snapshot(self._tree)
-        path = f"{self._directory}/{journal_name(zxid + 1)}"
-        try:
-            following = JournalFile.create(self._disk, path, zxid + 1)
-            await self._workers.thread(lambda: following.sync_new(self._directory))
-        except OSError as error:
-            # The journal in use is whole: it goes on, and a snapshot is tried again after as many transactions.
-            _log.error("could not begin a new journal", path=path, fault=str(error))
-            self._snapshot_zxid = zxid
-            return
-        self._journal = following
-        journal.close()
-        self._snapshot = asyncio.get_running_loop().create_task(self._write_snapshot(zxid, content))
-        self._snapshot.add_done_callback(self._snapshot_done)
-
-    def _snapshot_done(self, task: asyncio.Task[None]) -> None:
-        self._snapshot = None
-        if not task.cancelled() and (error := task.exception()):
-            _log.error("a snapshot of the tree failed", directory=self._directory, fault=repr(error))
-
-    async def _write_snapshot(self, zxid: int, content: bytes) -> None:
-        disk, directory = self._disk, self._directory
-
-        def work() -> None:
-            write_snapshot(disk, directory, snapshot_name(zxid), content)
-            prune(disk, directory)
-
-        try:
-            await self._workers.thread(work)
-        except OSError as error:
-            _log.error("a snapshot of the tree cannot be written: journals stay", path=directory, fault=str(error))
-        self._snapshot_zxid = zxid
+        if following := await self._snapshots.next_journal(zxid):
+            self._journal = following
+            journal.close()
+            self._snapshots.start(zxid, content)
 
 
 def _load(disk: Disk, directory: str) -> tuple[Loaded, JournalFile]:

@@ -42,18 +42,13 @@ def is_legacy(buf: Readable, pos: int) -> bool:
 
 
 def describe(buf: Readable, pos: int, end: int) -> str:
-    """A message for people about the old messages from `pos` to `end`: their format, number and codec."""
-    assert is_legacy(buf, pos)
+    """Words for people about the old messages from `pos` to `end`: their number, format and codec."""
     magic = magic_at(buf, pos)
-    codec = 0
-    if len(buf) - pos > _ATTRIBUTES_AT:
-        codec = buf[pos + _ATTRIBUTES_AT] & COMPRESSION_MASK
+    codec = buf[pos + _ATTRIBUTES_AT] & COMPRESSION_MASK if len(buf) - pos > _ATTRIBUTES_AT else 0
     count = 0
-    while is_legacy(buf, pos) and pos < end:
+    while pos < end and is_legacy(buf, pos):
         (size,) = _SIZE.unpack_from(buf, pos + LENGTH_AT)
         pos += LOG_OVERHEAD + size
         count += 1
-    noun = "a message" if count == 1 else f"{count} messages"
-    return (
-        f"{noun} of the old format {magic} (compression {NAMES.get(codec, codec)}); Kafka 0.11 and later write batches"
-    )
+    noun = f"{count} messages" if count > 1 else "a message"
+    return f"{noun} of the old format {magic}, compression {NAMES.get(codec, codec)}"

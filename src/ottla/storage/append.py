@@ -1,8 +1,8 @@
 """What may be appended: who asks, what they are answered, and the client's batches that are not plain.
 
-`Log.stage` accepts by itself what nearly every batch is: sound, alone, as its producer compressed it, with the producer's
-own times, for a topic that stores what it gets. Everything else comes to `examine`, which refuses it with Kafka's error
-or changes it as the topic asks. What is checked stands in `records/validate.py`.
+`Log.stage` accepts by itself what nearly every batch is: sound, alone, as its producer compressed it, with the
+producer's own times, for a topic that stores what it gets. Everything else comes to `examine`, which refuses it with
+Kafka's error or changes it as the topic asks. What is checked stands in `records/validate.py`.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _check_size(size: int, config: LogConfig) -> None:
     if size > config.max_message_bytes:
         raise AppendRefused(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"the batch has {size} bytes in the topic's compression, and the topic takes at most {config.max_message_bytes}",
+            f"the batch has {size} bytes in the topic's compression, and the topic takes {config.max_message_bytes}",
         )
     if size > config.segment_bytes:
         raise AppendRefused(

@@ -34,15 +34,15 @@ from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
 from ottla.storage.identity import check_distinct
 from ottla.storage.loading import ConfigFor, Loading, Run, run_in_turn
 from ottla.storage.log import Log
-from ottla.storage.moving import FutureLog, begin_copy, change_over, copy_name
+from ottla.storage.moving import FutureLog, begin_copy, copy_name, remove_marker, take_name
 from ottla.storage.placing import (
     NewReplica,
     adopt_topic_id,
     check_any_online,
     check_paths,
-    create_replica,
     emptiest,
     is_full,
+    make_log,
     refuse_while_offline,
 )
 from ottla.storage.removal import FolderRemoval
@@ -194,7 +194,7 @@ class LogDirectories:
         if directory is None or not directory.is_online:
             directory = emptiest(self._directories)
         with self._device(directory):
-            log = create_replica(directory, replica, now_ms, self._on_event)
+            log = make_log(directory, directory.folder(partition), replica, now_ms, self._on_event)
         touched[directory.path] = directory
         self._install(directory, partition, log)
         return log
@@ -290,10 +290,15 @@ class LogDirectories:
             raise MoveRefused(f"the copy of {partition} is not level with its original")
         origin = self._homes[partition]
         del self._moves[partition]
-        reopen = partial(self._open_copy, config=config, now_ms=now_ms)
-        log, removed = change_over(move, origin, self._entropy, self._device, reopen)
+        with self._device(move.target):
+            log = take_name(move, origin, config, now_ms=now_ms, on_event=self._on_event)
         self._install(move.target, partition, log)
+        del origin.logs[partition]
         origin.abandon(move.source)
+        with self._device(origin):
+            removed = origin.rename_folder(partition, FolderKind.DELETE, self._entropy)
+        with self._device(move.target):
+            remove_marker(move.target, partition)
         return log, FolderRemoval(origin.disk, removed, partition)
 
     def cancel_move(self, partition: TopicPartition) -> FolderRemoval | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ottla.model import TopicPartition
@@ -31,7 +32,7 @@ class DirectoryStatus(NamedTuple):
 
 
 def describe_directory(
-    directory: LogDirectory, moves: dict[TopicPartition, FutureLog], high_watermarks: dict[TopicPartition, int]
+    directory: LogDirectory, moves: Mapping[TopicPartition, FutureLog], high_watermarks: Mapping[TopicPartition, int]
 ) -> DirectoryStatus:
     if not directory.is_online:
         return DirectoryStatus(directory.path, directory.failure, directory.cordoned, UNKNOWN_BYTES, UNKNOWN_BYTES, [])

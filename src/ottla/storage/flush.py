@@ -1,8 +1,8 @@
 """Bringing a log to the medium, beside the loop.
 
-The loop prepares a flush: it names the files and the offset up to which they hold the log. A worker runs it. Back on the
-loop, `Log.flushed` moves the recovery point. A flush that failed stays failed: after an error the kernel may drop what it
-could not write and report success the next time, so the directory has to go offline.
+The loop prepares a flush: it names the files and the offset up to which they hold the log. A worker runs it. Back on
+the loop, `Log.flushed` moves the recovery point. A flush that failed stays failed: after an error the kernel may drop
+what it could not write and report success the next time, so the directory has to go offline.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class Flush:
 
     def run(self) -> None:
         """Blocks. Raises OSError when anything is not on the medium for certain."""
-        assert not (self.done or self.failed), "a flush runs once"
+        assert not self.done, "a flush runs once"
+        assert not self.failed, "a failed flush is never tried again"
         try:
             for file in self._files:
                 file.sync()
@@ -135,7 +136,8 @@ def _complete(log: Log) -> None:
 
 def _collect(log: Log, *, closing: bool) -> Flush | None:
     dirty = [segment for segment in (*log.unsynced, log.active) if not segment.is_clean]
-    if not dirty and not log.unsynced_paths and not (closing and log.has_new_epochs):
+    behind = log.recovery_point < log.end_offset
+    if not (dirty or log.unsynced_paths or behind or (closing and log.has_new_epochs)):
         return None
     epochs: tuple[str, list[tuple[int, int]]] | None = None
     if log.has_new_epochs:

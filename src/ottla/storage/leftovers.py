@@ -1,8 +1,8 @@
 """What a partition's folder holds at start, after finishing or undoing work that a crash interrupted.
 
 - `.deleted`: removed for good.
-- `.cleaned`: the cleaner had not finished writing: removed, and with it any `.swap` at or above it, which belongs to the
-  same interrupted split.
+- `.cleaned`: the cleaner had not finished writing: removed, and with it any `.swap` at or above it, which belongs to
+  the same interrupted split.
 - `.swap`: the cleaner had finished: the segments that it replaces are removed, and it takes their place.
 - an index without its log: removed.
 

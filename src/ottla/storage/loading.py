@@ -54,7 +54,13 @@ def run_in_turn(jobs: Sequence[Job]) -> list[Opened]:
 
 
 def open_folder(
-    directory: LogDirectory, folder: str, partition: TopicPartition, *, config: LogConfig, now_ms: int, on_event: OnEvent
+    directory: LogDirectory,
+    folder: str,
+    partition: TopicPartition,
+    *,
+    config: LogConfig,
+    now_ms: int,
+    on_event: OnEvent,
 ) -> Opened:
     """Opens one log, repairing what a crash left."""
     warnings = LogWarnings(directory.path, partition, on_event)
@@ -165,9 +171,7 @@ class Loading:
         return self._configs[topic]
 
     def _open(self, directory: LogDirectory, folder: str, partition: TopicPartition, config: LogConfig) -> Opened:
-        return open_folder(
-            directory, folder, partition, config=config, now_ms=self._now_ms, on_event=self._on_event
-        )
+        return open_folder(directory, folder, partition, config=config, now_ms=self._now_ms, on_event=self._on_event)
 
     def _take_offline(self, directory: LogDirectory, partition: TopicPartition, reason: str) -> None:
         directory.unopened[partition] = reason
@@ -230,27 +234,40 @@ class Loading:
     def _settle_double(
         self, partition: TopicPartition, homes: Sequence[LogDirectory], markers: set[tuple[TopicPartition, str]]
     ) -> None:
-        """A crash came between the two renames of a move: finishes it, if the original has not grown since."""
+        """A crash or a fault came between the two renames of a move: the folder that was used since counts."""
         copy_home, origin = sorted(homes, key=lambda home: (partition, home.path) not in markers)
         if not (copy_home.is_online and origin.is_online):
             return
         end_offset = moving.read_marker(copy_home, partition)
         copy, original = copy_home.logs.get(partition), origin.logs.get(partition)
-        if copy is None or original is None or end_offset is None or original.end_offset > end_offset:
-            for home in homes:
-                log = home.logs.pop(partition, None)
-                if log is not None:
-                    home.abandon(log)
-            self._report_double(partition, homes)
-            return
-        origin.abandon(origin.logs.pop(partition))
-        self._on_device(origin, partial(self._remove_original, origin, partition))
+        if (
+            copy is None
+            or original is None
+            or end_offset is None
+            or (_moved_on(copy, original, end_offset) and _moved_on(original, copy, end_offset))
+        ):
+            self._refuse_double(partition, homes)
+        else:
+            stale = copy_home if _moved_on(original, copy, end_offset) else origin
+            stale.abandon(stale.logs.pop(partition))
+            self._on_device(stale, partial(self._remove_folder, stale, partition))
 
-    def _remove_original(self, origin: LogDirectory, partition: TopicPartition) -> None:
-        path = origin.rename_folder(partition, FolderKind.DELETE, self._entropy)
-        self.removals.append(FolderRemoval(origin.disk, path, partition))
+    def _refuse_double(self, partition: TopicPartition, homes: Sequence[LogDirectory]) -> None:
+        for home in homes:
+            log = home.logs.pop(partition, None)
+            if log is not None:
+                home.abandon(log)
+        self._report_double(partition, homes)
+
+    def _remove_folder(self, directory: LogDirectory, partition: TopicPartition) -> None:
+        path = directory.rename_folder(partition, FolderKind.DELETE, self._entropy)
+        self.removals.append(FolderRemoval(directory.disk, path, partition))
 
     def _drop_markers(self, found: Sequence[Found], doubles: dict[TopicPartition, list[LogDirectory]]) -> None:
+        for each in found:
+            for name in each.half_markers:
+                path = os.path.join(each.directory.path, name)
+                self._on_device(each.directory, partial(each.directory.disk.remove, path))
         if not all(directory.is_online for directory in self._directories):
             return  # the other folder of a move may be in a directory that is away just now
         for each in found:
@@ -291,3 +308,8 @@ class Loading:
     def _remove_copy(self, directory: LogDirectory, partition: TopicPartition, name: str) -> None:
         path = directory.discard(name, partition, self._entropy)
         self.removals.append(FolderRemoval(directory.disk, path, partition))
+
+
+def _moved_on(log: Log, other: Log, end_offset: int) -> bool:
+    """Whether a log was written to after the change-over at `end_offset`, when both were the same."""
+    return log.end_offset > end_offset or log.epochs.latest > other.epochs.latest

@@ -1,8 +1,8 @@
 """One partition's log: appends at its end, reads from anywhere in it.
 
-A round of the network stages batches and then writes them, once a log: `stage` checks a batch, gives it its offsets and
-stamps them into the caller's buffer; `write_staged` hands all of the round's buffers to the file in one call. Nothing is
-visible before it is written, and `discard_staged` takes back what was not.
+A round of the network stages batches and then writes them, once a log: `stage` checks a batch, gives it its offsets
+and stamps them into the caller's buffer; `write_staged` hands all of the round's buffers to the file in one call.
+Nothing is visible before it is written, and `discard_staged` takes back what was not.
 
     start_offset <= end_offset <= next_offset        recovery_point <= end_offset
 
@@ -24,6 +24,7 @@ from ottla.storage import flush as flushes
 from ottla.storage import retention, rolling, time_lookup, truncation, txn_lookup
 from ottla.storage.errors import BadBatch, CorruptLog, FaultKind, OffsetOutOfRange, StorageFault
 from ottla.storage.flush import Flush
+from ottla.storage.indexed_file import Surroundings
 from ottla.storage.log_append import AppendableLog
 from ottla.storage.log_loading import load
 from ottla.storage.open_files import OpenFiles
@@ -31,7 +32,6 @@ from ottla.storage.places import Spot
 from ottla.storage.producer_state import ActiveProducer
 from ottla.storage.reader import EMPTY, Slice
 from ottla.storage.retention import Removal
-from ottla.storage.segment import Surroundings
 from ottla.storage.time_lookup import TimestampOffset
 
 __all__ = ["Flush", "Log", "Removal", "SegmentInfo", "TimestampOffset"]

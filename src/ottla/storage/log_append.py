@@ -1,7 +1,7 @@
 """The writing end of a log: stage, write, take back.
 
-`stage` is the broker's hottest code after the sockets: what a plain batch needs stands in one expression, and everything
-unusual is elsewhere (`append.py` for what is checked, `rolling.py` for when the segment is full).
+`stage` is the broker's hottest code after the sockets: what a plain batch needs stands in one expression, and
+everything unusual is elsewhere (`append.py` for what is checked, `rolling.py` for when the segment is full).
 """
 
 from __future__ import annotations

@@ -16,11 +16,12 @@ from ottla.storage.errors import BadBatch
 from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import INDEX, LOG, format_segment_file
+from ottla.storage.indexed_file import Surroundings
 from ottla.storage.leftovers import tidy
 from ottla.storage.offset_index import ENTRY_SIZE
 from ottla.storage.producer_state import ProducerStates
 from ottla.storage.recovery import RecoveryReport, recover
-from ottla.storage.segment import Segment, Surroundings
+from ottla.storage.segment import Segment
 from ottla.storage.snapshots import Snapshots, replay
 
 _LAST_ENTRY: Final = ENTRY_SIZE
@@ -69,14 +70,15 @@ def load(
         log_start = max(start_offset, segments[0].base_offset)
         recovered = recover(tp, segments, recovery_point, epochs, producers, snapshots, log_start, now_ms)
         end, report = recovered.end_offset, recovered.report
-        snapshots.remove([offset for offset in snapshots.offsets if offset > end])
+        # One further on may be of another past of this log, whose removal a crash undid.
+        snapshots.remove([offset for offset in snapshots.offsets if offset > report.from_offset])
         _warn(around, tp, report)
     for segment in segments:
         segment.release_files()
     if start_offset > end:
         return _begin_anew(around, segments, snapshots, start_offset, end, report)
     start = max(start_offset, segments[0].base_offset)
-    changed = contents.changed or (report is not None and report.truncated_bytes > 0)
+    changed = contents.changed or report is not None
     return Loaded(segments, start, end, epochs, producers, snapshots, report, changed)
 
 
@@ -181,7 +183,6 @@ def _warn(around: Surroundings, tp: TopicPartition, report: RecoveryReport) -> N
 
 
 def load_producers(
-    around: Surroundings,
     tp: TopicPartition,
     segments: list[Segment],
     snapshots: Snapshots,

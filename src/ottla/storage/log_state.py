@@ -14,10 +14,11 @@ from ottla.storage.append import rules_of, usual_attributes
 from ottla.storage.epochs import EpochCache
 from ottla.storage.errors import BadBatch, CorruptLog
 from ottla.storage.flush import Flush, index_paths
+from ottla.storage.indexed_file import Surroundings
 from ottla.storage.log_loading import Loaded, load_epochs, load_producers
 from ottla.storage.places import Places
 from ottla.storage.producer_state import ProducerStates
-from ottla.storage.segment import Segment, Surroundings
+from ottla.storage.segment import Segment
 from ottla.storage.snapshots import replay
 from ottla.storage.txn_index import AbortedTransaction
 
@@ -58,7 +59,7 @@ class LogState:
         #: The same with what is staged: the next batch's first offset.
         self.next_offset = loaded.end_offset
         #: Everything below is on the medium.
-        self.recovery_point = min(recovery_point, loaded.end_offset)
+        self.recovery_point = loaded.end_offset if loaded.report is None else min(recovery_point, loaded.end_offset)
         #: Bytes in all segments.
         self.size = sum(segment.size for segment in loaded.segments)
         #: What a start after a crash found; None after a clean stop.
@@ -130,7 +131,6 @@ class LogState:
         if self._producers is None:
             try:
                 self._producers = load_producers(
-                    self.around,
                     self.tp,
                     self.segments,
                     self.snapshots,
@@ -170,7 +170,7 @@ class LogState:
         self.recovery_point = min(self.recovery_point, offset)
         self.staged_end = self.active.size
         self.roll_size = ALWAYS
-        self.touched = True
+        self.touched = self.names_changed = True
         self._leader_epoch = UNSET_EPOCH
         self.epochs.truncate_from_end(offset)
         self.snapshots.remove([each for each in self.snapshots.offsets if each > offset])

@@ -16,20 +16,20 @@ partition's name, or two and the marker.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 from ottla.config.log import LogConfig
 from ottla.model import TopicPartition
 from ottla.ports.entropy import Entropy
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_errors import MoveRefused
-from ottla.storage.formats import move_marker, partition_metadata
-from ottla.storage.formats.atomic_write import replace_file, write_atomically
+from ottla.storage.directory_events import LogWarnings, OnEvent
+from ottla.storage.formats import move_marker
+from ottla.storage.formats.atomic_write import write_atomically
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind, format_folder
 from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
 from ottla.storage.log import Log
+from ottla.storage.placing import NewReplica, make_log
 
 
 class FutureLog:
@@ -102,73 +102,60 @@ def remove_marker(directory: LogDirectory, partition: TopicPartition) -> None:
     directory.disk.sync_directory(directory.path)
 
 
-def begin_copy(
-    partition: TopicPartition, source: Log, target: LogDirectory, entropy: Entropy, *, config: LogConfig, now_ms: int
-) -> FutureLog:
+def copy_name(partition: TopicPartition, entropy: Entropy) -> str:
     try:
-        name = format_folder(partition, FolderKind.FUTURE, entropy.token(16).hex())
+        return format_folder(partition, FolderKind.FUTURE, entropy.token(16).hex())
     except FormatError as error:
         raise MoveRefused(f"{partition} cannot be moved: {error}") from error
-    target.forget(partition)
-    folder = os.path.join(target.path, name)
-    target.disk.make_directory(folder)
-    if source.topic_id:
-        metadata = os.path.join(folder, partition_metadata.FILE_NAME)
-        replace_file(target.disk, metadata, partition_metadata.encode(source.topic_id))
-    log = Log.open(target.disk, folder, partition, config, now_ms=now_ms, clean=True)
-    if source.start_offset > 0:
-        log.truncate_fully_and_start_at(source.start_offset)
-    target.disk.sync_directory(folder)
+
+
+def begin_copy(
+    source: Log, target: LogDirectory, name: str, replica: NewReplica, *, now_ms: int, on_event: OnEvent
+) -> FutureLog:
+    """An empty copy in the folder `name`, durable."""
+    log = make_log(target, os.path.join(target.path, name), replica, now_ms, on_event)
     target.disk.sync_directory(target.path)
-    target.futures[partition] = (name, log)
-    return FutureLog(partition, source, target, name, log)
+    target.futures[replica.partition] = (name, log)
+    move = FutureLog(replica.partition, source, target, name, log)
+    if source.start_offset > 0:
+        move.start_over()
+    return move
 
 
-def change_over(
-    move: FutureLog,
-    origin: LogDirectory,
-    entropy: Entropy,
-    device: Callable[[LogDirectory], AbstractContextManager[None]],
-    *,
-    config: LogConfig,
-    now_ms: int,
-) -> tuple[Log, str]:
-    """The change-over of a level copy; returns its log under its new name, and the original's `-delete` folder.
+def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_ms: int, on_event: OnEvent) -> Log:
+    """The first half of the change-over: the copy, under the partition's name, durable. On a fault the original counts.
 
-    `device` names the directory that a fault belongs to. Before the original is renamed, a fault leaves it in use.
+    The caller then takes the original's name away, and removes the marker.
     """
     partition, target = move.partition, move.target
-    with device(target):
-        end_offset, start_offset = _finish_copy(move)
-        write_atomically(target.disk, marker_path(target, partition), move_marker.encode(end_offset))
-        target.rename(move.folder, format_folder(partition))
-        log = Log.open(
-            target.disk,
-            target.folder(partition),
-            partition,
-            config,
-            now_ms=now_ms,
-            clean=True,
-            recovery_point=end_offset,
-            start_offset=start_offset,
-        )
-        assert log.end_offset == end_offset
+    end_offset, start_offset = move.log.end_offset, move.log.start_offset
+    del target.futures[partition]
+    move.log.close()
+    write_atomically(target.disk, marker_path(target, partition), move_marker.encode(end_offset))
+    target.rename(move.folder, format_folder(partition))
+    warnings = LogWarnings(target.path, partition, on_event)
+    log = Log.open(
+        target.disk,
+        target.folder(partition),
+        partition,
+        config,
+        now_ms=now_ms,
+        clean=True,
+        recovery_point=end_offset,
+        start_offset=start_offset,
+        on_warning=warnings,
+        files=target.open_files,
+    )
+    warnings.tell()
+    log.topic_id = move.source.topic_id
+    assert (log.start_offset, log.end_offset) == (start_offset, end_offset)
+    target.logs[partition] = log
+    try:
         # The log start is nowhere else: a crash must not bring deleted records back.
-        target.logs[partition] = log
         watermark = origin.checkpoints.offset(HIGH_WATERMARKS, partition, start_offset)
         target.prepare_checkpoints({partition: watermark}).run()
-    with device(origin):
-        del origin.logs[partition]
-        removed = origin.rename_folder(partition, FolderKind.DELETE, entropy)
-    with device(target):
-        remove_marker(target, partition)
-    return log, removed
-
-
-def _finish_copy(move: FutureLog) -> tuple[int, int]:
-    """Brings the copy to the medium and closes it."""
-    log = move.log
-    offsets = log.end_offset, log.start_offset
-    log.close()
-    del move.target.futures[move.partition]
-    return offsets
+    except OSError:
+        del target.logs[partition]
+        target.abandon(log)
+        raise
+    return log

@@ -10,6 +10,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final
 
+from ottla.records.batch import LOG_OVERHEAD
+from ottla.storage.batch_walk import read_header
 from ottla.storage.recent_batches import RecentBatches
 from ottla.storage.segment import Segment
 
@@ -62,8 +64,8 @@ class Places:
     @staticmethod
     def _look_at(spot: Spot) -> Spot:
         segment, position, _, _ = spot
-        place = segment.place_at(position)
-        return segment, position, place.size, place.next_offset
+        header = read_header(segment.file, position, segment.size)
+        return segment, position, header[1] + LOG_OVERHEAD, header[0] + header[6] + 1
 
     def _search(self, offset: int, end_offset: int) -> Spot | None:
         recent = self.recent

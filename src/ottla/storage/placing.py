@@ -66,39 +66,34 @@ def refuse_while_offline(directories: Sequence[LogDirectory], partition: TopicPa
         raise DirectoryOffline(f"{partition} may be in an offline log directory ({', '.join(away)})")
 
 
-def create_replica(directory: LogDirectory, replica: NewReplica, now_ms: int, on_event: OnEvent) -> Log:
-    """Makes the folder and opens the log. Its name is durable only once the caller has synced the directory."""
-    disk, folder = directory.disk, directory.folder(replica.partition)
+def make_log(directory: LogDirectory, folder: str, replica: NewReplica, now_ms: int, on_event: OnEvent) -> Log:
+    """A folder with an empty log; the folder's own name is durable once the caller has synced the directory."""
+    disk = directory.disk
     directory.forget(replica.partition)
     disk.make_directory(folder)
     try:
         if replica.topic_id != ZERO_TOPIC_ID:
             metadata = os.path.join(folder, partition_metadata.FILE_NAME)
             replace_file(disk, metadata, partition_metadata.encode(replica.topic_id))
-        log = open_new(directory, folder, replica, now_ms, on_event)
+        warnings = LogWarnings(directory.path, replica.partition, on_event)
+        log = Log.open(
+            disk,
+            folder,
+            replica.partition,
+            replica.config,
+            now_ms=now_ms,
+            clean=True,
+            on_warning=warnings,
+            files=directory.open_files,
+        )
         disk.sync_directory(folder)
     except BaseException:
         # Half a replica would be found at the next start.
         with suppress(OSError):
             disk.remove_tree(folder)
         raise
-    return log
-
-
-def open_new(directory: LogDirectory, folder: str, replica: NewReplica, now_ms: int, on_event: OnEvent) -> Log:
-    warnings = LogWarnings(directory.path, replica.partition, on_event)
-    log = Log.open(
-        directory.disk,
-        folder,
-        replica.partition,
-        replica.config,
-        now_ms=now_ms,
-        clean=True,
-        on_warning=warnings,
-        files=directory.open_files,
-    )
-    log.topic_id = TopicId(replica.topic_id)
     warnings.tell()
+    log.topic_id = TopicId(replica.topic_id)
     return log
 
 

@@ -1,9 +1,9 @@
 """What each idempotent producer has written to this partition, so that a batch sent twice is stored once.
 
-A producer numbers its records. The log remembers the last five batches of each producer, as many as a client may have
-in flight: the next batch must go on where the last ended, one of the five is answered with the offsets it got then, and
-anything else is a gap. An epoch fences older incarnations of the same producer. Transactions add the offset at which each
-open one began; a marker in the log ends it.
+A producer numbers its records. The log remembers the last five batches of each producer, as many as a client may
+have in flight: the next batch must go on where the last ended, one of the five is answered with the offsets it got
+then, and anything else is a gap. An epoch fences older incarnations of the same producer. Transactions add the offset
+at which each open one began; a marker in the log ends it.
 
 Staged batches change the state at once, since the next in the same round is checked against them; `rollback` undoes
 what has not been written.
@@ -139,14 +139,15 @@ class ProducerStates:
         if epoch < known.epoch:
             raise AppendRefused(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is smaller than the "
-                f"last seen epoch {known.epoch}",
+                f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is smaller than "
+                f"the last seen epoch {known.epoch}",
             )
         if origin is Origin.CLIENT and base_sequence != 0:
             raise AppendRefused(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"Invalid sequence number for new epoch of producer {producer_id} at offset {offset} in partition "
-                f"{self._tp}: {epoch} (request epoch), {base_sequence} (seq. number), {known.epoch} (current producer epoch)",
+                f"{self._tp}: {epoch} (request epoch), {base_sequence} (seq. number), {known.epoch} (current producer "
+                f"epoch)",
             )
 
     def _repeated(
@@ -188,8 +189,8 @@ class ProducerStates:
         if epoch < known.epoch:
             raise AppendRefused(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is smaller than the "
-                f"last seen epoch {known.epoch}",
+                f"Epoch of producer {producer_id} at offset {offset} in {self._tp} is {epoch}, which is smaller than "
+                f"the last seen epoch {known.epoch}",
             )
         if marker.coordinator_epoch < known.coordinator_epoch:
             raise AppendRefused(

@@ -63,8 +63,8 @@ class LogReader:
     def batches(self, start: int | None = None, limit: int | None = None) -> Iterator[StoredBatch]:
         """All whole batches that hold offsets from `start` up to, not including, `limit`, as far as there are any.
 
-        Ends where the log ends for now: call again with the last batch's `next_offset` to go on. Raises OffsetOutOfRange
-        where `start` lies before the first segment, and BadBatch where the log is damaged.
+        Ends where the log ends for now: call again with the last batch's `next_offset` to go on. Raises
+        OffsetOutOfRange where `start` lies before the first segment, and BadBatch where the log is damaged.
         """
         bases = self.segments()
         if not bases:

@@ -1,8 +1,9 @@
 """When the active segment is closed and the log goes on in a new one.
 
-By size, by age (between the first batch's timestamp and the newest's, as the records say, less a jitter so that not all
-partitions roll at once), when an index is full, and when an offset would be too far from the segment's base for the
-index's 32 bits. `Log.stage` compares three numbers; this is what happens when one of them is passed, and what sets them.
+By size, by age (between the first batch's timestamp and the newest's, as the records say, less a jitter so that not
+all partitions roll at once), when an index is full, and when an offset would be too far from the segment's base for the
+index's 32 bits. `Log.stage` compares three numbers; this is what happens when one of them is passed, and what sets
+them.
 """
 
 from __future__ import annotations

@@ -1,43 +1,21 @@
-"""One piece of a log: a file of batches, and the indexes beside it.
-
-Files are named by the offset at which the segment begins. Everything but the batches themselves can be made again from
-them, so it is loaded when it is first needed, and a damaged or missing index costs a warning and a scan. A segment that
-is never read holds no file open and no index in memory.
-"""
+"""One piece of a log: a file of batches named by the offset at which it begins, and what stands beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from ottla.ports import Disk, File
 from ottla.records.batch import BatchHeader
 from ottla.storage import txn_index
 from ottla.storage.batch_walk import CHUNK_BYTES, read_header, walk
-from ottla.storage.errors import DamagedIndex
-from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX, format_segment_file
-from ottla.storage.offset_index import ENTRY_SIZE, OffsetIndex
-from ottla.storage.open_files import OpenFiles
+from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX
+from ottla.storage.indexed_file import UNKNOWN, IndexedFile, Surroundings
+from ottla.storage.offset_index import ENTRY_SIZE
 from ottla.storage.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
-from ottla.storage.time_index import TimeIndex
 from ottla.storage.txn_index import AbortedTransaction
-
-Warn = Callable[[str], None]
 
 #: All that may stand beside a segment's log file under its name.
 INDEX_KINDS: Final = (INDEX, TIME_INDEX, TXN_INDEX)
-UNKNOWN: Final = -2
-
-
-class Surroundings(NamedTuple):
-    """What all segments of one log share."""
-
-    disk: Disk
-    directory: str
-    files: OpenFiles
-    index_interval_bytes: int
-    warn: Warn
 
 
 class Place(NamedTuple):
@@ -49,249 +27,19 @@ class Place(NamedTuple):
     next_offset: int
 
 
-class Segment:
-    __slots__ = (
-        "_aborted",
-        "_aborted_on_disk",
-        "_file",
-        "_first_timestamp",
-        "_max_timestamp",
-        "_max_timestamp_offset",
-        "_noted",
-        "_offsets",
-        "_since_index",
-        "_times",
-        "around",
-        "base_offset",
-        "sealed",
-        "size",
-        "synced",
-        "used",
-    )
+class Segment(IndexedFile):
+    __slots__ = ("_aborted", "_aborted_on_disk", "_first_timestamp")
 
     def __init__(
         self, around: Surroundings, base_offset: int, size: int, *, sealed: bool, aborted_on_disk: bool = False
     ) -> None:
-        self.around = around
-        self.base_offset = base_offset
-        #: Bytes of whole batches. The file may be longer only while an append goes on.
-        self.size = size
-        #: How many of them are known to be on the medium. synced <= size
-        self.synced = size
-        #: Never written to again.
-        self.sealed = sealed
-        self.used = False
-        #: Whether the bound on open files knows of this one.
-        self._noted = False
-        self._file: File | None = None
-        self._offsets: OffsetIndex | None = None
-        self._times: TimeIndex | None = None
+        super().__init__(around, base_offset, size, sealed=sealed)
         self._aborted: list[AbortedTransaction] | None = None
         #: Whether there is a file of them: most segments have none, and are not to look for it.
         self._aborted_on_disk = aborted_on_disk
-        #: Bytes since the batch of the last index entry, that one included.
-        self._since_index = 0
-        self._max_timestamp = UNKNOWN
-        self._max_timestamp_offset = -1
         self._first_timestamp = UNKNOWN
 
-    def __repr__(self) -> str:
-        return f"<Segment {self.base_offset} of {self.around.directory!r}, {self.size} bytes>"
-
-    def path(self, kind: str = LOG, suffix: str = "") -> str:
-        return f"{self.around.directory}/{format_segment_file(self.base_offset, kind, suffix)}"
-
-    # -- the file
-
-    @property
-    def file(self) -> File:
-        """The log file, opened where it is not; reading it does not move it to another place."""
-        self.used = True
-        return self._file or self._open_file()
-
-    def _open_file(self) -> File:
-        disk = self.around.disk
-        self._file = file = disk.open_read_only(self.path()) if self.sealed else disk.open(self.path())
-        self._note_open()
-        return file
-
-    def _note_open(self) -> None:
-        if not self._noted:
-            self._noted = True
-            self.around.files.opened(self)
-
-    @property
-    def is_open(self) -> bool:
-        return self._file is not None or self._offsets is not None or self._times is not None
-
-    @property
-    def is_clean(self) -> bool:
-        return self.synced == self.size
-
-    def release_files(self) -> None:
-        self._noted = False
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
-        if self._offsets is not None and self._offsets.persisted == len(self._offsets) and self.sealed:
-            self._offsets = None
-        if self._times is not None and self._times.persisted == len(self._times) and self.sealed:
-            self._times = None
-
-    def close(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
-
-    # -- indexes
-
-    @property
-    def offsets(self) -> OffsetIndex:
-        self.used = True
-        return self._offsets if self._offsets is not None else self._load_offsets()
-
-    @property
-    def times(self) -> TimeIndex:
-        self.used = True
-        return self._times if self._times is not None else self._load_times()
-
-    def _load_offsets(self) -> OffsetIndex:
-        try:
-            index = OffsetIndex.decode(self._read_beside(INDEX), self.size)
-            self._check_last_entry(index)
-        except DamagedIndex as damage:
-            self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}")
-            assert self._offsets is not None
-            return self._offsets
-        self._offsets = index
-        self._since_index = self.size - (index.positions[-1] if index.positions else 0)
-        self._note_open()
-        return index
-
-    def _check_last_entry(self, index: OffsetIndex) -> None:
-        """One look at the log tells an index of another file, or of a longer past of this one."""
-        if index.positions:
-            position, last_offset = index.positions[-1], index.offsets[-1] + self.base_offset
-            if read_header(self.file, position, self.size).last_offset != last_offset:
-                raise DamagedIndex(f"no batch at byte {position} ends with offset {last_offset}")
-
-    def _load_times(self) -> TimeIndex:
-        try:
-            index = TimeIndex.decode(self._read_beside(TIME_INDEX))
-        except DamagedIndex as damage:
-            self.rebuild_indexes(f"{self.path(TIME_INDEX)} is rebuilt: {damage}")
-            assert self._times is not None
-            return self._times
-        self._times = index
-        self._note_open()
-        return index
-
-    def _read_beside(self, kind: str) -> bytes:
-        if self.size == 0:
-            return b""
-        try:
-            return self.around.disk.read_file(self.path(kind))
-        except FileNotFoundError:
-            raise DamagedIndex("it is missing") from None
-
-    def rebuild_indexes(self, reason: str | None) -> None:
-        """Makes both indexes anew from the headers in the log; they reach the disk with the next `write_indexes`."""
-        if reason is not None:
-            self.around.warn(reason)
-        self.forget_indexes()
-        for position, header in walk(self.file, 0, self.size):
-            self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
-        if self.sealed:
-            self.write_indexes()
-
-    def load_indexes(self) -> OffsetIndex:
-        """Both as they are on disk, for recovery; raises DamagedIndex."""
-        self._offsets = OffsetIndex.decode(self._read_beside(INDEX), self.size)
-        self._times = TimeIndex.decode(self._read_beside(TIME_INDEX))
-        self._note_open()
-        return self._offsets
-
-    def resume_indexes(self, offset: int) -> None:
-        """Cuts both to the batches below `offset`, where a batch begins that had an entry."""
-        offsets, times = self.offsets, self.times
-        offsets.truncate(offset - self.base_offset)
-        times.truncate(offset - self.base_offset)
-        self._max_timestamp = times.timestamps[-1] if times.timestamps else -1
-        self._max_timestamp_offset = self.base_offset + times.offsets[-1] if times.timestamps else -1
-        self._since_index = self.around.index_interval_bytes + 1
-
-    def forget_indexes(self) -> None:
-        """Starts both anew, as for a segment without batches."""
-        self._offsets, self._times = OffsetIndex(), TimeIndex()
-        self._since_index = 0
-        self._max_timestamp = self._max_timestamp_offset = -1
-        self._note_open()
-
-    def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
-        """Indexes a batch behind all others. Both indexes and the largest timestamp are loaded."""
-        if max_timestamp > self._max_timestamp:
-            self._max_timestamp, self._max_timestamp_offset = max_timestamp, last_offset
-        if self._since_index > self.around.index_interval_bytes:
-            assert self._offsets is not None
-            assert self._times is not None
-            self._offsets.append(last_offset - self.base_offset, position)
-            self._times.append_if_later(self._max_timestamp, self._max_timestamp_offset - self.base_offset)
-            self._since_index = 0
-        self._since_index += size
-
-    @property
-    def has_indexes(self) -> bool:
-        """Whether an index is in memory, and may so be ahead of its file."""
-        return self._offsets is not None or self._times is not None
-
-    @property
-    def unwritten_entries(self) -> int:
-        return len(self._offsets) - self._offsets.persisted if self._offsets is not None else 0
-
-    def write_indexes(self, *, complete: bool = True) -> None:
-        """Brings the files of both indexes up to date. Whoever wants them on the medium syncs the paths.
-
-        `complete`: no batch follows for now, so the time index ends with the largest timestamp.
-        """
-        if self.size == 0:
-            return
-        # Loading one may rebuild both, so that they are taken afterwards.
-        _ = self.offsets, self.times
-        times, offsets = self.times, self.offsets
-        if complete:
-            timestamp, offset = self.max_timestamp()
-            times.append_if_later(timestamp, offset - self.base_offset)
-        if offsets.persisted < len(offsets) or not offsets:
-            self._write_beside(INDEX, offsets.encode(offsets.persisted), offsets.persisted * ENTRY_SIZE)
-            offsets.persisted = len(offsets)
-        if times.persisted < len(times) or not times:
-            self._write_beside(TIME_INDEX, times.encode(times.persisted), times.persisted * TIME_ENTRY_SIZE)
-            times.persisted = len(times)
-
-    def _write_beside(self, kind: str, data: bytes, position: int) -> None:
-        file = self.around.disk.open(self.path(kind), create=True)
-        try:
-            if file.size() > position:
-                file.truncate(position)
-            if data:
-                file.write(data, position)
-        finally:
-            file.close()
-
     # -- time
-
-    def max_timestamp(self) -> tuple[int, int]:
-        """The largest timestamp (-1: none) and the last offset of the batch that has it."""
-        if self._max_timestamp == UNKNOWN:
-            times = self.times
-            # Loading may have rebuilt, and so found it.
-            if self._max_timestamp == UNKNOWN:
-                if times.timestamps:
-                    self._max_timestamp = times.timestamps[-1]
-                    self._max_timestamp_offset = self.base_offset + times.offsets[-1]
-                else:
-                    self._max_timestamp = self._max_timestamp_offset = -1
-        return self._max_timestamp, self._max_timestamp_offset
 
     def first_timestamp(self) -> int:
         """The largest timestamp of the first batch, which segments are rolled by; -1 where there is none."""
@@ -342,13 +90,13 @@ class Segment:
 
     def add_aborted(self, entry: AbortedTransaction) -> None:
         entries = self.aborted
-        self._write_beside(TXN_INDEX, txn_index.encode([entry]), len(entries) * txn_index.ENTRY.size)
+        self.write_beside(TXN_INDEX, txn_index.encode([entry]), len(entries) * txn_index.ENTRY.size)
         entries.append(entry)
         self._aborted, self._aborted_on_disk = entries, True
 
     def replace_aborted(self, entries: list[AbortedTransaction]) -> None:
         if entries:
-            self._write_beside(TXN_INDEX, txn_index.encode(entries), 0)
+            self.write_beside(TXN_INDEX, txn_index.encode(entries), 0)
         elif self._aborted_on_disk:
             with suppress(FileNotFoundError):
                 self.around.disk.remove(self.path(TXN_INDEX))
@@ -386,7 +134,7 @@ class Segment:
     def _cut_beside(self, kind: str, size: int) -> None:
         disk = self.around.disk
         if disk.exists(self.path(kind)) and disk.size(self.path(kind)) > size:
-            self._write_beside(kind, b"", size)
+            self.write_beside(kind, b"", size)
 
     def seal(self) -> None:
         """The log goes on in another segment: the indexes are complete and on disk."""

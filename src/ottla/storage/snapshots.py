@@ -14,9 +14,10 @@ from ottla.storage.batch_walk import walk
 from ottla.storage.formats import producer_snapshot
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import SNAPSHOT, format_segment_file
+from ottla.storage.indexed_file import Surroundings
 from ottla.storage.markers import apply_written
 from ottla.storage.producer_state import ProducerStates
-from ottla.storage.segment import Segment, Surroundings
+from ottla.storage.segment import Segment
 
 
 class Snapshots:

@@ -31,11 +31,14 @@ def stop_directory(
     directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int, run: RunFlushes
 ) -> str | None:
     """Leaves the directory clean and lets go of it; returns what prevented that, or None."""
+    logs = [*directory.logs.values(), *(log for _, log in directory.futures.values())]
     try:
-        failure = flush_logs([*directory.logs.values(), *(log for _, log in directory.futures.values())], run)
+        failure = flush_logs(logs, run)
         if failure is None:
-            failure = _close_clean(directory, high_watermarks, broker_epoch)
+            failure = _leave(directory, high_watermarks, broker_epoch)
     finally:
+        for log in logs:
+            directory.abandon(log)
         directory.release()
     return failure
 
@@ -43,19 +46,23 @@ def stop_directory(
 def flush_logs(logs: Sequence[Log], run: RunFlushes) -> str | None:
     """Brings every dirty log to the medium; returns the first failure."""
     dirty: list[tuple[Log, Flush]] = []
+    failure: str | None = None
     for log in logs:
         try:
-            flush = log.prepare_flush()
+            flush = log.prepare_close()
         except (OSError, StorageFault) as error:
-            return str(error)
+            failure = failure or str(error)
+            continue
         if flush is not None:
             dirty.append((log, flush))
-    failure: str | None = None
-    for (log, flush), error in zip(dirty, run([_job(flush) for _, flush in dirty]), strict=True):
-        if error is None:
+    for (log, flush), fault in zip(dirty, run([_job(flush) for _, flush in dirty]), strict=True):
+        if fault is None:
             log.flushed(flush)
-        elif failure is None:
-            failure = str(error)
+        else:
+            failure = failure or str(fault)
+    if failure is None and any(log.recovery_point < log.end_offset for log in logs):
+        # An earlier flush is still under way: nobody may say that its records are on the medium.
+        failure = "a log was still being flushed"
     return failure
 
 
@@ -70,16 +77,11 @@ def _job(flush: Flush) -> FlushJob:
     return job
 
 
-def _close_clean(
-    directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int
-) -> str | None:
+def _leave(directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int) -> str | None:
     try:
-        write = directory.prepare_checkpoints(high_watermarks)
-        for log in [*directory.logs.values(), *(log for _, log in directory.futures.values())]:
-            log.close()
-        write.run()
+        directory.prepare_checkpoints(high_watermarks).run()
         if directory.is_trusted or not directory.unopened:
             directory.mark_clean(broker_epoch)
-    except (OSError, StorageFault) as error:
+    except OSError as error:
         return str(error)
     return None

@@ -14,6 +14,7 @@ from ottla.model import TopicPartition
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_events import OnEvent
 from ottla.storage.formats import move_marker
+from ottla.storage.formats.atomic_write import TEMPORARY_SUFFIX
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import Folder, FolderKind, parse_folder
 from ottla.storage.removal import FolderRemoval
@@ -34,6 +35,8 @@ class Found:
     removals: list[FolderRemoval] = field(default_factory=list)
     strays: list[str] = field(default_factory=list)
     markers: list[TopicPartition] = field(default_factory=list)
+    #: Markers that were never finished, by name.
+    half_markers: list[str] = field(default_factory=list)
 
 
 def survey(directory: LogDirectory, on_event: OnEvent) -> Found:
@@ -45,6 +48,9 @@ def survey(directory: LogDirectory, on_event: OnEvent) -> Found:
         marked = move_marker.parse_name(name)
         if marked is not None:
             found.markers.append(marked)
+            continue
+        if name.endswith(move_marker.SUFFIX + TEMPORARY_SUFFIX):
+            found.half_markers.append(name)
             continue
         try:
             _sort_in(found, name, parse_folder(name))

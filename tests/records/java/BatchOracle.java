@@ -264,7 +264,7 @@ public class BatchOracle {
             new MemoryRecords.RecordFilter(Long.parseLong(words[0]), Long.parseLong(words[1])) {
                 @Override
                 protected BatchRetentionResult checkBatchRetention(RecordBatch batch) {
-                    return new BatchRetentionResult(BatchRetention.RETAIN_EMPTY, false);
+                    return new BatchRetentionResult(BatchRetention.RETAIN_EMPTY, batch.isControlBatch());
                 }
 
                 @Override

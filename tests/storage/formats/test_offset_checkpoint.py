@@ -1,3 +1,5 @@
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,10 +29,8 @@ def test_any_bytes_are_read_or_refused(data):
 
 @given(st.text("01234 \n\tab-", max_size=80))
 def test_near_misses_are_read_or_refused(text):
-    try:
+    with suppress(FormatError):
         offset_checkpoint.decode(text.encode())
-    except FormatError:
-        pass
 
 
 def test_bytes_are_kafkas():
@@ -54,7 +54,7 @@ def test_an_empty_file_is_an_empty_checkpoint():
         (b"0\n1\na 0 9223372036854775808\n", "offset"),
         (b"0\n1\na 2147483648 1\n", "partition"),
         (b"0\n1\na 0 1_0\n", "offset '1_0'"),
-        ("0\n1\na 0 ١\n".encode(), "offset"),
+        ("0\n1\na 0 \u0661\n".encode(), "offset"),
         (b"0\n2\na 0 1\na 0 2\n", "twice"),
         (b"0\n1\na 0 1\x00\n", "offset"),
         (b"\xff\n", "not text"),

@@ -3,10 +3,10 @@
 The tables are text, two lines a property, because there are four hundred of them and a call a property would make nine
 lines of each. The first line of an entry has, separated by two spaces:
 
-    name  type  default  rule  importance  update mode  used or unused  [internal]
+    name  type  default  rule  importance  update mode  status  [internal]
 
-`-` is "none", `""` is the empty string; `rule` is explained at `ottla.config.values.Definition`. `unused` means that
-nothing in Ottla reads the property. Tables are parsed on first use, in about two milliseconds.
+`-` is "none", `""` is the empty string; rule and status are explained at `ottla.config.values.Definition`. Tables are
+parsed on first use, in about two milliseconds.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _read(table: str) -> dict[str, Definition]:
     lines = table.splitlines()
     definitions = {}
     for entry, documentation in zip(lines[::2], lines[1::2], strict=True):
-        name, kind, default, rule, importance, update_mode, used, *more = entry.split("  ")
+        name, kind, default, rule, importance, update_mode, status, *more = entry.split("  ")
         definitions[name] = Definition(
             name,
             kind,
@@ -84,7 +84,7 @@ def _read(table: str) -> dict[str, Definition]:
             None if rule == "-" else rule,
             importance,
             update_mode,
-            used == "used",
+            status,
             bool(more),
             documentation.strip(),
         )

@@ -15,7 +15,7 @@ compression.type  STRING  producer  {uncompressed,zstd,lz4,snappy,gzip,producer}
     How batches are stored: producer keeps what came, uncompressed or a codec's name makes it that.
 compression.zstd.level  INT  3  -131072..22  MEDIUM  topic  used
     The level for zstd, where the broker compresses.
-delete.retention.ms  LONG  86400000  0..  MEDIUM  topic  used
+delete.retention.ms  LONG  86400000  0..  MEDIUM  topic  later
     How long a delete marker stays readable in a compacted topic.
 file.delete.delay.ms  LONG  60000  0..  MEDIUM  topic  used
     A removed segment's files are deleted so much later, when nobody reads them any more.
@@ -23,19 +23,19 @@ flush.messages  LONG  9223372036854775807  1..  MEDIUM  topic  used
     After how many records a log is forced to disk; 1 forces before each answer.
 flush.ms  LONG  9223372036854775807  0..  MEDIUM  topic  used
     After what time a log is forced to disk.
-follower.replication.throttled.replicas  LIST  ""  throttled-replicas  MEDIUM  topic  used
+follower.replication.throttled.replicas  LIST  ""  throttled-replicas  MEDIUM  topic  later
     Replicas that fetch at the throttled rate, as partition:broker, or * for all.
 index.interval.bytes  INT  4096  0..  MEDIUM  topic  used
     About one entry of the offset index stands for so many bytes of log.
 internal.segment.bytes  INT  -  -  MEDIUM  topic  used  internal
     Segment size below the smallest that segment.bytes allows, for tests.
-leader.replication.throttled.replicas  LIST  ""  throttled-replicas  MEDIUM  topic  used
+leader.replication.throttled.replicas  LIST  ""  throttled-replicas  MEDIUM  topic  later
     Replicas that are read at the throttled rate, as partition:broker, or * for all.
 local.retention.bytes  LONG  -2  -2..  MEDIUM  topic  unused
     How much of a tiered log stays on local disks; -2 means as retention.bytes.
 local.retention.ms  LONG  -2  -2..  MEDIUM  topic  unused
     How long a tiered log stays on local disks; -2 means as retention.ms.
-max.compaction.lag.ms  LONG  9223372036854775807  1..  MEDIUM  topic  used
+max.compaction.lag.ms  LONG  9223372036854775807  1..  MEDIUM  topic  later
     A record is compacted at the latest after so long.
 max.message.bytes  INT  1048588  0..  MEDIUM  topic  used
     The largest batch that is accepted, as it comes (compressed).
@@ -45,9 +45,9 @@ message.timestamp.before.max.ms  LONG  9223372036854775807  0..  MEDIUM  topic  
     A record whose timestamp lies further back than this is refused.
 message.timestamp.type  STRING  CreateTime  {CreateTime,LogAppendTime}  MEDIUM  topic  used
     Whether a record's timestamp is the producer's (CreateTime) or the broker's (LogAppendTime).
-min.cleanable.dirty.ratio  DOUBLE  0.5  0..1  MEDIUM  topic  used
+min.cleanable.dirty.ratio  DOUBLE  0.5  0..1  MEDIUM  topic  later
     A log is compacted when at least this share of it has not been yet.
-min.compaction.lag.ms  LONG  0  0..  MEDIUM  topic  used
+min.compaction.lag.ms  LONG  0  0..  MEDIUM  topic  later
     A record stays uncompacted at least so long.
 min.insync.replicas  INT  1  1..  MEDIUM  topic  used
     A write with acks=all is refused while fewer replicas than this are in sync.

@@ -11,15 +11,15 @@ broker.id.generation.enable  BOOLEAN  true  -  MEDIUM  read-only  used
     Whether a broker without a number is given the next free one.
 control.plane.listener.name  STRING  -  -  HIGH  read-only  used
     A listener of its own for the controller's requests to brokers.
-controlled.shutdown.max.retries  INT  3  -  MEDIUM  read-only  used
+controlled.shutdown.max.retries  INT  3  -  MEDIUM  read-only  later
     How often a stopping broker asks the controller to take its leaderships.
-controlled.shutdown.retry.backoff.ms  LONG  5000  -  MEDIUM  read-only  used
+controlled.shutdown.retry.backoff.ms  LONG  5000  -  MEDIUM  read-only  later
     How long a stopping broker waits between two such requests.
 delegation.token.master.key  PASSWORD  -  -  MEDIUM  read-only  unused
     The old name of delegation.token.secret.key.
 inter.broker.protocol.version  STRING  3.9-IV0  -  MEDIUM  read-only  unused
     The version that Kafka 3.9's brokers speak among themselves; brokers agree by ApiVersions here.
-leader.imbalance.per.broker.percentage  INT  10  -  HIGH  read-only  used
+leader.imbalance.per.broker.percentage  INT  10  -  HIGH  read-only  later
     How many percent of a broker's leaderships may be elsewhere before they are moved back.
 log.message.downconversion.enable  BOOLEAN  true  -  LOW  read-only  unused
     Whether batches are converted for consumers older than version 0.11.
@@ -45,19 +45,19 @@ reserved.broker.max.id  INT  1000  0..  MEDIUM  read-only  used
     Generated broker numbers start above this one.
 zookeeper.clientCnxnSocket  STRING  -  -  MEDIUM  read-only  unused
     The Java class for connections to ZooKeeper over TLS.
-zookeeper.connect  STRING  -  -  HIGH  read-only  used
+zookeeper.connect  STRING  -  -  HIGH  read-only  later
     The ZooKeeper ensemble as host:port,host:port/path; empty keeps the tree in this process.
-zookeeper.connection.timeout.ms  INT  -  -  HIGH  read-only  used
+zookeeper.connection.timeout.ms  INT  -  -  HIGH  read-only  later
     How long to wait for a connection to ZooKeeper; unset means as zookeeper.session.timeout.ms.
-zookeeper.max.in.flight.requests  INT  10  1..  HIGH  read-only  used
+zookeeper.max.in.flight.requests  INT  10  1..  HIGH  read-only  later
     How many requests to ZooKeeper may be without an answer.
 zookeeper.metadata.migration.enable  BOOLEAN  false  -  HIGH  read-only  unused
     Whether Kafka 3.9 moves its metadata out of ZooKeeper.
 zookeeper.metadata.migration.min.batch.size  INT  200  1..  MEDIUM  read-only  unused  internal
     How many records at least that move takes at a time.
-zookeeper.session.timeout.ms  INT  18000  -  HIGH  read-only  used
+zookeeper.session.timeout.ms  INT  18000  -  HIGH  read-only  later
     A broker that ZooKeeper does not hear from for so long is taken for dead.
-zookeeper.set.acl  BOOLEAN  false  -  HIGH  read-only  used
+zookeeper.set.acl  BOOLEAN  false  -  HIGH  read-only  later
     Whether znodes are written so that only brokers may change them.
 zookeeper.ssl.cipher.suites  LIST  -  -  LOW  read-only  unused
     The TLS cipher suites towards ZooKeeper.

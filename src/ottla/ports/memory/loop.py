@@ -122,7 +122,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def run_in_executor(  # type: ignore[override]
         self,
-        executor: Any,  # noqa: ARG002
+        executor: Any,
         func: Callable[..., T],
         *args: Any,
     ) -> asyncio.Future[T]:

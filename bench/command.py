@@ -1,0 +1,109 @@
+"""``python -m bench``: all benchmarks, one table. ``--quick`` and ``--only NAME`` while developing.
+
+Figures are medians. A goal that names another server is judged by ratios of pairs measured one after the other, so that
+what slows this machine down slows both. Nothing else should run meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.kafka_jars import JarsUnavailable, jars
+
+from bench import lifecycle, machine, native, throughput
+from bench.librdkafka import Librdkafka
+from bench.results import Results, misses, table
+from bench.scenario import Context, Effort, Scenario
+from bench.servers import KAFKA, NULL, OTTLA, Places
+
+_REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def every_scenario() -> list[Scenario]:
+    """In the order of the table: those that share servers come first."""
+    return [*throughput.scenarios(), Librdkafka(), *lifecycle.scenarios()]
+
+
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    names = [scenario.name for scenario in every_scenario()]
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="Measure our broker against a null server and Apache Kafka."
+    )
+    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of: {', '.join(names)}")
+    parser.add_argument("--quick", action="store_true", help="one short round of each: no figures for a document")
+    parser.add_argument("--no-kafka", action="store_true", help="without Apache Kafka")
+    parser.add_argument("--no-null", action="store_true", help="without the null server")
+    parser.add_argument("--no-ottla", action="store_true", help="without our broker")
+    parser.add_argument("--markdown", action="store_true", help="print the table as docs/performance.md has it")
+    parser.add_argument("--rounds", type=int, help="pairs of each throughput benchmark")
+    parser.add_argument("--data", type=Path, default=_REPOSITORY / ".cache", help="folder on the disk to measure")
+    return parser.parse_args(words)
+
+
+def find_kafka(wanted: bool) -> Path | None:
+    if not wanted:
+        return None
+    try:
+        return jars()
+    except JarsUnavailable as missing:
+        print(f"without Apache Kafka: {missing}", file=sys.stderr)
+        return None
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    options = arguments(words)
+    options.data.mkdir(parents=True, exist_ok=True)
+    disk = machine.file_system(options.data)
+    if disk in machine.MEMORY_FILE_SYSTEMS:
+        print(f"{options.data} is on {disk}: name a folder on a real disk with --data", file=sys.stderr)
+        return 2
+    kafka_jars = find_kafka(not options.no_kafka)
+    kinds = [OTTLA] * (not options.no_ottla) + [NULL] * (not options.no_null) + [KAFKA] * (kafka_jars is not None)
+    effort = Effort.quick() if options.quick else Effort()
+    if options.rounds:
+        effort = Effort(**{**vars(effort), "rounds": options.rounds})
+    scratch = Path(tempfile.mkdtemp(prefix="bench-", dir=options.data))
+    places = Places(scratch=scratch, cache=_REPOSITORY / ".cache" / "bench", kafka_jars=kafka_jars)
+    context = Context(places=places, kinds=kinds, effort=effort)
+    if not native.is_native(native.command("load", places.cache)):
+        context.tell("no C compiler: the load generator is in Python, and fast servers will wait for it")
+    try:
+        every = run(context, options.only)
+    finally:
+        context.stop_shared()
+        shutil.rmtree(scratch, ignore_errors=True)
+    report(every, options, disk, words)
+    return 0
+
+
+def run(context: Context, only: Sequence[str] | None) -> list[Results]:
+    every = []
+    for scenario in every_scenario():
+        if only and scenario.name not in only:
+            continue
+        if scenario.name == lifecycle.Start().name:
+            context.stop_shared()  # from here on each benchmark has the machine for its own servers
+        context.tell(f"{scenario.name}: {scenario.title}")
+        every.append(scenario.run(context))
+    return every
+
+
+def report(every: Sequence[Results], options: argparse.Namespace, disk: str, words: Sequence[str] | None) -> None:
+    said = shlex.join(["python", "-m", "bench", *(sys.argv[1:] if words is None else words)])
+    where = f"{machine.description()}, log on {disk}"
+    if options.markdown:
+        print(f"`{said}` on {where}.\n")
+    else:
+        print(f"\n{said}\n{where}\n")
+    print(table(every, markdown=options.markdown))
+    missed = misses(every)
+    open_goals = sum(results.judge(goal)[1] is None for results in every for goal in results.goals)
+    print(f"\ngoals: {len(missed)} missed, {open_goals} not measured")
+    for one in missed:
+        print(f"  missed: {one}")

@@ -1,0 +1,75 @@
+"""When the store takes snapshots: beside the writes that go on, into a journal that begins where the snapshot ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ottla import logs
+from ottla.coordination.journal import JournalFile
+from ottla.coordination.loading import journal_name, prune, snapshot_name
+from ottla.coordination.snapshot import write_snapshot
+from ottla.ports.disk import Disk
+from ottla.ports.workers import Workers
+
+_log = logs.logger("coordination")
+
+
+class Snapshotting:
+    def __init__(self, disk: Disk, workers: Workers, directory: str, *, every_txns: int, every_bytes: int) -> None:
+        self._disk = disk
+        self._workers = workers
+        self._directory = directory
+        self._every_txns = every_txns
+        self._every_bytes = every_bytes
+        self._running: asyncio.Task[None] | None = None
+        #: Of the newest snapshot, or of the last try at one: a disk that refuses is not asked again at once.
+        self.zxid = 0
+
+    def due(self, zxid: int, journal: JournalFile) -> bool:
+        if self._running is not None or journal.first_zxid > zxid:
+            return False
+        return zxid - self.zxid >= self._every_txns or (zxid > self.zxid and journal.size >= self._every_bytes)
+
+    async def next_journal(self, zxid: int) -> JournalFile | None:
+        """The journal behind a snapshot at `zxid`, durable; None where the disk refuses, and the old one goes on."""
+        path = f"{self._directory}/{journal_name(zxid + 1)}"
+        try:
+            journal = JournalFile.create(self._disk, path, zxid + 1)
+            try:
+                await self._workers.thread(lambda: journal.sync_new(self._directory))
+            except BaseException:
+                journal.close()
+                raise
+        except OSError as error:
+            _log.error("could not begin a new journal", path=path, fault=str(error))
+            self.zxid = zxid
+            return None
+        return journal
+
+    def start(self, zxid: int, content: bytes) -> None:
+        """Writes the snapshot while the store goes on."""
+        self._running = asyncio.get_running_loop().create_task(self.write(zxid, content))
+        self._running.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._running = None
+        if not task.cancelled() and (error := task.exception()):
+            _log.error("a snapshot of the tree failed", directory=self._directory, fault=repr(error))
+
+    async def finish(self) -> None:
+        """Returns when no snapshot is under way."""
+        if self._running is not None:
+            await asyncio.wait([self._running])
+
+    async def write(self, zxid: int, content: bytes) -> None:
+        disk, directory = self._disk, self._directory
+
+        def work() -> None:
+            write_snapshot(disk, directory, snapshot_name(zxid), content)
+            prune(disk, directory)
+
+        try:
+            await self._workers.thread(work)
+        except OSError as error:
+            _log.error("a snapshot of the tree cannot be written: journals stay", path=directory, fault=str(error))
+        self.zxid = zxid
