@@ -30,6 +30,7 @@ def timed_topic(bootstrap: str, topic: str) -> str:
 @pytest.mark.parametrize(
     ("timestamp", "offset"),
     [(0, 0), (TIMES[0], 0), (TIMES[3] - 1, 3), (TIMES[3], 3), (TIMES[5], 5), (TIMES[9], 5), (TIMES[5] + 1, -1)],
+    ids=["zero", "first", "just before", "exact", "greatest", "hidden behind the greatest", "beyond"],
 )
 def test_the_first_offset_at_or_after_a_time(bootstrap: str, timed_topic: str, timestamp: int, offset: int) -> None:
     consumer = confluent_consumer(bootstrap)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 
 import pytest
 from tests.ports.test_network import Client, Connection
@@ -61,9 +60,8 @@ def test_machines_are_reached_by_name_and_by_address() -> None:
         await until(lambda: len(two.broker.connections) == 2)
         assert {connection.channel.peer for connection in two.broker.connections} == {two.a.network.address}
         assert client.transport.get_extra_info("peername") == (two.b.network.address, 9092)
-        with pytest.raises(OSError) as caught:
+        with pytest.raises(OSError, match="no machine is called nowhere"):
             await reach(two.a, "nowhere")
-        assert caught.value.errno == errno.EHOSTUNREACH
         with pytest.raises(ConnectionRefusedError):
             await reach(two.b, "a")
 
@@ -170,7 +168,7 @@ def test_killed_process_closes_its_connections_and_its_next_life_listens_again()
         new = two.world.kill("b")
         await until(lambda: "lost" in client.told)
         for call in (lambda: Broker(old), lambda: old.disk.names("/"), lambda: old.disk.open("/x", create=True)):
-            with pytest.raises(OSError):
+            with pytest.raises(OSError, match=r"has ended|[Ss]tale"):
                 call()
         with pytest.raises(RuntimeError):
             old.workers.thread(lambda: None)

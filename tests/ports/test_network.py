@@ -13,6 +13,8 @@ from tests.ports.world import World, until
 from ottla.ports import Channel, Listening
 from ottla.ports.network import BROKEN, READABLE, WRITABLE
 
+CLOSED = r"is closed|Bad file descriptor"
+
 
 class Connection:
     """What a server keeps of one connection."""
@@ -155,9 +157,8 @@ def test_free_ports_differ_and_a_port_in_use_is_refused(world: World) -> None:
         server = Server(world)
         other = server.listen()
         assert 0 < other.port != server.listening.port > 0
-        with pytest.raises(OSError) as caught:
+        with pytest.raises(OSError, match="in use"):
             server.listen(other.port)
-        assert caught.value.errno == errno.EADDRINUSE
         other.close()
         other.close()
         with pytest.raises(ConnectionRefusedError):
@@ -169,7 +170,7 @@ def test_free_ports_differ_and_a_port_in_use_is_refused(world: World) -> None:
 
 def test_an_address_of_another_machine_is_refused(world: World) -> None:
     async def main() -> None:
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match=r"[Cc]annot assign|is no address"):
             world.ports.network.listen("192.0.2.1", 0, lambda _: None, lambda _: None)
 
     world.run(main())
@@ -388,9 +389,13 @@ def test_send_file_into_a_full_buffer_blocks(world: World) -> None:
         client.transport.pause_reading()
         file = world.ports.disk.open(world.folder + "/log", create=True)
         file.append([bytes(65_536)])
-        with pytest.raises(BlockingIOError):
+
+        def fill() -> None:
             for _ in range(1000):
                 connection.channel.send_file(file, 0, 65_536)
+
+        with pytest.raises(BlockingIOError):
+            fill()
         file.close()
 
     world.run(main())
@@ -402,9 +407,9 @@ def test_a_connection_closed_in_a_round_is_not_served_as_another(world: World) -
 
         def serve(connection: Connection, bits: int) -> None:
             if connection in closed:
-                with pytest.raises(OSError, match="closed|Bad file descriptor"):
+                with pytest.raises(OSError, match=CLOSED):
                     connection.channel.receive_into(memoryview(bytearray(10)))
-                with pytest.raises(OSError, match="closed|Bad file descriptor"):
+                with pytest.raises(OSError, match=CLOSED):
                     connection.channel.send(b"x")
                 connection.channel.watch(reading=True, writing=True)
                 return
@@ -490,7 +495,7 @@ def test_closing_the_network_closes_its_connections(world: World) -> None:
         world.ports.network.close()
         world.ports.network.close()
         await until(lambda: "lost" in client.told)
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match=CLOSED):
             connection.channel.send(b"x")
         with pytest.raises(ConnectionRefusedError):
             await connected(world, server.listening.port)

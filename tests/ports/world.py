@@ -46,5 +46,5 @@ class World:
 
 async def until(condition: Callable[[], object]) -> None:
     """Waits for what must come about."""
-    while not condition():
+    while not condition():  # noqa: ASYNC110 - the condition is any expression of a test
         await asyncio.sleep(0.001)

@@ -79,7 +79,7 @@ def test_a_copied_directory_is_refused(world):
     file = world.disk.open(f"{B}/meta.properties")
     file.truncate(0)
     file.append([data])
-    with pytest.raises(WrongIdentity, match="same directory.id"):
+    with pytest.raises(WrongIdentity, match=r"same directory\.id"):
         world.open()
 
 

@@ -40,8 +40,8 @@ class LoadReport(NamedTuple):
 class Loaded(NamedTuple):
     tree: ZnodeTree
     report: LoadReport
-    #: Where the last journal can be written on: its first zxid and its good size. None: a new file is due.
-    resume: tuple[int, int] | None
+    #: The journal that can be written on, and its good size. None: a new one is due.
+    resume: tuple[str, int] | None
 
 
 def journal_name(first_zxid: int) -> str:
@@ -65,31 +65,50 @@ def load(disk: Disk, directory: str) -> Loaded:
             disk.remove(f"{directory}/{name}")
     tree, damaged = _newest_snapshot(disk, directory, zxids_of(names, _SNAPSHOT))
     base = tree.zxid
-    # A journal is needed when it may hold anything behind the snapshot, so when the next one does not start there yet.
-    journals = zxids_of(names, _JOURNAL)
-    journals = [
-        first for index, first in enumerate(journals) if index + 1 == len(journals) or journals[index + 1] > base + 1
-    ]
+    journals = _needed(disk, directory, zxids_of(names, _JOURNAL), base)
+    hollow = _pop_hollow(journals)
     replayed = 0
-    contents: JournalContents | None = None
-    for index, first in enumerate(journals):
-        path = f"{directory}/{journal_name(first)}"
-        contents = read_contents(disk.read_file(path), first)
+    for index, (path, contents) in enumerate(journals):
         if contents.damaged_below_tail or (contents.fault and index + 1 < len(journals)):
             raise StorageDamaged(
                 f"{path} is damaged at byte {contents.good_size} ({contents.fault}), below what was acknowledged "
                 f"later: restore the file, or move {directory} away to start empty"
             )
         replayed += _replay(tree, contents, path, damaged)
-    if not journals:
-        _check_reached(directory, tree, names)
-        return Loaded(tree, LoadReport(base, 0, 0, None, tuple(damaged)), None)
-    assert contents is not None
     _check_reached(directory, tree, names)
-    torn, kept_in = _set_torn_tail_aside(disk, directory, journal_name(journals[-1]), contents)
-    # A journal that the snapshot covers wholly is not written on, so that it can be pruned.
-    resume = (journals[-1], contents.good_size) if contents.good_size and tree.zxid > base else None
+    for path in hollow:
+        disk.remove(path)
+    if hollow:
+        disk.sync_directory(directory)
+    torn, kept_in, resume = 0, None, None
+    if journals:
+        path, contents = journals[-1]
+        torn, kept_in = _set_torn_tail_aside(disk, path, contents)
+        # A journal that the snapshot covers wholly is not written on, so that it can be pruned.
+        resume = (path, contents.good_size) if tree.zxid > base else None
     return Loaded(tree, LoadReport(base, replayed, torn, kept_in, tuple(damaged)), resume)
+
+
+def _needed(disk: Disk, directory: str, firsts: Sequence[int], base: int) -> list[tuple[str, JournalContents]]:
+    """The journals that may hold anything behind `base`: all but those whose next one starts there already."""
+    needed: list[tuple[str, JournalContents]] = []
+    for index, first in enumerate(firsts):
+        if index + 1 == len(firsts) or firsts[index + 1] > base + 1:
+            path = f"{directory}/{journal_name(first)}"
+            needed.append((path, read_contents(disk.read_file(path), first)))
+    return needed
+
+
+def _pop_hollow(journals: list[tuple[str, JournalContents]]) -> list[str]:
+    """Takes the last journals out as long as they were only begun; the one before is then the one in use."""
+    hollow: list[str] = []
+    while journals:
+        path, contents = journals[-1]
+        if contents.frames or contents.damaged_below_tail or (contents.fault and contents.good_size):
+            break
+        journals.pop()
+        hollow.append(path)
+    return hollow
 
 
 def _newest_snapshot(disk: Disk, directory: str, zxids: Sequence[int]) -> tuple[ZnodeTree, list[str]]:
@@ -136,15 +155,15 @@ def _replay(tree: ZnodeTree, contents: JournalContents, path: str, damaged_snaps
     return count
 
 
-def _set_torn_tail_aside(disk: Disk, directory: str, name: str, contents: JournalContents) -> tuple[int, str | None]:
+def _set_torn_tail_aside(disk: Disk, path: str, contents: JournalContents) -> tuple[int, str | None]:
     """Keeps what is about to be cut, for whoever wants to know what it was. The cut comes when the file is reopened."""
     if contents.fault is None:
         return 0, None
-    path = f"{directory}/{name}"
     tail = disk.read_file(path)[contents.good_size :]
     if not any(tail):
         # Nothing but zeros, or nothing at all: a file that was made longer and never written.
         return len(tail), None
+    directory, _, name = path.rpartition("/")
     kept_in = f"{directory}/torn.{name}.{contents.good_size}"
     file = disk.open(kept_in, create=True)
     try:
@@ -167,8 +186,8 @@ def _set_torn_tail_aside(disk: Disk, directory: str, name: str, contents: Journa
 def open_journal(disk: Disk, directory: str, loaded: Loaded) -> JournalFile:
     """The journal to write on. Durable when this returns."""
     if loaded.resume:
-        first, good_size = loaded.resume
-        return JournalFile.reopen(disk, f"{directory}/{journal_name(first)}", first, good_size)
+        path, good_size = loaded.resume
+        return JournalFile.reopen(disk, path, int(path[-_DIGITS:]), good_size)
     first = loaded.tree.zxid + 1
     journal = JournalFile.create(disk, f"{directory}/{journal_name(first)}", first)
     journal.sync_new(directory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from ottla import logs
 from ottla.coordination.journal import JournalFile
@@ -24,27 +25,38 @@ class Snapshotting:
         self._running: asyncio.Task[None] | None = None
         #: Of the newest snapshot, or of the last try at one: a disk that refuses is not asked again at once.
         self.zxid = 0
+        #: No more of them in this life.
+        self._given_up = False
 
     def due(self, zxid: int, journal: JournalFile) -> bool:
-        if self._running is not None or journal.first_zxid > zxid:
+        if self._running is not None or self._given_up or journal.first_zxid > zxid:
             return False
         return zxid - self.zxid >= self._every_txns or (zxid > self.zxid and journal.size >= self._every_bytes)
 
     async def next_journal(self, zxid: int) -> JournalFile | None:
         """The journal behind a snapshot at `zxid`, durable; None where the disk refuses, and the old one goes on."""
         path = f"{self._directory}/{journal_name(zxid + 1)}"
+        journal: JournalFile | None = None
         try:
             journal = JournalFile.create(self._disk, path, zxid + 1)
-            try:
-                await self._workers.thread(lambda: journal.sync_new(self._directory))
-            except BaseException:
-                journal.close()
-                raise
+            await self._workers.thread(partial(journal.sync_new, self._directory))
         except OSError as error:
             _log.error("could not begin a new journal", path=path, fault=str(error))
+            if journal is not None:
+                journal.close()
             self.zxid = zxid
+            self._forget(path)
             return None
         return journal
+
+    def _forget(self, path: str) -> None:
+        """A file that says where the next journal begins, while the old one goes on, would mislead a later `prune`."""
+        try:
+            self._disk.remove(path)
+        except FileNotFoundError:
+            pass
+        except OSError:
+            self._given_up = True
 
     def start(self, zxid: int, content: bytes) -> None:
         """Writes the snapshot while the store goes on."""

@@ -101,7 +101,5 @@ def _find(leader: Leader, timestamp: int, limit: int) -> Found:
         return -1, log.start_offset, log.epochs.epoch_at(log.start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _NOTHING
-    found = (
-        log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp, limit)
-    )
+    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp, limit)
     return _NOTHING if found is None else (found.timestamp, found.offset, found.leader_epoch)

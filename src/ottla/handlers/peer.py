@@ -43,6 +43,9 @@ class Received(Protocol):
 class Peer(Protocol):
     principal: Principal
     slots: Any
+    #: Answers that were handed over and have not left.
+    answers: Any
+    unsent: Any
     busy: bool
     closed: bool
     cancel: Callable[[], None] | None
@@ -59,6 +62,10 @@ class Peer(Protocol):
 
     def answer(self, data: Outgoing) -> None:
         """Hands over the next answer, or a piece of it."""
+        ...
+
+    def answer_now(self, data: bytes) -> None:
+        """Sends an answer that nothing stands before."""
         ...
 
     def finish(self) -> None:

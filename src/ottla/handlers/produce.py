@@ -25,7 +25,7 @@ from ottla.protocol.hot.produce import parse_produce
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation, Resource
 from ottla.storage.append import Appended
-from ottla.storage.errors import AppendRefused
+from ottla.storage.errors import AppendRefused, StorageFault
 
 log_event = logs.logger("handlers")
 
@@ -40,7 +40,18 @@ _FIXED_HEAD: Final = 8
 class Memo:
     """A request's constant part: the bytes before the batch's length, those behind the batch, and its answer."""
 
-    __slots__ = ("acks", "leader", "prefix", "prefix_end", "template", "timeout_ms", "topic", "trailer", "version")
+    __slots__ = (
+        "acks",
+        "fill",
+        "leader",
+        "prefix",
+        "prefix_end",
+        "stage",
+        "timeout_ms",
+        "topic",
+        "trailer",
+        "version",
+    )
 
     def __init__(
         self,
@@ -60,7 +71,8 @@ class Memo:
         self.timeout_ms = timeout_ms
         self.leader = leader
         self.topic = topic
-        self.template = AnswerTemplate(version, topic, leader.tp.partition)
+        self.stage = leader.log.stage
+        self.fill = AnswerTemplate(version, topic, leader.tp.partition).fill
 
 
 Outcomes = list[tuple[str | bytes, list[Outcome]]]
@@ -92,6 +104,7 @@ class ProduceHandler:
             memo is not None
             and memo.version == version
             and memo.leader.active
+            and memo.leader.fault is None
             and data.startswith(memo.prefix, start + _FIXED_HEAD)
         ):
             at = start + memo.prefix_end
@@ -105,16 +118,14 @@ class ProduceHandler:
             if length > 0 and records_end + len(trailer) == end and data.startswith(trailer, records_end):
                 leader = memo.leader
                 try:
-                    appended = leader.append(buffer.view[at:records_end], self._now_ms)
-                except AppendRefused:
-                    pass  # refused without a trace in the log: the long way says it again, with all its words
+                    appended = memo.stage(buffer.view[at:records_end], leader_epoch=leader.epoch, now_ms=self._now_ms)
+                except (AppendRefused, StorageFault):
+                    pass  # it left no trace in the log: the long way says it again, with all its words
                 else:
                     if not leader.dirty:
                         self._replicas.staged(leader)
                     peer.produces_open += 1
                     self._open.append((peer, memo, correlation, leader, appended))
-                    self._metrics.bytes_in.value += length
-                    self._metrics.messages_in.value += appended.last_offset - appended.first_offset + 1
                     return
         self._serve_any(peer, buffer, start, end, version, correlation)
 
@@ -177,8 +188,14 @@ class ProduceHandler:
             return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.INVALID_RECORD))
         if acks == ACKS_ALL and not leader.has_enough_replicas():
             return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.NOT_ENOUGH_REPLICAS))
+        if leader.fault is not None:
+            return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, leader.fault))
         try:
             appended = leader.append(records, self._now_ms)
+        except StorageFault as fault:
+            # The segment was to be rolled. What this round staged and is not written will not be.
+            self._replicas.write_failed(leader, fault)
+            return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.KAFKA_STORAGE_ERROR))
         except AppendRefused as refused:
             self._metrics.failed_produces.value += 1
             answer = PartitionAnswer(
@@ -186,8 +203,6 @@ class ProduceHandler:
             )
             return Outcome(tp.partition, answer=answer)
         self._replicas.staged(leader)
-        self._metrics.bytes_in.value += len(records)
-        self._metrics.messages_in.value += appended.last_offset - appended.first_offset + 1
         return Outcome(tp.partition, leader, appended)
 
     def _remember(
@@ -231,13 +246,13 @@ class ProduceHandler:
                 self._settle(peer, entry[1])
                 continue
             _, memo, correlation, leader, appended = entry
-            acks = memo.acks
-            if leader.fault is None and leader.high_watermark > appended.last_offset and acks and not peer.slots:
-                peer.answer(
-                    memo.template.fill(
-                        correlation, appended.first_offset, appended.append_time_ms, leader.log.start_offset
-                    )
-                )
+            first, last, append_time_ms, _, log_start = appended
+            if leader.fault is None and leader.high_watermark > last and memo.acks and not peer.slots:
+                data = memo.fill(correlation, first, append_time_ms, log_start)
+                if peer.produces_open or peer.answers or peer.unsent:
+                    peer.answer(data)
+                else:
+                    peer.answer_now(data)
             else:
                 self._settle_quick(peer, memo, correlation, leader, appended)
 
@@ -256,6 +271,7 @@ class ProduceHandler:
 
     def _settle(self, peer: Peer, wait: ProduceWait) -> None:
         peer.slots.append(wait.slot)
+        wait.fail_unwritten()
         if not wait.try_complete(self._now_ms):
             deadline_ms = self._services.clock.monotonic_ms() + max(0, wait.timeout_ms)
             self._replicas.waiters.park(wait, wait.partitions(), deadline_ms)

@@ -56,8 +56,6 @@ def _settle(outcome: Outcome, acks: int) -> bool:
     assert appended is not None
     if not leader.active:
         outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    elif leader.fault is not None:
-        outcome.fail(leader.fault, "the log could not be written")
     elif acks != ACKS_NONE and not acknowledged(leader, appended.last_offset + 1, acks):
         return False
     elif acks == ACKS_ALL and not leader.has_enough_replicas():
@@ -97,6 +95,16 @@ class ProduceWait:
         return [
             o.leader.tp for _, outcomes in self.topics for o in outcomes if o.answer is None and o.leader is not None
         ]
+
+    def fail_unwritten(self) -> None:
+        """At the end of the request's round: what its writes could not take is lost, and known to be."""
+        for _, outcomes in self.topics:
+            for outcome in outcomes:
+                leader, appended = outcome.leader, outcome.appended
+                if leader is None or leader.fault is None or outcome.answer is not None:
+                    continue
+                if appended is not None and appended.last_offset >= leader.log.end_offset:
+                    outcome.fail(leader.fault, "the log could not be written")
 
     def try_complete(self, now_ms: int) -> bool:
         decided = True

@@ -15,8 +15,6 @@ class RequestMetrics:
         def counter(name: str, text: str) -> Counter:
             return registry.counter(topic_metric(name), text)
 
-        self.messages_in = counter("messagesin", "Records appended.")
-        self.bytes_in = counter("bytesin", "Bytes of record batches appended.")
         self.bytes_out = counter("bytesout", "Bytes of record batches sent to consumers.")
         self.failed_produces = counter("failedproducerequests", "Produce partitions answered with an error.")
         self.failed_fetches = counter("failedfetchrequests", "Fetch partitions answered with an error.")

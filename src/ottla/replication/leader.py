@@ -27,7 +27,8 @@ class Leader:
         self.active = True
         #: Whether something is staged that the round has yet to write.
         self.dirty = False
-        #: Why the last write failed; it stands until the next append is tried.
+        #: Why a write of this round failed. While it stands nothing is staged: offsets that were given to lost batches
+        #: must not be given again before those are answered.
         self.fault: ErrorCode | None = None
         self.advance()
 
@@ -48,7 +49,6 @@ class Leader:
 
     def append(self, records: memoryview, now_ms: int) -> Appended:
         """Checks the batch and gives it its offsets; the round's end writes it. Raises AppendRefused."""
-        self.fault = None
         return self.log.stage(records, leader_epoch=self.epoch, now_ms=now_ms)
 
     def advance(self) -> bool:

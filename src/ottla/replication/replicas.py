@@ -62,6 +62,10 @@ class Replicas:
         self._remove_later = remove_later
         self._listeners: list[RoleListener] = []
         self._dirty: list[Leader] = []
+        self._faulted: list[Leader] = []
+        #: For metrics.
+        self.records_written = 0
+        self.bytes_written = 0
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
         self.moves = Moves(directories, clock, self._log_replaced, remove_later)
 
@@ -179,10 +183,14 @@ class Replicas:
 
     def _log_replaced(self, tp: TopicPartition, log: Log) -> None:
         """A copy in another directory took over: the same records, the same offsets."""
-        role = self.leaders.get(tp) or self.followers.get(tp)
-        if role is not None:
-            role.log = log
-            self.waiters.changed(tp)
+        leader = self.leaders.get(tp)
+        if leader is not None:
+            # Not the same leader with another log: requests remember a leader together with its log.
+            leader.active = False
+            self.leaders[tp] = Leader(tp, log, leader.epoch, leader.isr, leader.high_watermark)
+        elif tp in self.followers:
+            self.followers[tp].log = log
+        self.waiters.changed(tp)
 
     # -- rounds
 
@@ -199,12 +207,22 @@ class Replicas:
         dirty, self._dirty = self._dirty, []
         for leader in dirty:
             leader.dirty = False
+            log = leader.log
+            end, size = log.end_offset, log.size
             try:
-                leader.log.write_staged()
+                log.write_staged()
             except StorageFault as fault:
-                self._write_failed(leader, fault)
+                self.write_failed(leader, fault)
                 continue
+            self.records_written += log.end_offset - end
+            self.bytes_written += log.size - size
             self._written(leader)
+
+    def round_answered(self) -> None:
+        """All requests of the round were answered: a partition whose write failed may be tried again."""
+        for leader in self._faulted:
+            leader.fault = None
+        self._faulted.clear()
 
     def _written(self, leader: Leader) -> None:
         leader.advance()
@@ -213,7 +231,9 @@ class Replicas:
         if leader.log.flush_due(self._clock.wall_ms()):
             self._flushing.request(leader.log)
 
-    def _write_failed(self, leader: Leader, fault: StorageFault) -> None:
+    def write_failed(self, leader: Leader, fault: StorageFault) -> None:
+        """What the round staged and is not written is lost; a directory that failed goes offline."""
+        self._faulted.append(leader)
         leader.fault = ErrorCode.KAFKA_STORAGE_ERROR
         if fault.directory_failed:
             self.fail_directory_of(leader.tp, str(fault))

@@ -12,7 +12,8 @@ from typing import Final
 #: The first read of a connection: one system call brings a small request whole, and several pipelined ones.
 FIRST_READ_BYTES: Final = 64 * 1024
 #: Kept for reuse at the most; what is over it is left to the allocator.
-_KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
+_KEPT_SMALL_MAX: Final = 256
+_KEPT_LARGE_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class Buffer:
@@ -27,16 +28,14 @@ class Buffer:
 
 class BufferPool:
     def __init__(self) -> None:
-        self._small: list[Buffer] = []
+        #: To be taken by the round itself, which counts what it gives back.
+        self.kept_small: list[Buffer] = []
         #: By size, which is always a power of two: a frame of 1.1 MB and one of 1.9 MB share buffers.
         self._large: dict[int, list[Buffer]] = {}
         self._kept_bytes = 0
 
     def small(self) -> Buffer:
-        if self._small:
-            self._kept_bytes -= FIRST_READ_BYTES
-            return self._small.pop()
-        return Buffer(FIRST_READ_BYTES)
+        return self.kept_small.pop() if self.kept_small else Buffer(FIRST_READ_BYTES)
 
     def at_least(self, size: int) -> Buffer:
         """A buffer for a frame of a known length."""
@@ -51,10 +50,9 @@ class BufferPool:
 
     def give_back(self, buffer: Buffer) -> None:
         size = buffer.size
-        if self._kept_bytes + size > _KEPT_BYTES_MAX:
-            return
-        self._kept_bytes += size
         if size == FIRST_READ_BYTES:
-            self._small.append(buffer)
-        else:
+            if len(self.kept_small) < _KEPT_SMALL_MAX:
+                self.kept_small.append(buffer)
+        elif self._kept_bytes + size <= _KEPT_LARGE_BYTES_MAX:
+            self._kept_bytes += size
             self._large.setdefault(size, []).append(buffer)

@@ -43,7 +43,9 @@ class Connection:
         "principal",
         "produce_memo",
         "produces_open",
+        "receive_into",
         "released",
+        "send",
         "slots",
         "start",
         "unsent",
@@ -53,6 +55,8 @@ class Connection:
         self, channel: Channel, listener: ServedListener, now_ms: int, after: Callable[[Connection], None]
     ) -> None:
         self.channel = channel
+        self.receive_into = channel.receive_into
+        self.send = channel.send
         self.listener = listener
         self.principal: Principal = ANONYMOUS
         self.client_software = ("", "")
@@ -98,6 +102,21 @@ class Connection:
         answers = self.answers
         answers.append(data)
         if len(answers) == 1:
+            self._after(self)
+
+    def answer_now(self, data: bytes) -> None:
+        """Sends an answer that nothing stands before; the round's end sees to what is left of it."""
+        try:
+            sent = self.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.abort()
+            return
+        if sent != len(data):
+            self.unsent.append(memoryview(data)[sent:])
+            self._watch()
+        elif self.buffer is not None or self.peer_gone:
             self._after(self)
 
     def finish(self) -> None:

@@ -56,6 +56,7 @@ class Dispatcher:
         """One write a partition, the answers that waited for it, and those whose wait it ended."""
         self._services.replicas.write_round()
         self._produce.end_round()
+        self._services.replicas.round_answered()
         self._fetch.end_round()
         waiters = self._services.replicas.waiters
         now_ms = self._services.clock.monotonic_ms()

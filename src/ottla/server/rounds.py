@@ -84,26 +84,64 @@ class Rounds:
     def run(self, ready: list[tuple[Any, int]]) -> None:
         """Serves everything that is ready, as the network calls it."""
         self._running = True
+        dispatch = self._dispatch
         try:
-            self._dispatch.begin_round()
+            dispatch.begin_round()
             now_ms = self._clock.monotonic_ms()
+            small, hot = self._pool.kept_small, dispatch.hot.get
+            #: Small buffers whose requests are served; their batches are staged until the round is written.
+            spent: list[Buffer] = []
+            used = spent.append
+            unpack, length_max = _HEAD.unpack_from, self._frame_bytes_max
             for connection, events in ready:
-                if connection.closed:
-                    continue
                 connection.last_active_ms = now_ms
-                if events & WRITABLE and connection.unsent:
-                    self._send_unsent(connection)
-                if events & (READABLE | BROKEN):
-                    self._receive(connection, events)
+                if events != READABLE or connection.buffer is not None or not small or connection.closed:
+                    self._serve_ready(connection, events)
+                    continue
+                # The rule: one read brings one whole request of an API that serves itself.
+                buffer = small.pop()
+                try:
+                    received = connection.receive_into(buffer.view)
+                except OSError as error:
+                    used(buffer)
+                    if not isinstance(error, BlockingIOError):
+                        self._lost(connection)
+                    continue
+                length, key, version, correlation = unpack(buffer.data)
+                serve = hot(key)
+                if (
+                    length + 4 != received
+                    or not _REQUEST_BYTES_MIN <= length <= length_max
+                    or serve is None
+                    or connection.busy
+                    or connection.unsent
+                    or connection.slots
+                ):
+                    self._received(connection, buffer, received)
+                else:
+                    serve(connection, buffer, 4, received, version, correlation)
+                    used(buffer)
             if self._backlog:
-                backlog, self._backlog = self._backlog, {}
-                for connection in backlog:
-                    if not connection.closed and connection.buffer is not None:
-                        self._cut(connection, connection.buffer)
-            self._dispatch.end_round()
+                self._serve_backlog()
+            dispatch.end_round()
+            small += spent
         finally:
             self._running = False
             self._settle()
+
+    def _serve_ready(self, connection: Connection, events: int) -> None:
+        if connection.closed:
+            return
+        if events & WRITABLE and connection.unsent:
+            self._send_unsent(connection)
+        if events & (READABLE | BROKEN):
+            self._receive(connection)
+
+    def _serve_backlog(self) -> None:
+        backlog, self._backlog = self._backlog, {}
+        for connection in backlog:
+            if not connection.closed and connection.buffer is not None:
+                self._cut(connection, connection.buffer)
 
     def touched(self, connection: Connection) -> None:
         """Something happened to a connection; inside a round its end sees to it, else the next turn of the loop."""
@@ -118,23 +156,22 @@ class Rounds:
 
     # -- receiving
 
-    def _receive(self, connection: Connection, events: int) -> None:
+    def _receive(self, connection: Connection) -> None:
         buffer = connection.buffer
         try:
             if buffer is None:
                 buffer = self._pool.small()
-                connection.start = connection.end = 0
                 try:
-                    received = connection.channel.receive_into(buffer.view)
+                    received = connection.receive_into(buffer.view)
                 except BaseException:
                     self._pool.give_back(buffer)
                     raise
-                connection.buffer = buffer
-            else:
-                if connection.end == buffer.size and not self._make_room(connection, buffer):
-                    connection.mute(True)
-                    return
-                received = connection.channel.receive_into(buffer.view[connection.end :])
+                self._received(connection, buffer, received)
+                return
+            if connection.end == buffer.size and not self._make_room(connection, buffer):
+                connection.mute(True)
+                return
+            received = connection.receive_into(buffer.view[connection.end :])
         except BlockingIOError:
             return
         except OSError:
@@ -144,6 +181,17 @@ class Rounds:
             self._peer_gone(connection)
             return
         connection.end += received
+        self._cut(connection, buffer)
+
+    def _received(self, connection: Connection, buffer: Buffer, received: int) -> None:
+        """Takes up a buffer with the first bytes that a connection without one has sent."""
+        if received == 0:
+            self._used.append(buffer)
+            self._peer_gone(connection)
+            return
+        connection.buffer = buffer
+        connection.start = 0
+        connection.end = received
         self._cut(connection, buffer)
 
     def _make_room(self, connection: Connection, buffer: Buffer) -> bool:

@@ -72,7 +72,13 @@ class Log(AppendableLog):
         around = Surroundings(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning)
         try:
             loaded = load(
-                around, tp, clean=clean, recovery_point=recovery_point, start_offset=start_offset, now_ms=now_ms
+                around,
+                tp,
+                clean=clean,
+                recovery_point=recovery_point,
+                start_offset=start_offset,
+                now_ms=now_ms,
+                gaps_allowed=config.is_compacted,
             )
         except OSError as error:
             raise StorageFault.of(directory, error) from error

@@ -41,7 +41,14 @@ class Loaded(NamedTuple):
 
 
 def load(
-    around: Surroundings, tp: TopicPartition, *, clean: bool, recovery_point: int, start_offset: int, now_ms: int
+    around: Surroundings,
+    tp: TopicPartition,
+    *,
+    clean: bool,
+    recovery_point: int,
+    start_offset: int,
+    now_ms: int,
+    gaps_allowed: bool,
 ) -> Loaded:
     disk, directory = around.disk, around.directory
     contents = tidy(disk, directory)
@@ -68,7 +75,9 @@ def load(
     if end is None:
         epochs, producers = load_epochs(around, segments), ProducerStates(tp)
         log_start = max(start_offset, segments[0].base_offset)
-        recovered = recover(tp, segments, recovery_point, epochs, producers, snapshots, log_start, now_ms)
+        recovered = recover(
+            tp, segments, recovery_point, epochs, producers, snapshots, log_start, now_ms, gaps_allowed=gaps_allowed
+        )
         end, report = recovered.end_offset, recovered.report
         # One further on may be of another past of this log, whose removal a crash undid.
         snapshots.remove([offset for offset in snapshots.offsets if offset > report.from_offset])

@@ -63,12 +63,15 @@ class _Recovery:
         epochs: EpochCache,
         producers: ProducerStates,
         now_ms: int,
+        *,
+        gaps_allowed: bool,
     ) -> None:
         self.tp = tp
         self.segments = segments
         self.recovery_point = recovery_point
         self.epochs = epochs
         self.producers = producers
+        self.gaps_allowed = gaps_allowed
         self.now_ms = now_ms
         #: Behind the last sound batch.
         self.next_offset = 0
@@ -84,8 +87,12 @@ class _Recovery:
         for number in range(first, len(self.segments)):
             segment = self.segments[number]
             if number > first:
-                if segment.base_offset < self.next_offset:
-                    self._tear(number, 0, f"it begins below offset {self.next_offset}, where the one before it ends")
+                if segment.base_offset < self.next_offset or (
+                    segment.base_offset > self.next_offset and not self.gaps_allowed
+                ):
+                    self._tear(
+                        number, 0, f"it does not begin at offset {self.next_offset}, where the one before it ends"
+                    )
                     break
                 self.next_offset, start = segment.base_offset, self._from_beginning(segment)
             try:
@@ -283,14 +290,20 @@ def recover(
     snapshots: Snapshots,
     log_start: int,
     now_ms: int,
+    *,
+    gaps_allowed: bool,
 ) -> Recovered:
     """Checks everything above the recovery point and cuts the log where it is not sound; raises CorruptLog.
 
     `epochs` comes as it was on disk and `producers` empty; both and the indexes are then as the log's end needs them.
+    Without `gaps_allowed` segments follow one another without a hole, so that one whose file the crash took is missed;
+    compaction leaves holes.
     """
     assert segments
     first = 0
     for number, segment in enumerate(segments):
         if segment.base_offset <= recovery_point:
             first = number
-    return _Recovery(tp, segments, recovery_point, epochs, producers, now_ms).run(first, snapshots, log_start)
+    return _Recovery(tp, segments, recovery_point, epochs, producers, now_ms, gaps_allowed=gaps_allowed).run(
+        first, snapshots, log_start
+    )

@@ -1,0 +1,537 @@
+"""The durable tree on a disk that fails, tears and forgets: what was acknowledged is there, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+
+from ottla.coordination import Create, SessionEvent, SetData
+from ottla.coordination.errors import (
+    ConnectionLoss,
+    CoordinationError,
+    DirectoryInUse,
+    SessionClosed,
+    SessionExpired,
+    StorageDamaged,
+    WriteRefused,
+)
+from ottla.coordination.loading import journal_name, snapshot_name
+from ottla.coordination.local import LocalSession
+from ottla.coordination.store import QUEUE_MAX, StoreOptions, TreeStore
+from ottla.ports.memory import MemoryPorts, SimulatedCrash, World, memory_ports
+
+DIRECTORY = "/data/coordination"
+#: Snapshots every few writes, so that a crash meets all that goes with them.
+BUSY = StoreOptions(snapshot_txns=7)
+
+
+async def opened(ports: MemoryPorts, options: StoreOptions | None = None) -> LocalSession:
+    store = TreeStore(ports.disk, ports.workers, ports.clock, ports.entropy, DIRECTORY, options)
+    await store.open()
+    return LocalSession(store, await store.open_session(6000), owns_store=True)
+
+
+def run(ports: MemoryPorts, work: Callable[[], Awaitable[None]]) -> None:
+    async def body() -> None:
+        await work()
+
+    ports.loop.run_until_complete(body())
+
+
+def names(ports: MemoryPorts, prefix: str) -> list[str]:
+    return [name for name in ports.disk.names(DIRECTORY) if name.startswith(prefix)]
+
+
+# What a start finds.
+
+
+def test_a_tree_is_there_again_after_a_clean_close() -> None:
+    ports = memory_ports(1)
+
+    async def work() -> None:
+        session = await opened(ports)
+        await session.create("/a", b"data")
+        await session.create("/e", ephemeral=True)
+        stat = await session.set("/a", b"more")
+        first_id = session.session.id
+        await session.close()
+        assert names(ports, "snapshot.")
+        session = await opened(ports)
+        assert session.store.report.txns_replayed == 0
+        assert session.session.id > first_id
+        assert await session.get("/a") == (b"more", stat)
+        assert await session.exists("/e") is None
+        await session.close()
+
+    run(ports, work)
+
+
+def test_ephemeral_nodes_of_a_killed_process_are_gone_and_their_end_is_durable() -> None:
+    world = World(2)
+
+    async def first() -> None:
+        session = await opened(world.machine("m"))
+        await session.create("/lasting")
+        await session.create("/e", ephemeral=True)
+
+    world.loop.run_until_complete(first())
+    ports = world.kill("m")
+
+    async def second() -> None:
+        session = await opened(ports)
+        assert session.store.report.txns_replayed == 3
+        assert (await session.children("/"))[0] == ["lasting"]
+
+    world.loop.run_until_complete(second())
+
+
+def test_sessions_may_outlive_a_restart() -> None:
+    world = World(3)
+    kept = StoreOptions(keep_sessions=True)
+
+    async def first() -> int:
+        session = await opened(world.machine("m"), kept)
+        await session.create("/e", ephemeral=True)
+        return session.session.id
+
+    session_id = world.loop.run_until_complete(first())
+    ports = world.kill("m")
+
+    async def second() -> None:
+        store = TreeStore(ports.disk, ports.workers, ports.clock, ports.entropy, DIRECTORY, kept)
+        await store.open()
+        info = store.session(session_id)
+        assert info is not None
+        again = LocalSession(store, info)
+        events: list[SessionEvent] = []
+        again.listen(events.append)
+        assert await again.exists("/e") is not None
+        await asyncio.sleep(4)
+        store.touch(session_id)
+        await asyncio.sleep(4)
+        assert await store.expire_overdue() == []
+        await asyncio.sleep(4)
+        assert await store.expire_overdue() == [session_id]
+        await asyncio.sleep(0)
+        assert events == [SessionEvent.EXPIRED]
+        with pytest.raises(SessionExpired):
+            await again.get("/")
+        await store.close()
+
+    world.loop.run_until_complete(second())
+
+
+def test_two_processes_cannot_have_one_directory() -> None:
+    ports = memory_ports(4)
+
+    async def work() -> None:
+        session = await opened(ports)
+        with pytest.raises(DirectoryInUse, match="in use by another process"):
+            await opened(ports)
+        await session.close()
+        await (await opened(ports)).close()
+
+    run(ports, work)
+
+
+# Crashes.
+
+
+class Life:
+    """One life of a process that writes numbered nodes, alone and together, until the power goes off."""
+
+    def __init__(self, ports: MemoryPorts, number: int, acknowledged: dict[str, bytes]) -> None:
+        self.ports = ports
+        self.number = number
+        #: Every write that was answered, by path; what this life adds stays for the next.
+        self.acknowledged = acknowledged
+        self.asked: dict[str, bytes] = {}
+        self.ended = False
+
+    async def write(self, session: LocalSession, path: str, *, counter: bool = False) -> None:
+        data = path.encode() * (1 + len(self.asked) % 200)
+        self.asked[path] = data
+        if counter:
+            await session.multi([Create(path, data), SetData("/counter", path.encode())])
+            self.acknowledged["/counter"] = path.encode()
+        else:
+            await session.create(path, data)
+        self.acknowledged[path] = data
+
+    async def run(self, earlier: dict[str, bytes]) -> None:
+        session = await opened(self.ports, BUSY)
+        await self.check(session, earlier)
+        if await session.exists("/counter") is None:
+            await session.create("/counter", b"")
+            self.acknowledged["/counter"] = b""
+        for number in range(12):
+            base = f"/life{self.number}-{number}"
+            await self.write(session, base, counter=True)
+            await asyncio.gather(*(self.write(session, f"{base}-{part}") for part in range(number % 4)))
+        await session.create("/e", ephemeral=True)
+        await session.close()
+        self.ended = True
+
+    async def check(self, session: LocalSession, earlier: dict[str, bytes]) -> None:
+        """Everything acknowledged is there; whatever else is there was asked for, and is whole."""
+        session.store._tree.check_invariants()
+        for path, data in self.acknowledged.items():
+            found = (await session.get(path))[0]
+            assert found == data or path == "/counter", path
+        for name in (await session.children("/"))[0]:
+            if name not in {"counter", "e"}:
+                assert (await session.get(f"/{name}"))[0] == earlier[f"/{name}"]
+        if self.acknowledged.get("/counter"):
+            # At least the last one that was acknowledged; a later one has its node as well.
+            last = (await session.get("/counter"))[0].decode()
+            assert await session.exists(last)
+            assert order(last) >= order(self.acknowledged["/counter"].decode())
+
+
+def order(path: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in path.removeprefix("/life").split("-"))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_acknowledged_writes_survive_a_power_cut_at_every_operation_of_the_disk(seed: int) -> None:
+    operation = 0
+    crashes = 0
+    while True:
+        operation += 1
+        world = World(seed * 1000 + operation)
+        acknowledged: dict[str, bytes] = {}
+        asked: dict[str, bytes] = {}
+        # The first cut at this operation, then two more in lives that start on what it left.
+        for number, at in enumerate((operation, 3 + operation % 17, 5 + operation % 29, None)):
+            ports = world.machine("m")
+            if at is not None:
+                ports.disk.crash_at(at)
+            life = Life(ports, number, acknowledged)
+            with suppress(ConnectionLoss, SessionExpired, SimulatedCrash):
+                world.loop.run_until_complete(life.run(asked))
+            asked |= life.asked
+            assert life.ended or at is not None
+            if number == 0 and life.ended:
+                assert crashes > 60
+                return
+            crashes += not life.ended
+            world.crash("m")
+
+
+def test_a_torn_tail_is_cut_kept_aside_and_reported() -> None:
+    world = World(5)
+    ports = world.machine("m")
+
+    async def first() -> None:
+        session = await opened(ports)
+        await session.create("/a")
+        await session.create("/b", bytes(100))
+
+    world.loop.run_until_complete(first())
+    path = f"{DIRECTORY}/{journal_name(1)}"
+    ports = world.kill("m")
+    size = ports.disk.size(path)
+    file = ports.disk.open(path)
+    file.truncate(size - 10)
+    file.close()
+
+    async def second() -> None:
+        session = await opened(ports)
+        assert (await session.children("/"))[0] == ["a"]
+        report = session.store.report
+        assert report.torn_bytes > 100
+        assert report.torn_kept_in is not None
+        assert ports.disk.size(report.torn_kept_in) == report.torn_bytes
+        await session.create("/b", b"again")
+        await session.close()
+        session = await opened(ports)
+        assert (await session.get("/b"))[0] == b"again"
+        assert session.store.report.torn_bytes == 0
+
+    world.loop.run_until_complete(second())
+
+
+# Damage.
+
+
+def written(options: StoreOptions | None = None, nodes: int = 20) -> World:
+    """A machine whose process was killed after some writes."""
+    world = World(6)
+
+    async def work() -> None:
+        session = await opened(world.machine("m"), options)
+        for number in range(nodes):
+            await session.create(f"/n{number}", bytes(20))
+        await session.store._snapshots.finish()
+
+    world.loop.run_until_complete(work())
+    world.kill("m")
+    return world
+
+
+def starts(world: World) -> LocalSession:
+    return world.loop.run_until_complete(opened(world.machine("m")))
+
+
+def test_damage_below_the_tail_stops_the_start_with_one_line() -> None:
+    world = written()
+    disk = world.machine("m").disk
+    path = f"{DIRECTORY}/{journal_name(1)}"
+    before = disk.read_file(path)
+    disk.flip(path, len(before) // 2)
+    with pytest.raises(StorageDamaged) as caught:
+        starts(world)
+    assert path in str(caught.value)
+    assert "\n" not in str(caught.value)
+    # Nothing was changed, and the lock was let go: a repaired file is enough.
+    disk.flip(path, len(before) // 2)
+    assert disk.read_file(path) == before
+    starts(world)
+
+
+def test_a_damaged_snapshot_costs_nothing_while_the_one_before_is_good() -> None:
+    world = written(BUSY, nodes=40)
+    ports = world.machine("m")
+    disk = ports.disk
+    snapshots = names(ports, "snapshot.")
+    assert len(snapshots) == 2
+    disk.flip(f"{DIRECTORY}/{snapshots[1]}", 30)
+    session = starts(world)
+    assert session.store.report.damaged_snapshots == (f"{DIRECTORY}/{snapshots[1]}",)
+    assert len(world.loop.run_until_complete(session.children("/"))[0]) == 40
+    world.kill("m")
+    disk = world.machine("m").disk
+    disk.flip(f"{DIRECTORY}/{snapshots[0]}", 30)
+    with pytest.raises(StorageDamaged, match="restore the missing files"):
+        starts(world)
+
+
+def test_a_missing_journal_stops_the_start() -> None:
+    world = written(BUSY, nodes=40)
+    ports = world.machine("m")
+    for name in names(ports, "snapshot."):
+        ports.disk.remove(f"{DIRECTORY}/{name}")
+    with pytest.raises(StorageDamaged, match="are in no file"):
+        starts(world)
+
+
+def test_snapshots_that_are_all_damaged_never_pass_for_an_empty_tree() -> None:
+    world = World(7)
+
+    async def work() -> None:
+        session = await opened(world.machine("m"))
+        await session.create("/a")
+        await session.close()
+
+    world.loop.run_until_complete(work())
+    ports = world.kill("m")
+    (snapshot,) = names(ports, "snapshot.")
+    ports.disk.flip(f"{DIRECTORY}/{snapshot}", 40)
+    # The journal has it all still.
+    session = starts(world)
+    assert world.loop.run_until_complete(session.exists("/a"))
+    ports = world.kill("m")
+    for name in names(ports, "journal."):
+        ports.disk.remove(f"{DIRECTORY}/{name}")
+    with pytest.raises(StorageDamaged, match="can be read up to transaction 0 only"):
+        starts(world)
+
+
+def test_old_journals_and_snapshots_are_pruned() -> None:
+    world = written(BUSY, nodes=100)
+    ports = world.machine("m")
+    assert len(names(ports, "snapshot.")) == 2
+    assert 2 <= len(names(ports, "journal.")) <= 3
+    assert not names(ports, "snapshot.00000000000000000008")
+    session = starts(world)
+    assert len(world.loop.run_until_complete(session.children("/"))[0]) == 100
+
+
+# A disk that refuses.
+
+
+def test_a_full_disk_refuses_writes_undoes_them_and_recovers() -> None:
+    ports = memory_ports(8)
+
+    async def work() -> None:
+        session = await opened(ports)
+        await session.create("/a", b"1")
+        before = (await session.children("/"), await session.get("/a"))
+        ports.disk.capacity_bytes = 2000
+        outcomes = await asyncio.gather(
+            session.set("/a", bytes(3000)),
+            session.create("/b"),
+            session.multi([Create("/c"), SetData("/a", b"2")]),
+            session.get("/a"),
+            return_exceptions=True,
+        )
+        assert [type(outcome) for outcome in outcomes[:3]] == [WriteRefused] * 3
+        assert outcomes[3] == before[1]
+        assert (await session.children("/"), await session.get("/a")) == before
+        session.store._tree.check_invariants()
+        await session.create("/small")
+        ports.disk.capacity_bytes = 1 << 30
+        await session.set("/a", bytes(3000))
+        await session.close()
+        session = await opened(ports)
+        assert (await session.get("/a"))[0] == bytes(3000)
+        assert (await session.children("/"))[0] == ["a", "small"]
+
+    run(ports, work)
+
+
+def test_a_failed_sync_ends_the_tree_and_says_that_the_result_is_unknown() -> None:
+    world = World(9)
+    ports = world.machine("m")
+
+    async def first() -> None:
+        session = await opened(ports)
+        events: list[SessionEvent] = []
+        session.listen(events.append)
+        await session.create("/a")
+        ports.disk.fail("sync", "*journal.*", errno.EIO)
+        outcomes = await asyncio.gather(
+            session.create("/b"), session.create("/c"), session.get("/a"), return_exceptions=True
+        )
+        assert [type(outcome) for outcome in outcomes] == [ConnectionLoss] * 3
+        ports.disk.stop_failing()
+        await asyncio.sleep(0)
+        assert events == [SessionEvent.DISCONNECTED, SessionEvent.EXPIRED]
+        for call in (session.get("/a"), session.create("/d"), session.multi([Create("/d")])):
+            with pytest.raises(SessionExpired, match="could not be synced"):
+                await call
+        await session.close()
+
+    world.loop.run_until_complete(first())
+    ports = world.crash("m")
+
+    async def second() -> None:
+        session = await opened(ports)
+        assert await session.exists("/a")
+        assert await session.exists("/d") is None
+
+    world.loop.run_until_complete(second())
+
+
+@pytest.mark.parametrize("operation", ["open", "append", "sync", "rename", "sync_directory", "remove", "truncate"])
+def test_a_snapshot_that_fails_costs_nothing(operation: str) -> None:
+    world = World(10)
+    ports = world.machine("m")
+
+    async def first() -> None:
+        session = await opened(ports, BUSY)
+        for number in range(6):
+            await session.create(f"/before{number}")
+        if operation in {"open", "append", "truncate"}:
+            ports.disk.fail(operation, "*snapshot.*", errno.ENOSPC)
+            ports.disk.fail(operation, f"*{journal_name(9)}", errno.ENOSPC)
+        else:
+            ports.disk.fail(operation, "*snapshot*", errno.EIO)
+            ports.disk.fail(operation, DIRECTORY, errno.EIO)
+            ports.disk.fail("remove", "*", errno.EIO)
+        with suppress(CoordinationError):
+            for number in range(30):
+                await session.create(f"/during{number}")
+        await session.store._snapshots.finish()
+        ports.disk.stop_failing()
+
+    world.loop.run_until_complete(first())
+    for _ in range(2):
+        ports = world.crash("m")
+
+        async def again() -> None:
+            session = await opened(ports, BUSY)
+            assert len((await session.children("/"))[0]) >= 36
+            for number in range(20):
+                name = f"/after{number}"
+                if await session.exists(name) is None:
+                    await session.create(name)
+            await session.close()
+            session = await opened(ports, BUSY)
+            assert len((await session.children("/"))[0]) >= 56
+
+        world.loop.run_until_complete(again())
+
+
+# Group commit, order, bounds.
+
+
+def test_writes_that_wait_share_one_sync_and_reads_wait_for_it() -> None:
+    ports = memory_ports(11)
+    ports.workers.latency_ms = (5.0, 5.0)
+
+    async def work() -> None:
+        session = await opened(ports)
+        started = ports.clock.monotonic_ms()
+        await asyncio.gather(*(session.create(f"/n{number}") for number in range(500)))
+        # The first write's sync, and one for the 499 that came meanwhile.
+        assert ports.clock.monotonic_ms() - started <= 11
+        write = asyncio.ensure_future(session.create("/late"))
+        await asyncio.sleep(0)
+        read = asyncio.ensure_future(session.exists("/late"))
+        await asyncio.sleep(0.004)
+        assert not read.done()
+        assert await read == (await write).stat
+        await session.close()
+
+    run(ports, work)
+
+
+def test_the_queue_is_bounded() -> None:
+    ports = memory_ports(12)
+
+    async def work() -> None:
+        session = await opened(ports)
+        calls = [session.create(f"/n{number}") for number in range(QUEUE_MAX + 10)]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        refused = [outcome for outcome in outcomes if isinstance(outcome, WriteRefused)]
+        assert 0 < len(refused) <= 10
+        assert len((await session.children("/"))[0]) == len(outcomes) - len(refused)
+
+    run(ports, work)
+
+
+def test_a_write_that_nobody_waits_for_any_more_leaves_the_store_well() -> None:
+    ports = memory_ports(13)
+    ports.workers.latency_ms = (5.0, 5.0)
+
+    async def work() -> None:
+        session = await opened(ports)
+        first = asyncio.ensure_future(session.create("/a"))
+        await asyncio.sleep(0.001)
+        second = asyncio.ensure_future(session.create("/b"))
+        await asyncio.sleep(0.001)
+        first.cancel()
+        second.cancel()
+        assert (await session.create("/c")).path == "/c"
+        # The first was under way, the second not yet.
+        assert (await session.children("/"))[0] == ["a", "c"]
+        await session.close()
+
+    run(ports, work)
+
+
+def test_closing_finishes_what_was_asked_for_and_takes_no_more() -> None:
+    ports = memory_ports(14)
+
+    async def work() -> None:
+        session = await opened(ports)
+        calls = [asyncio.ensure_future(session.create(f"/n{number}")) for number in range(10)]
+        await asyncio.sleep(0)
+        await session.store.close()
+        assert len([await call for call in calls]) == 10
+        with pytest.raises(SessionClosed):
+            await session.store.open_session(1000)
+        session = await opened(ports)
+        assert len((await session.children("/"))[0]) == 10
+
+    run(ports, work)
+
+
+def test_file_names_sort_like_their_numbers() -> None:
+    assert journal_name(7) == "journal.00000000000000000007"
+    assert snapshot_name(2**63) == "snapshot.09223372036854775808"

@@ -1,0 +1,199 @@
+"""Power cuts at any operation on the disk: with a flush before the answer, nothing that was answered is lost.
+
+A failing seed prints itself: `CrashRun(seed).run()` repeats it.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from ottla.config.log import LogConfig
+from ottla.ports.memory.disk import MemoryDisk
+from ottla.ports.memory.faults import SimulatedCrash
+from ottla.records.batch import check_crc
+from ottla.storage.append import Origin
+from ottla.storage.log import Log
+from tests.storage.log_world import NOW, World, batch, marker, read_all, read_batches
+
+LIVES = 4
+STEPS_MAX = 60
+
+
+class CrashRun:
+    """A few lives of one log, each ended by a power cut in the middle of something."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rng = Random(seed)
+        config = LogConfig(
+            segment_bytes=self.rng.choice([700, 1500, 1 << 20]),
+            index_interval_bytes=self.rng.choice([0, 200, 4096]),
+            retention_ms=-1,
+        )
+        self.world = World(config=config)
+        self.epoch = 0
+        self.count = 0
+        #: Every value that was ever staged, by offset: more than one where a crash took the first.
+        self.written: dict[int, set[bytes]] = {}
+        #: What was flushed, and so answered.
+        self.safe: dict[int, bytes] = {}
+        self.start = 0
+        #: Next sequence of the producer, as the client knows it after the last answer.
+        self.sequence = 0
+        self.pending: list[tuple[int, list[bytes], int | None]] = []
+
+    def run(self) -> None:
+        disk = self.world.disk
+        assert isinstance(disk, MemoryDisk)
+        for life in range(LIVES):
+            disk.crash_at(self.rng.randint(1, 60))
+            try:
+                self.live(self.world.open(clean=False))
+            except SimulatedCrash:
+                pass
+            self.world.crash(self.rng)
+            self.check(f"after life {life}")
+
+    def live(self, log: Log) -> None:
+        self.pending = []
+        self.epoch += 1
+        self.resume(log)
+        for _ in range(STEPS_MAX):
+            step = self.rng.random()
+            if step < 0.55:
+                self.stage(log)
+            elif step < 0.75:
+                log.write_staged()
+            elif step < 0.9:
+                self.flush(log)
+            elif step < 0.95:
+                log.roll(NOW)
+            else:
+                self.delete_records(log)
+        log.write_staged()
+
+    def resume(self, log: Log) -> None:
+        """The producer asks the log where it was, as a client that sends again finds out."""
+        known = [each for each in log.describe_producers() if each.producer_id == 1]
+        self.sequence = known[0].last_sequence + 1 if known else 0
+
+    def stage(self, log: Log) -> None:
+        self.count += 1
+        values = [b"%d-%d" % (self.count, number) + b"." * self.rng.randint(0, 90) for number in range(self.rng.randint(1, 3))]
+        idempotent = self.rng.random() < 0.5
+        records = batch(*values, producer=(1, 0, self.sequence) if idempotent else (-1, -1, -1))
+        appended = log.stage(records, leader_epoch=self.epoch, now_ms=NOW)
+        if idempotent:
+            self.sequence += len(values)
+        for number, value in enumerate(values):
+            self.written.setdefault(appended.first_offset + number, set()).add(value)
+        self.pending.append((appended.first_offset, values, self.sequence if idempotent else None))
+
+    def flush(self, log: Log) -> None:
+        log.write_staged()
+        flush = log.prepare_flush()
+        if flush is None:
+            return
+        flush.run()
+        log.flushed(flush)
+        # The answer goes out, and then the checkpoint may or may not be written before the crash.
+        for first, values, _ in self.pending:
+            for number, value in enumerate(values):
+                self.safe[first + number] = value
+        self.pending = []
+        if self.rng.random() < 0.7:
+            self.world.recovery_point = log.recovery_point
+
+    def delete_records(self, log: Log) -> None:
+        if self.safe and log.recovery_point > log.start_offset:
+            self.start = self.rng.randint(log.start_offset, log.recovery_point)
+            # The start is checkpointed before its segments go.
+            self.world.start_offset = self.start
+            log.advance_start(self.start)
+            for removal in log.expire(NOW, log.recovery_point):
+                removal.run()
+
+    def check(self, when: str) -> None:
+        log = self.world.open(clean=False)
+        where = f"seed {self.seed}, {when}: {log.recovery}"
+        found = dict(read_all(log))
+        for offset, value in self.safe.items():
+            if offset >= self.start:
+                assert found.get(offset) == value, f"{where}: offset {offset} was answered and is gone"
+        for offset, value in found.items():
+            assert value in self.written[offset], f"{where}: offset {offset} holds what was never written there"
+        self.check_parts(log, where)
+        # What was found is now there for good, as far as the next life is concerned.
+        self.world.flush(log)
+        self.safe = dict(found)
+        log.abandon()
+
+    def check_parts(self, log: Log, where: str) -> None:
+        """Epochs and producers say what the batches say."""
+        terms: list[tuple[int, int]] = []
+        sequence: int | None = None
+        for header, data in read_batches(log):
+            assert check_crc(data, 0, header.size)
+            if not terms or header.leader_epoch > terms[-1][0]:
+                terms.append((header.leader_epoch, header.base_offset))
+            if header.producer_id == 1:
+                sequence = header.last_sequence
+        known = log.epochs.entries()
+        assert [term for term in known if term[1] > log.start_offset] == [
+            term for term in terms if term[1] > log.start_offset
+        ], where
+        producers = {each.producer_id: each.last_sequence for each in log.describe_producers()}
+        if sequence is not None:
+            assert producers == {1: sequence}, where
+        assert [segment.base_offset for segment in log.segments] == sorted(
+            {segment.base_offset for segment in log.segments}
+        )
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_nothing_answered_is_lost(first: int) -> None:
+    for seed in range(first, first + 50):
+        CrashRun(seed).run()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 9000, 500))
+def test_nothing_answered_is_lost_in_thousands_of_schedules(first: int) -> None:
+    for seed in range(first, first + 500):
+        CrashRun(seed).run()
+
+
+def test_transactions_come_back_from_the_log_alone() -> None:
+    for seed in range(40):
+        rng = Random(seed)
+        world = World()
+        log = world.open()
+        open_since: dict[int, int] = {}
+        aborted: list[tuple[int, int]] = []
+        sequences = dict.fromkeys(range(3), 0)
+        for _ in range(40):
+            producer = rng.randrange(3)
+            if producer in open_since and rng.random() < 0.4:
+                aborts = rng.random() < 0.5
+                log.stage(marker(producer, 0, aborts=aborts), leader_epoch=0, now_ms=NOW, origin=Origin.COORDINATOR)
+                if aborts:
+                    aborted.append((producer, open_since[producer]))
+                del open_since[producer]
+            else:
+                records = batch(b"x" * rng.randint(0, 80), producer=(producer, 0, sequences[producer]), transactional=True)
+                appended = log.stage(records, leader_epoch=0, now_ms=NOW)
+                sequences[producer] += 1
+                open_since.setdefault(producer, appended.first_offset)
+            if rng.random() < 0.5:
+                log.write_staged()
+            if rng.random() < 0.1:
+                world.flush(log)
+        log.write_staged()
+        unstable = log.first_unstable_offset
+        assert unstable == min(open_since.values(), default=None)
+        log.abandon()
+        again = world.open(clean=False)
+        assert again.first_unstable_offset == unstable
+        assert again.aborted_transactions(0, again.end_offset) == aborted
