@@ -440,21 +440,20 @@ def test_a_snapshot_that_fails_costs_nothing(operation: str) -> None:
         ports.disk.stop_failing()
 
     world.loop.run_until_complete(first())
+
+    async def again(ports: MemoryPorts) -> None:
+        session = await opened(ports, BUSY)
+        assert len((await session.children("/"))[0]) >= 36
+        for number in range(20):
+            name = f"/after{number}"
+            if await session.exists(name) is None:
+                await session.create(name)
+        await session.close()
+        session = await opened(ports, BUSY)
+        assert len((await session.children("/"))[0]) >= 56
+
     for _ in range(2):
-        ports = world.crash("m")
-
-        async def again() -> None:
-            session = await opened(ports, BUSY)
-            assert len((await session.children("/"))[0]) >= 36
-            for number in range(20):
-                name = f"/after{number}"
-                if await session.exists(name) is None:
-                    await session.create(name)
-            await session.close()
-            session = await opened(ports, BUSY)
-            assert len((await session.children("/"))[0]) >= 56
-
-        world.loop.run_until_complete(again())
+        world.loop.run_until_complete(again(world.crash("m")))
 
 
 # Group commit, order, bounds.

@@ -173,8 +173,9 @@ class TreeStore:
 
     async def open_session(self, timeout_ms: int, *, leased: bool = False) -> SessionInfo:
         """A leased session ends unless it is touched in time; another one when it is closed."""
-        # Like ZooKeeper's: made from the time, so that ids of different runs differ.
-        self._last_session_id = max(self._clock.wall_ms() << 20, self._last_session_id + 1)
+        # Made from the time, like ZooKeeper's, and from the zxid: ids of different runs differ even in one millisecond.
+        fresh = (self._clock.wall_ms() << 20) + (self._tree.zxid & 0xFFFFF)
+        self._last_session_id = max(fresh, self._last_session_id + 1)
         session = SessionInfo(self._last_session_id, self._entropy.token(16), timeout_ms)
         await self.write(STORE_SESSION, [OpenSession(session)])
         if leased:

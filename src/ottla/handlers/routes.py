@@ -29,7 +29,7 @@ ROUTES: Final[dict[int, Route]] = {
     19: Route("create_topics", 2, 7),
     20: Route("delete_topics", 1, 6),
     21: Route("delete_records", 0, 2),
-    22: Route("init_producer_id", 0, 6),
+    22: Route("init_producer_id", 0, 5),
     23: Route("offset_for_leader_epoch", 2, 4),
     32: Route("describe_configs", 1, 4),
     33: Route("alter_configs", 0, 2),

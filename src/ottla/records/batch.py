@@ -11,8 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
+from ottla.records.checksum import crc32c
 from ottla.records.errors import CorruptBatch, UnsupportedCodec, UnsupportedMagic
 
 Readable: TypeAlias = bytes | bytearray | memoryview

@@ -28,7 +28,7 @@ def _load() -> Callable[[Readable], int]:
             return function
     from crc32c import crc32c as packaged
 
-    return packaged  # type: ignore[no-any-return]
+    return packaged
 
 
 #: The checksum of bytes or of a view on them, without a copy; releases the interpreter's lock on large ones.

@@ -37,7 +37,7 @@ _LEVELS = Struct(">hh").pack
 
 
 def parse_api_versions(buf: HotBuffer, pos: int, version: int, end: int | None = None) -> tuple[str, str]:
-    """The client's software and its version, which are empty before version 3; bytes left over are an error."""
+    """The client's software and its version, which are empty before version 3; bytes behind it are passed over, as Kafka does."""
     if not 0 <= version <= 4:
         raise DecodeError(f"ApiVersionsRequest has no version {version}")
     if end is None:
@@ -50,7 +50,7 @@ def parse_api_versions(buf: HotBuffer, pos: int, version: int, end: int | None =
             pos = skip_tags(buf, pos, end)
         except DECODE_FAULTS as fault:
             raise DecodeError(f"these bytes are no ApiVersionsRequest of version {version}: {fault}") from fault
-    if pos != end:
+    if pos > end:
         raise DecodeError(f"an ApiVersionsRequest that ends at {pos} in a frame that ends at {end}")
     return name, software_version
 

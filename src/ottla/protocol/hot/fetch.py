@@ -85,7 +85,7 @@ class FetchRequest:
 
 
 def parse_fetch(buf: HotBuffer, pos: int, version: int, end: int | None = None) -> FetchRequest:
-    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); bytes left over are an error."""
+    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); bytes behind it are passed over, as Kafka does."""
     if not 4 <= version <= 18:
         raise DecodeError(f"FetchRequest has no version {version}")
     if end is None:
@@ -95,7 +95,7 @@ def parse_fetch(buf: HotBuffer, pos: int, version: int, end: int | None = None) 
         pos = _flexible(request, buf, pos, version, end) if version >= 12 else _plain(request, buf, pos, version, end)
     except DECODE_FAULTS as fault:
         raise DecodeError(f"these bytes are no FetchRequest of version {version}: {fault}") from fault
-    if pos != end:
+    if pos > end:
         raise DecodeError(f"a FetchRequest that ends at {pos} in a frame that ends at {end}")
     return request
 

@@ -66,7 +66,7 @@ class MetadataRequest:
 
 
 def parse_metadata(buf: HotBuffer, pos: int, version: int, end: int | None = None) -> MetadataRequest:
-    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); bytes left over are an error."""
+    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); bytes behind it are passed over, as Kafka does."""
     if not 0 <= version <= 13:
         raise DecodeError(f"MetadataRequest has no version {version}")
     if end is None:
@@ -87,7 +87,7 @@ def parse_metadata(buf: HotBuffer, pos: int, version: int, end: int | None = Non
             pos = skip_tags(buf, pos, end)
     except DECODE_FAULTS as fault:
         raise DecodeError(f"these bytes are no MetadataRequest of version {version}: {fault}") from fault
-    if pos != end:
+    if pos > end:
         raise DecodeError(f"a MetadataRequest that ends at {pos} in a frame that ends at {end}")
     return request
 

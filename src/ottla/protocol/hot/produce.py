@@ -62,7 +62,7 @@ _GOOD_9 = b"\x01\x00\x00"  # no record errors, no message, no tagged fields
 
 
 def parse_produce(buf: HotBuffer, pos: int, version: int, end: int | None = None) -> ProduceParts:
-    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); bytes left over are an error."""
+    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); bytes behind it are passed over, as Kafka does."""
     if not 0 <= version <= 13:
         raise DecodeError(f"ProduceRequest has no version {version}")
     if end is None:
@@ -71,7 +71,7 @@ def parse_produce(buf: HotBuffer, pos: int, version: int, end: int | None = None
         parts, pos = _parse_flexible(buf, pos, version, end) if version >= 9 else _parse_plain(buf, pos, version, end)
     except DECODE_FAULTS as fault:
         raise DecodeError(f"these bytes are no ProduceRequest of version {version}: {fault}") from fault
-    if pos != end:
+    if pos > end:
         raise DecodeError(f"a ProduceRequest that ends at {pos} in a frame that ends at {end}")
     return parts
 
