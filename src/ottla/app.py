@@ -3,33 +3,67 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
+from ottla import logs
 from ottla.config import Config
 from ottla.ports import Ports
 from ottla.ports.real import real_ports
-from ottla.server.broker import Broker
+from ottla.server.broker import Broker, StartFault
+from ottla.server.broker_metrics import register_broker_metrics
+from ottla.server.metrics_http import MetricsEndpoint
 
 
 def assemble(config: Config, ports: Ports) -> Broker:
-    return Broker(config, ports, host_name=socket.gethostname())
+    broker = Broker(config, ports, host_name=socket.gethostname())
+    register_broker_metrics(broker)
+    return broker
+
+
+@asynccontextmanager
+async def running(config: Config, ports: Ports) -> AsyncIterator[tuple[Broker, MetricsEndpoint | None]]:
+    """A broker that serves inside of the block, with its metrics where they are asked for, and has stopped after it."""
+    broker = assemble(config, ports)
+    metrics = None
+    await broker.start()
+    try:
+        metrics = await _serve_metrics(broker)
+        yield broker, metrics
+    finally:
+        await broker.stop()
+        if metrics is not None:
+            await metrics.close()
+
+
+async def _serve_metrics(broker: Broker) -> MetricsEndpoint | None:
+    observe = broker.config.observe
+    if observe.metrics_port is None:
+        return None
+    endpoint = MetricsEndpoint(broker.registry, observe.metrics_host, observe.metrics_port)
+    try:
+        await endpoint.start()
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise StartFault(f"ottla.metrics.port: cannot listen on {endpoint.address}: {reason}") from error
+    return endpoint
 
 
 async def serve(config: Config, started: Callable[[Broker], None]) -> None:
     """Runs a broker on this machine until it is told to stop by SIGINT or SIGTERM."""
+    logs.configure(level=config.observe.log_level, json=config.observe.log_json)
     ports = real_ports()
-    broker = assemble(config, ports)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     try:
-        await broker.start()
-        started(broker)
-        await stop.wait()
+        async with running(config, ports) as (broker, _):
+            started(broker)
+            await stop.wait()
     finally:
-        await broker.stop()
         ports.network.close()
         ports.workers.close()

@@ -50,8 +50,11 @@ def confluent_producer(bootstrap: str, **settings: Any) -> confluent_kafka.Produ
 
 
 def _dotted(settings: dict[str, Any]) -> dict[str, Any]:
-    """librdkafka's names have dots, save for the call-backs'."""
-    return {name if name.endswith("_cb") else name.replace("_", "."): value for name, value in settings.items()}
+    """librdkafka's names have dots, save for a few."""
+    return {
+        name if name.endswith("_cb") or name == "log_level" else name.replace("_", "."): value
+        for name, value in settings.items()
+    }
 
 
 def confluent_consumer(bootstrap: str, **settings: Any) -> confluent_kafka.Consumer:

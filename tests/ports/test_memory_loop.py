@@ -18,8 +18,10 @@ def run(main: object, seed: int | None = None) -> object:
     try:
         return loop.run_until_complete(main)  # type: ignore[arg-type]
     finally:
-        cancel_all(loop)
-        loop.close()
+        try:
+            cancel_all(loop)
+        finally:
+            loop.close()
 
 
 def test_a_year_is_slept_at_once() -> None:

@@ -2,11 +2,95 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+from ottla.cli import faults
+from ottla.cli.verbs import VERBS, below, find
 
 
 def main(argv: list[str] | None = None) -> int:
-    arguments = sys.argv[1:] if argv is None else argv
-    from ottla.cli import up
+    words = sys.argv[1:] if argv is None else argv
+    if "_ARGCOMPLETE" in os.environ:
+        from ottla.cli.completing import complete
 
-    return up.run(arguments[1:])
+        complete()
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except faults.CommandFault as fault:
+        return _say(str(fault), fault.code)
+    except KeyboardInterrupt:
+        return faults.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has enough. The interpreter's own flush at exit must not complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return faults.BROKEN_PIPE
+    except Exception as error:
+        if os.environ.get("OTTLA_TRACEBACK"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        return _say(f"this should not have happened: {what} (OTTLA_TRACEBACK=1 shows where)", faults.FAILED)
+    return code
+
+
+def _say(message: str, code: int) -> int:
+    one_line = " ".join(message.split("\n")).strip()
+    print(f"ottla: {one_line}", file=sys.stderr)
+    return code
+
+
+def _run(words: list[str]) -> int:
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    if not words or words[0] in {"-h", "--help"}:
+        from ottla.cli.top_help import of_program
+
+        print(of_program(), end="", file=sys.stdout if words else sys.stderr)
+        return faults.OK if words else faults.USAGE
+    if words[0] == "--version":
+        from ottla import __version__
+
+        print(f"ottla {__version__}")
+        return faults.OK
+    found = find(words)
+    if found is None:
+        return _run_group(words)
+    verb, module, rest = found
+    return _run_verb(verb, module, rest)
+
+
+def _run_verb(verb: str, module: str, rest: list[str]) -> int:
+    from importlib import import_module
+
+    from ottla.cli.parser import Parser
+
+    work = import_module(f"ottla.cli.{module}")
+    parser = Parser(f"ottla {verb}", work.__doc__ or "")
+    work.arguments(parser)
+    code: int = work.run(parser.parse_args(rest))
+    return code
+
+
+def _run_group(words: list[str]) -> int:
+    if not below(words[0]):
+        raise faults.UsageFault(f"there is no verb '{words[0]}'{_nearest(words[0])}; ottla --help lists all")
+    from ottla.cli.top_help import of_group
+
+    if len(words) == 1 or words[1] in {"-h", "--help"}:
+        print(of_group(words[0]), end="", file=sys.stdout if words[1:] else sys.stderr)
+        return faults.OK if words[1:] else faults.USAGE
+    name = f"{words[0]} {words[1]}"
+    raise faults.UsageFault(f"there is no verb '{name}'{_nearest(name)}; ottla {words[0]} --help lists all")
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches
+
+    known = {verb for verb, _, _ in VERBS} | {verb.split()[0] for verb, _, _ in VERBS}
+    matches = get_close_matches(name, sorted(known), n=1)
+    return f" (did you mean '{matches[0]}'?)" if matches else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -189,9 +189,24 @@ def open_journal(disk: Disk, directory: str, loaded: Loaded) -> JournalFile:
         path, good_size = loaded.resume
         return JournalFile.reopen(disk, path, int(path[-_DIGITS:]), good_size)
     first = loaded.tree.zxid + 1
+    if first == 1:
+        _sync_ancestors(disk, directory)
     journal = JournalFile.create(disk, f"{directory}/{journal_name(first)}", first)
     journal.sync_new(directory)
     return journal
+
+
+def _sync_ancestors(disk: Disk, directory: str) -> None:
+    """A new directory is only certain when its parent is synced, and so is each above that was made with it."""
+    parent = directory.rpartition("/")[0]
+    while parent:
+        try:
+            disk.sync_directory(parent)
+        except PermissionError:
+            # Then it is not ours, and was there before.
+            return
+        parent = parent.rpartition("/")[0]
+    disk.sync_directory("/" if directory.startswith("/") else ".")
 
 
 def prune(disk: Disk, directory: str) -> None:

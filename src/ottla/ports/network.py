@@ -6,7 +6,9 @@ which halves the cost of a small request. The real network keeps its sockets in 
 registered with the asyncio loop.
 
 A connection is known to the network by the `token` that its owner returned when it was accepted, so that nothing has
-to be looked up in a round.
+to be looked up in a round. Rounds are level-triggered: what the owner leaves unread is told again, so it reads, mutes
+or closes. A round may still name a connection that its owner has closed earlier in the same round; its channel then
+raises OSError (EBADF), and never touches another that got the same descriptor.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 #: Bits of a round's events.
 READABLE: Final = 1
 WRITABLE: Final = 2
-#: The peer has gone or the socket has failed: reading tells which.
+#: The connection has failed, both ways. It comes with READABLE, as bytes may lie before the fault; reading then tells
+#: it. The owner closes the channel, or it is told again. A peer that merely ended its own side is not broken: that is
+#: READABLE, reading gives 0, and answers still reach it. Portable networks may give READABLE or WRITABLE alone.
 BROKEN: Final = 4
 
 
@@ -45,24 +49,33 @@ class Channel(Protocol):
         """How many bytes were taken, which may be fewer than given."""
         ...
 
-    def send_buffers(self, buffers: Sequence[Buffer]) -> int: ...
+    def send_buffers(self, buffers: Sequence[Buffer]) -> int:
+        """The same for several, in one call where the system can; it may take only the first of very many."""
+        ...
 
     def send_file(self, file: File, position: int, count: int) -> int:
-        """Sends a piece of a file, without it passing through this process where the system can."""
+        """Sends a piece of a file, without it passing through this process where the system can.
+
+        Returns what was taken, which may be less than asked for; 0 where the file ends before `position`.
+        """
         ...
 
     def watch(self, *, reading: bool, writing: bool) -> None:
         """What rounds are wanted for. A muted connection (neither) still tells when it breaks."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes it at once; may be called again, and from inside a round."""
+        ...
 
 
 class Listening(Protocol):
     @property
     def port(self) -> int: ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Accepts no more. What was accepted stays."""
+        ...
 
 
 #: Called with a new connection; returns the owner's token for it, or None to refuse (the network closes it).
@@ -82,4 +95,6 @@ class Network(Protocol):
         """An outgoing connection in asyncio's own terms, for clients and fetchers."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes all that listens and all that was accepted. Outgoing connections have transports to close them."""
+        ...

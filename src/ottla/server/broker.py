@@ -73,6 +73,14 @@ class Broker:
         self._housekeeping: Housekeeping | None = None
         self.services: Services | None = None
 
+    @property
+    def connection_count(self) -> int:
+        return 0 if self._server is None else self._server.connection_count
+
+    def outgoing_bytes(self) -> int:
+        """Bytes of answers that are made and that their clients have not taken."""
+        return 0 if self._server is None else self._server.outgoing_bytes()
+
     # -- start
 
     async def start(self) -> None:

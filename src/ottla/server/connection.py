@@ -200,6 +200,10 @@ class Connection:
             pass
         self._watch()
 
+    def outgoing_bytes(self) -> int:
+        """Bytes of answers in memory; pieces of files are not."""
+        return sum(len(piece) for piece in (*self.unsent, *self.answers) if not isinstance(piece, FilePiece))
+
     # -- reading
 
     def mute(self, muted: bool) -> None:

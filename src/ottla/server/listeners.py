@@ -55,6 +55,9 @@ class Server:
     def connection_count(self) -> int:
         return len(self._connections)
 
+    def outgoing_bytes(self) -> int:
+        return sum(connection.outgoing_bytes() for connection in self._connections)
+
     def listen(self, listener: ServedListener, host: str, port: int) -> int:
         """Starts to accept; returns the port, which the system chose where 0 was asked for."""
         listening = self._network.listen(host, port, lambda channel: self._accept(channel, listener), self._on_round)

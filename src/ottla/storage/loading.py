@@ -47,6 +47,8 @@ Job = Callable[[], Opened]
 Run = Callable[[Sequence[Job]], list[Opened]]
 #: A topic's settings, or None where the topic is not known.
 ConfigFor = Callable[[str], LogConfig | None]
+#: A topic's id, or None where it is not known.
+TopicIdFor = Callable[[str], bytes | None]
 
 
 def run_in_turn(jobs: Sequence[Job]) -> list[Opened]:

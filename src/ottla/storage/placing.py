@@ -1,7 +1,7 @@
 """New replicas: which directory gets one, and making its folder so that a crash leaves nothing that misleads.
 
-A folder without `partition.metadata` (a crash came in between) opens as an empty log without a topic id; creating the
-replica again completes it.
+A folder without a sound `partition.metadata` (a crash came in between) opens as an empty log without a topic id; the
+next start completes it, or creating the replica again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_errors import DirectoryOffline, NoUsableDirectory
 from ottla.storage.directory_events import LogWarnings, OnEvent
 from ottla.storage.formats import partition_metadata
-from ottla.storage.formats.atomic_write import replace_file
 from ottla.storage.log import Log
 
 
@@ -67,14 +66,18 @@ def refuse_while_offline(directories: Sequence[LogDirectory], partition: TopicPa
 
 
 def make_log(directory: LogDirectory, folder: str, replica: NewReplica, now_ms: int, on_event: OnEvent) -> Log:
-    """A folder with an empty log; the folder's own name is durable once the caller has synced the directory."""
+    """A folder with an empty log. Its name is durable once the caller has synced the directory.
+
+    What is in it follows with the log's first flush, which is when something in it matters: 1,500 partitions then cost
+    one fsync and not 3,000.
+    """
     disk = directory.disk
     directory.forget(replica.partition)
     disk.make_directory(folder)
     try:
         if replica.topic_id != ZERO_TOPIC_ID:
             metadata = os.path.join(folder, partition_metadata.FILE_NAME)
-            replace_file(disk, metadata, partition_metadata.encode(replica.topic_id))
+            partition_metadata.write_unsynced(disk, metadata, replica.topic_id)
         warnings = LogWarnings(directory.path, replica.partition, on_event)
         log = Log.open(
             disk,
@@ -86,7 +89,6 @@ def make_log(directory: LogDirectory, folder: str, replica: NewReplica, now_ms: 
             on_warning=warnings,
             files=directory.open_files,
         )
-        disk.sync_directory(folder)
     except BaseException:
         # Half a replica would be found at the next start.
         with suppress(OSError):

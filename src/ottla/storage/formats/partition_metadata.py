@@ -15,7 +15,7 @@ from ottla.storage.formats.atomic_write import write_atomically
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import PARTITION_METADATA as FILE_NAME
 
-__all__ = ["FILE_NAME", "decode", "encode", "read", "write"]
+__all__ = ["FILE_NAME", "decode", "encode", "read", "write", "write_unsynced"]
 
 _FORM: Final = re.compile(rb"version:[ \t]+(\d{1,5})\r?\ntopic_id:[ \t]+([A-Za-z0-9_-]{22})\s*")
 
@@ -42,6 +42,16 @@ def read(disk: Disk, path: str) -> TopicId:
         return decode(disk.read_file(path))
     except FormatError as error:
         raise error.in_file(path) from error
+
+
+def write_unsynced(disk: Disk, path: str, topic_id: bytes) -> None:
+    """For a new folder: no fsync a partition. A crash may tear it; it is then written again, since the id is known."""
+    file = disk.open(path, create=True)
+    try:
+        file.truncate(0)
+        file.append([encode(topic_id)])
+    finally:
+        file.close()
 
 
 def write(disk: Disk, path: str, topic_id: bytes) -> None:

@@ -1,0 +1,35 @@
+"""What ends a verb early: one line for a person, and a number for a script."""
+
+from __future__ import annotations
+
+OK = 0
+#: The work was tried and failed: refused by the broker, damage found, a broker that cannot start.
+FAILED = 1
+#: The command line itself is wrong.
+USAGE = 2
+#: A topic, partition, broker or file that was named does not exist.
+NOT_FOUND = 3
+#: No broker answered in time.
+UNREACHABLE = 4
+#: What was to be created is there already.
+EXISTS = 5
+#: A plan was printed and nothing was done, since `--yes` was not given.
+NOT_CONFIRMED = 6
+#: As shells have it for a program that Ctrl-C or a closed pipe ended.
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+class CommandFault(Exception):
+    """Says what is wrong and what to do next, on one line."""
+
+    def __init__(self, message: str, code: int = FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class UsageFault(CommandFault):
+    """The command line cannot be meant like that."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, USAGE)

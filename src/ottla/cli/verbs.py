@@ -1,0 +1,39 @@
+"""All verbs: what each does, and the module below `ottla.cli` that does it. Plain data, since every start reads it."""
+
+from __future__ import annotations
+
+#: Verb, module, what it does: in the order of the help.
+VERBS = (
+    ("up", "up", "start a broker on this host and print its address"),
+    ("broker", "broker", "start a broker from a property file"),
+    ("topic list", "topic.list", "name the topics"),
+    ("topic describe", "topic.describe", "show partitions, leaders, replicas and overrides"),
+    ("topic create", "topic.create", "create a topic"),
+    ("topic alter", "topic.alter", "add partitions to a topic"),
+    ("topic delete", "topic.delete", "delete topics with all their records"),
+    ("topic trim", "topic.trim", "delete the records below an offset"),
+    ("produce", "produce", "send lines, JSON envelopes or files to a topic"),
+    ("consume", "consume", "print records of a topic"),
+    ("config describe", "config.describe", "show the settings of a topic or a broker"),
+    ("config alter", "config.alter", "change the settings of a topic or of brokers"),
+    ("cluster describe", "cluster.describe", "show the brokers and the controller"),
+    ("log dump", "log.dump", "print and check files of a log directory"),
+    ("perf produce", "perf.produce", "measure how fast records are taken"),
+    ("perf consume", "perf.consume", "measure how fast records are read"),
+    ("completion", "completion", "print the shell code that completes this command"),
+)
+
+
+def find(words: list[str]) -> tuple[str, str, list[str]] | None:
+    """The verb that a command line begins with, its module, and the words behind it."""
+    for length in (2, 1):
+        name = " ".join(words[:length])
+        for verb, module, _ in VERBS:
+            if verb == name and len(words) >= length:
+                return verb, module, words[length:]
+    return None
+
+
+def below(word: str) -> list[tuple[str, str]]:
+    """The verbs of a group such as `topic`, with what they do."""
+    return [(verb, summary) for verb, _, summary in VERBS if verb.startswith(f"{word} ")]

@@ -1,0 +1,226 @@
+"""What a client is told, under Kafka's property names: `linger.ms` in a mapping, `linger_ms` as a keyword.
+
+    Producer({"bootstrap.servers": "localhost:9092"}, linger_ms=20)
+
+A name that does not exist is refused with the nearest one; a name of Kafka's that is not served yet is refused by
+name, since a client that ignores `ssl.truststore.location` would talk in the clear without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, Final, TypeVar
+
+from ottla.client.errors import SettingsError
+
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+#: What can be in flight at once while a broker remembers enough batches to recognise a repeated one.
+IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
+
+Settings = TypeVar("Settings", bound="ClientSettings")
+
+_NOT_THERE: Final = (
+    (("ssl.", "sasl.", "security.providers"), "encryption and authentication are not there yet"),
+    (
+        (
+            *("group.", "partition.assignment.", "enable.auto.commit", "auto.commit.", "session.timeout.ms"),
+            *("heartbeat.interval.ms", "max.poll.interval.ms", "exclude.internal.topics", "share."),
+        ),
+        "consumer groups are not there yet",
+    ),
+    (("transactional.id", "transaction."), "transactions are not there yet"),
+    (
+        (
+            *("interceptor.classes", "metric.reporters", "metrics.", "auto.include.jmx", "enable.metrics.push"),
+            *("receive.buffer.bytes", "send.buffer.bytes", "client.dns.lookup", "config.providers"),
+            *("partitioner.class", "partitioner.adaptive", "partitioner.availability", "enable.explicit"),
+            *("metadata.recovery.", "socket.connection.setup.timeout.max.ms", "bootstrap.controllers"),
+        ),
+        "this client has no such thing",
+    ),
+)
+
+
+def _setting(
+    default: Any,
+    *,
+    least: int | None = None,
+    most: int = INT64_MAX,
+    one_of: tuple[str, ...] | None = None,
+) -> Any:
+    return field(default=default, metadata={"least": least, "most": most, "one_of": one_of})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """What every client has."""
+
+    #: `host:port`, several separated by commas, or a list of them: any part of the cluster.
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    client_id: str = "ottla"
+    security_protocol: str = _setting("PLAINTEXT", one_of=("PLAINTEXT",))
+    #: How long to wait for one answer.
+    request_timeout_ms: int = _setting(30_000, least=1, most=INT32_MAX)
+    #: How long a call that asks several times may take altogether.
+    default_api_timeout_ms: int = _setting(60_000, least=0, most=INT32_MAX)
+    socket_connection_setup_timeout_ms: int = _setting(10_000, least=1)
+    connections_max_idle_ms: int = _setting(540_000, least=-1)
+    metadata_max_age_ms: int = _setting(300_000, least=0)
+    reconnect_backoff_ms: int = _setting(50, least=0)
+    reconnect_backoff_max_ms: int = _setting(1_000, least=0)
+    retry_backoff_ms: int = _setting(100, least=0)
+    retry_backoff_max_ms: int = _setting(1_000, least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminSettings(ClientSettings):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSettings(ClientSettings):
+    #: all (-1), 1 or 0; None means all with idempotence. Kafka writes them as words: both are taken.
+    acks: int = _setting(-1, least=-1, most=1)
+    enable_idempotence: bool | None = None
+    max_in_flight_requests_per_connection: int = _setting(5, least=1, most=100)
+    retries: int = _setting(INT32_MAX, least=0, most=INT32_MAX)
+    #: From `send` to the acknowledgement, everything included.
+    delivery_timeout_ms: int = _setting(120_000, least=0, most=INT32_MAX)
+    linger_ms: int = _setting(5, least=0)
+    batch_size: int = _setting(16_384, least=0, most=INT32_MAX)
+    #: Records that wait, with what keeping them costs; `send` waits while it is full.
+    buffer_memory: int = _setting(32 * 1024 * 1024, least=0)
+    #: How long `send` may wait for room or for a topic's metadata.
+    max_block_ms: int = _setting(60_000, least=0)
+    max_request_size: int = _setting(1_048_576, least=0, most=INT32_MAX)
+    compression_type: str = _setting("none", one_of=("none", "gzip", "snappy", "lz4", "zstd"))
+    compression_gzip_level: int | None = None
+    compression_lz4_level: int | None = None
+    compression_zstd_level: int | None = None
+    metadata_max_idle_ms: int = _setting(300_000, least=5_000)
+    #: A name of `ottla.client.partitioners` or a callable `(topic, key, partition count) -> partition`.
+    partitioner: Any = "murmur2"
+    partitioner_ignore_keys: bool = False
+    #: A name of `ottla.client.serializers` or a callable.
+    key_serializer: Any = None
+    value_serializer: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSettings(ClientSettings):
+    #: Groups come later: none yet.
+    group_id: None = None
+    client_rack: str = ""
+    auto_offset_reset: str = "latest"
+    isolation_level: str = _setting("read_uncommitted", one_of=("read_uncommitted", "read_committed"))
+    fetch_min_bytes: int = _setting(1, least=0, most=INT32_MAX)
+    fetch_max_bytes: int = _setting(50 * 1024 * 1024, least=0, most=INT32_MAX)
+    fetch_max_wait_ms: int = _setting(500, least=0, most=INT32_MAX)
+    max_partition_fetch_bytes: int = _setting(1_048_576, least=0, most=INT32_MAX)
+    max_poll_records: int = _setting(500, least=1, most=INT32_MAX)
+    check_crcs: bool = True
+    allow_auto_create_topics: bool = True
+    #: A name of `ottla.client.serializers` or a callable.
+    key_deserializer: Any = None
+    value_deserializer: Any = None
+
+
+def parse_settings(kind: type[Settings], given: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> Settings:
+    """Checked settings from a mapping (dotted names or not) and keywords, which win."""
+    known = {one.name: one for one in fields(kind)}
+    values: dict[str, Any] = {}
+    for source in (given or {}), keywords:
+        for name, value in source.items():
+            plain = name.replace(".", "_")
+            if plain not in known:
+                raise _unknown(name, list(known))
+            values[plain] = _checked(known[plain], value)
+    if "bootstrap_servers" not in values:
+        raise SettingsError("bootstrap.servers is missing: give at least one host:port")
+    return kind(**values)
+
+
+def _unknown(name: str, known: list[str]) -> SettingsError:
+    dotted = name.replace("_", ".")
+    for prefixes, reason in _NOT_THERE:
+        if dotted.startswith(prefixes):
+            return SettingsError(f"{dotted} cannot be set: {reason}")
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.replace(".", "_"), known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0].replace('_', '.')}?" if near else ""
+    return SettingsError(f"there is no setting {dotted}{hint}")
+
+
+def _checked(setting: Field[Any], value: Any) -> Any:
+    name = setting.name.replace("_", ".")
+    if setting.name == "bootstrap_servers":
+        return parse_addresses(value)
+    if setting.name == "acks":
+        value = {"all": -1}.get(value, value) if isinstance(value, str) else value
+    if setting.name == "group_id" and value is not None:
+        raise SettingsError("group.id cannot be set: consumer groups are not there yet")
+    if setting.name == "security_protocol" and str(value).upper() != "PLAINTEXT":
+        raise SettingsError(f"security.protocol {value} is not there yet: only PLAINTEXT is")
+    default = setting.default
+    if default is MISSING or value is None:
+        return value
+    if setting.name == "enable_idempotence" or isinstance(default, bool):
+        return _boolean(name, value)
+    if isinstance(default, int) or setting.name.endswith("_level") and setting.name.startswith("compression"):
+        return _integer(name, value, setting.metadata.get("least"), setting.metadata.get("most", INT64_MAX))
+    if isinstance(default, str) and setting.name != "partitioner":
+        return _word(name, value, setting.metadata.get("one_of"))
+    return value
+
+
+def _boolean(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in {"true", "false"}:
+        return value.strip().lower() == "true"
+    raise SettingsError(f"{name} must be true or false, not {value!r}")
+
+
+def _integer(name: str, value: Any, least: int | None, most: int) -> int:
+    try:
+        if isinstance(value, bool | float):
+            raise TypeError
+        number = int(value)
+    except (TypeError, ValueError):
+        raise SettingsError(f"{name} must be a whole number, not {value!r}") from None
+    if (least is not None and number < least) or number > most:
+        raise SettingsError(f"{name} must be from {least} to {most}, not {number}")
+    return number
+
+
+def _word(name: str, value: Any, one_of: tuple[str, ...] | None) -> str:
+    if not isinstance(value, str):
+        raise SettingsError(f"{name} must be a word, not {value!r}")
+    if one_of is not None:
+        by_case = {word.lower(): word for word in one_of}
+        if value.lower() not in by_case:
+            raise SettingsError(f"{name} must be one of {', '.join(one_of)}, not {value!r}")
+        return by_case[value.lower()]
+    return value
+
+
+def parse_addresses(value: Any) -> tuple[tuple[str, int], ...]:
+    """`a:9092,[::1]:9092`, or a list of such, as pairs; a missing port is an error, as in Kafka."""
+    pieces = value.split(",") if isinstance(value, str) else list(value)
+    found: list[tuple[str, int]] = []
+    for piece in pieces:
+        text = str(piece).strip()
+        if not text:
+            continue
+        host, colon, port = text.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+            raise SettingsError(f"bootstrap.servers: {text!r} is no host:port")
+        if (host, int(port)) not in found:
+            found.append((host, int(port)))
+    if not found:
+        raise SettingsError("bootstrap.servers names no address")
+    return tuple(found)

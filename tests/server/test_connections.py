@@ -1,0 +1,113 @@
+"""Limits, idleness, back-pressure and the end of connections."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ottla.model import ErrorCode
+from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.protocol.generated.metadata import MetadataRequest
+from tests.server.conftest import BrokerThread, Peer
+
+Make = Callable[..., BrokerThread]
+
+
+def asks(peer: Peer) -> bool:
+    request = ApiVersionsRequest(client_software_name="t", client_software_version="1")
+    return bool(peer.ask(request, 3, ApiVersionsResponse).error_code == ErrorCode.NONE)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.01)
+
+
+def long_poll(peer: Peer, wait_ms: int = 30_000) -> bytes:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    request = FetchRequest(
+        replica_id=-1, max_wait_ms=wait_ms, min_bytes=1, topics=[FetchTopic(topic="t", partitions=[partition])]
+    )
+    return peer.frame(request, 4)
+
+
+def test_a_connection_over_the_total_limit_is_closed(make_broker: Make) -> None:
+    with make_broker(max_connections="2") as running, running.connect() as one, running.connect() as two:
+        assert asks(one)
+        assert asks(two)
+        with running.connect() as three:
+            assert three.is_closed()
+        one.socket.close()
+        until(lambda: running.look(lambda broker: broker.connection_count) == 1)
+        with running.connect() as four:
+            assert asks(four)
+
+
+def test_a_connection_over_its_addresss_limit_is_closed(make_broker: Make) -> None:
+    properties = {"max_connections_per_ip": "1", "max_connections_per_ip_overrides": "127.0.0.2:2"}
+    with make_broker(**{k: v for k, v in properties.items() if k != "max_connections_per_ip_overrides"}) as running:
+        with running.connect() as one:
+            assert asks(one)
+            with running.connect() as two:
+                assert two.is_closed()
+
+
+def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(make_broker: Make) -> None:
+    with make_broker(connections_max_idle_ms="300") as running:
+        running.create_topic("t")
+        with running.connect() as idle, running.connect() as waiting:
+            assert asks(idle)
+            waiting.send(long_poll(waiting, 1500))
+            assert idle.is_closed()
+            assert waiting.receive()
+
+
+def test_a_client_that_never_reads_holds_up_itself_alone(make_broker: Make) -> None:
+    with make_broker() as running, running.connect() as deaf, running.connect() as other:
+        running.create_topic("t", 500)
+        deaf.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.socket.settimeout(0.2)
+        frame = deaf.frame(MetadataRequest(topics=None), 5)
+        sent = 0
+        with pytest.raises(TimeoutError):
+            for _ in range(200_000):
+                deaf.send(frame)
+                sent += 1
+        assert asks(other)
+        held = running.look(lambda broker: broker.outgoing_bytes())
+        assert held < 8 * 1024 * 1024, f"{sent} requests are answered with {held} bytes in memory"
+
+
+def test_a_waiting_fetch_is_forgotten_when_its_client_goes(make_broker: Make) -> None:
+    with make_broker() as running:
+        running.create_topic("t")
+        with running.connect() as peer:
+            peer.send(long_poll(peer))
+            until(lambda: running.look(lambda broker: len(broker.services.replicas.waiters)) == 1)  # type: ignore[union-attr]
+        until(lambda: running.look(lambda broker: len(broker.services.replicas.waiters)) == 0)  # type: ignore[union-attr]
+        assert running.look(lambda broker: broker.connection_count) == 0
+
+
+def test_requests_behind_a_waiting_fetch_wait_their_turn(make_broker: Make) -> None:
+    with make_broker() as running, running.connect() as peer:
+        running.create_topic("t")
+        request = ApiVersionsRequest(client_software_name="t", client_software_version="1")
+        peer.send(long_poll(peer, 300) + peer.frame(request, 3))
+        assert peer.receive()[:4] == b"\0\0\0\1"
+        assert peer.answer(ApiVersionsResponse, 3).error_code == ErrorCode.NONE
+        assert peer.last_correlation == 2
+
+
+def test_a_stop_closes_those_who_wait(make_broker: Make) -> None:
+    with make_broker() as running:
+        running.create_topic("t")
+        peer = running.connect()
+        peer.send(long_poll(peer))
+        until(lambda: running.look(lambda broker: len(broker.services.replicas.waiters)) == 1)  # type: ignore[union-attr]
+    assert peer.is_closed()
