@@ -1,40 +1,53 @@
-"""`ottla up`: a broker on this host, without a configuration file."""
+"""Start a broker on this host, without a configuration file.
+
+Prints `Ottla is listening on HOST:PORT` once clients can connect; Ctrl-C stops it cleanly. Its data stays in
+$XDG_STATE_HOME/ottla (~/.local/state/ottla where that is not set) or in --data DIR, and is there at the next start.
+KAFKA_* variables set properties as in Kafka's container image: KAFKA_LOG_RETENTION_HOURS is log.retention.hours.
+"""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import os
-import sys
 
-from ottla.app import serve
-from ottla.config import Config, ConfigError
-from ottla.config.cluster_defaults import up_defaults
-from ottla.coordination.errors import CoordinationError
-from ottla.server.broker import Broker, StartFault, listening_on
-from ottla.storage.directory_errors import DirectoryError
+from ottla.cli.numbers import port_number
+
+PORT_DEFAULT = 9092
 
 
-def run(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="ottla up", description=__doc__)
-    parser.add_argument("--port", type=int, default=9092)
-    parser.add_argument("--data", default=None)
-    parser.add_argument("--config", default=None)
-    options = parser.parse_args(arguments)
-    properties = {
-        "listeners": f"PLAINTEXT://127.0.0.1:{options.port}",
-        **up_defaults(1),
-    }
-    if options.data:
-        properties["log.dirs"] = os.path.join(options.data, "logs")
-    try:
-        config = Config.parse(properties, env=os.environ)
-        asyncio.run(serve(config, _started))
-    except (ConfigError, StartFault, DirectoryError, CoordinationError, OSError) as fault:
-        print(f"ottla: {fault}", file=sys.stderr)
-        return 1
-    return 0
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--port", type=port_number, metavar="N", help=f"listen on this port (default {PORT_DEFAULT}); 0: a free one"
+    )
+    parser.add_argument("--data", metavar="DIR", help="keep everything below this folder; it is made if need be")
+    parser.add_argument("--json-logs", action="store_true", help="write the log as a JSON object a line")
+    parser.add_argument(
+        "--metrics-port", type=port_number, metavar="N", help="serve /metrics on this port; 0: a free one"
+    )
 
 
-def _started(broker: Broker) -> None:
-    print(f"Ottla is listening on {listening_on(broker.endpoints)}", flush=True)
+def run(options: argparse.Namespace) -> int:
+    from ottla.cli.serving import configured, run_broker
+    from ottla.config.cluster_defaults import up_defaults
+
+    defaults = {**up_defaults(1), "listeners": _listener(PORT_DEFAULT)}
+    config = configured({}, _explicit(options), defaults)
+    return run_broker(config, "choose another port with --port N, or --port 0 for a free one")
+
+
+def _explicit(options: argparse.Namespace) -> dict[str, str]:
+    import os.path
+
+    explicit = {}
+    if options.port is not None:
+        explicit["listeners"] = _listener(options.port)
+    if options.data is not None:
+        explicit["log.dirs"] = os.path.join(os.path.abspath(options.data), "data")
+    if options.json_logs:
+        explicit["ottla.log.json"] = "true"
+    if options.metrics_port is not None:
+        explicit["ottla.metrics.port"] = str(options.metrics_port)
+    return explicit
+
+
+def _listener(port: int) -> str:
+    return f"PLAINTEXT://127.0.0.1:{port}"

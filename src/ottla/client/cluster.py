@@ -115,7 +115,7 @@ class Cluster:
     async def controller_id(self) -> int:
         """The broker that changes topics; asks once where nothing is known yet."""
         if self.metadata.controller_id not in self.metadata.nodes:
-            await self.request_update()
+            await self.updated()
         if self.metadata.controller_id not in self.metadata.nodes:
             raise NoBrokerReached("the cluster has no controller now")
         return self.metadata.controller_id
@@ -253,7 +253,7 @@ class Cluster:
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
-                    await self.request_update()
+                    await self.updated()
             except KafkaError as error:
                 if not error.retriable:
                     raise
@@ -275,8 +275,15 @@ class Cluster:
                 raise last
             await asyncio.sleep(pause)
 
-    def request_update(self) -> asyncio.Future[None]:
-        """Wants fresh metadata. The future ends with a round that began after this call: whoever needs it awaits it."""
+    def request_update(self) -> None:
+        """Wants fresh metadata, as soon as it can be had."""
+        self._round_to_come()
+
+    async def updated(self) -> None:
+        """Waits for a round of metadata that begins after this call; raises what it failed with."""
+        await asyncio.shield(self._round_to_come())
+
+    def _round_to_come(self) -> asyncio.Future[None]:
         loop = asyncio.get_running_loop()
         if self._next_round is None:
             self._next_round = loop.create_future()
@@ -286,7 +293,7 @@ class Cluster:
                 _fail(future, ClientClosed("the client is closed"))
         elif self._updater is None:
             self._updater = loop.create_task(self._update())
-        return asyncio.shield(future)
+        return future
 
     async def _update(self) -> None:
         """Rounds of metadata until one succeeds and nobody has asked for another."""
@@ -362,6 +369,7 @@ class Cluster:
             oldest = asyncio.get_running_loop().time() - idle_ms / 1000
             for connection in list(self._connections.values()):
                 if not connection.in_flight and connection.last_used < oldest:
+                    connection.on_lost = None  # nothing is wrong with its broker
                     connection.abandon(ConnectionLost(f"{connection.peer} was idle"))
 
     def _grew_old(self) -> None:

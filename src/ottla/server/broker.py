@@ -40,6 +40,7 @@ from ottla.server.listeners import Limits, ServedListener, Server
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_events import DirectoryEvent, Severity
 from ottla.storage.identity import stored_identities
+from ottla.storage.log import Log
 
 log_event = logs.logger("server")
 
@@ -76,6 +77,9 @@ class Broker:
     @property
     def connection_count(self) -> int:
         return 0 if self._server is None else self._server.connection_count
+
+    def logs(self) -> list[Log]:
+        return [] if self._directories is None else list(self._directories.logs.values())
 
     def outgoing_bytes(self) -> int:
         """Bytes of answers that are made and that their clients have not taken."""

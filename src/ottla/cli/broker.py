@@ -1,0 +1,26 @@
+"""Start one broker from a property file in Kafka's format.
+
+KAFKA_* variables come over the file, and --override over both. Prints `Ottla is listening on HOST:PORT` once clients
+can connect; SIGTERM or Ctrl-C stops it cleanly.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", metavar="FILE", required=True, help="a server.properties file")
+    parser.add_argument(
+        "--override", metavar="NAME=VALUE", action="append", default=[], help="set a property; may be given again"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    from ottla.cli.assignments import assignments
+    from ottla.cli.property_file import read_properties
+    from ottla.cli.serving import configured, run_broker
+
+    explicit = assignments("--override", options.override)
+    config = configured(read_properties(options.config), explicit)
+    return run_broker(config, "name another in the property file, or with --override")

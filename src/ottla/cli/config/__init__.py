@@ -1,0 +1,1 @@
+"""`ottla config`: settings of topics and brokers."""

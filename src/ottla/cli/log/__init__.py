@@ -1,0 +1,1 @@
+"""`ottla log`: work on files of a log directory, without a broker."""

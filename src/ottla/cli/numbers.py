@@ -1,0 +1,44 @@
+"""Numbers on the command line. A type here raises ArgumentTypeError, which argparse turns into its one line."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number") from None
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"{number} is not between {least} and {most}")
+    return number
+
+
+def port_number(text: str) -> int:
+    return _whole(text, 0, 65535)
+
+
+def count(text: str) -> int:
+    """At least 1."""
+    return _whole(text, 1, 2**63 - 1)
+
+
+def partition_number(text: str) -> int:
+    return _whole(text, 0, 2**31 - 1)
+
+
+def partition_count(text: str) -> int:
+    return _whole(text, 1, 2**31 - 1)
+
+
+def replica_count(text: str) -> int:
+    return _whole(text, 1, 2**15 - 1)
+
+
+def milliseconds(text: str) -> int:
+    return _whole(text, 0, 2**31 - 1)
+
+
+def byte_count(text: str) -> int:
+    return _whole(text, 0, 2**31 - 1)

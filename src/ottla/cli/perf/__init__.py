@@ -1,0 +1,1 @@
+"""`ottla perf`: how fast a broker takes and gives records."""

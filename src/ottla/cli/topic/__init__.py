@@ -1,0 +1,1 @@
+"""`ottla topic`: what can be done to topics."""

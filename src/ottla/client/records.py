@@ -1,0 +1,59 @@
+"""What goes in and comes out: records, and what is known of where they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from ottla.records.builder import Headers
+
+#: Offset of a record that was written, where the broker did not say which it got.
+UNKNOWN_OFFSET: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerRecord:
+    """A record to be sent; key and value are what the producer's serializers take."""
+
+    topic: str
+    value: Any = None
+    key: Any = None
+    partition: int | None = None
+    #: Milliseconds since 1970; the producer's clock if None.
+    timestamp: int | None = None
+    headers: Headers = ()
+
+
+class RecordMetadata(NamedTuple):
+    """Where an acknowledged record is."""
+
+    topic: str
+    partition: int
+    #: -1 with acks=0, or where the broker only remembers that it has the record already.
+    offset: int
+    #: The record's own, or the broker's where the topic says LogAppendTime.
+    timestamp: int
+
+
+class ConsumerRecord(NamedTuple):
+    """A record as it was read. A tuple, because half a million of them a second are made."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    #: 0: the producer's time (CreateTime), 1: the broker's (LogAppendTime).
+    timestamp_type: int
+    #: Bytes, or what the consumer's deserializers made of them.
+    key: Any
+    value: Any
+    headers: Headers
+    leader_epoch: int
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """An answer to "which offset at this time"."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int = -1
