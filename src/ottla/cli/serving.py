@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping
 
 from ottla.app import serve
-from ottla.cli.faults import FAILED, OK, CommandFault
+from ottla.cli.faults import OK, CommandFault
 from ottla.config import Config, ConfigError
 from ottla.config.environment import property_name
-from ottla.coordination.errors import CoordinationError
+from ottla.coordination.errors import CoordinationError, DirectoryInUse
 from ottla.server.broker import Broker, StartFault, listening_on
 from ottla.storage.directory_errors import DirectoryError
 
@@ -32,13 +32,13 @@ def run_broker(config: Config, port_hint: str) -> int:
         asyncio.run(serve(config, _started))
     except StartFault as fault:
         raise CommandFault(f"{fault}; {port_hint}") from fault
-    except ConfigError as fault:
-        raise CommandFault(str(fault)) from fault
-    except (DirectoryError, CoordinationError) as fault:
+    except DirectoryInUse as fault:
+        raise CommandFault(f"{fault}: stop it, or give this broker a directory of its own") from fault
+    except (ConfigError, DirectoryError, CoordinationError) as fault:
         raise CommandFault(str(fault)) from fault
     except OSError as fault:
         where = f"{fault.filename}: " if fault.filename else ""
-        raise CommandFault(f"the broker cannot start: {where}{fault.strerror or fault}", FAILED) from fault
+        raise CommandFault(f"the broker cannot start: {where}{fault.strerror or fault}") from fault
     return OK
 
 

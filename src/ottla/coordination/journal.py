@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
+from ottla.records.checksum import crc32c
 
 from ottla.coordination.codec import CodecFault, Txn, decode_txn
 from ottla.ports.disk import Disk, File

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from crc32c import crc32c
+from ottla.records.checksum import crc32c
 
 from ottla.coordination.interface import SessionInfo
 from ottla.coordination.paths import name_of, parent_of

@@ -1,6 +1,6 @@
 """What a partition's folder holds at start, after finishing or undoing work that a crash interrupted.
 
-- `.deleted`: removed for good.
+- `.deleted`: removed for good, once nothing that it tells of is left (`remnants`).
 - `.cleaned`: the cleaner had not finished writing: removed, and with it any `.swap` at or above it, which belongs to
   the same interrupted split.
 - `.swap`: the cleaner had finished: the segments that it replaces are removed, and it takes their place.
@@ -43,6 +43,8 @@ class Contents(NamedTuple):
     snapshots: list[int]
     #: Base offsets of the segments with a file of aborted transactions.
     transactions: frozenset[int]
+    #: Base offsets of the segments on their way out.
+    deleted: list[int]
     #: Whether anything was renamed or removed.
     changed: bool
 
@@ -60,9 +62,9 @@ def tidy(disk: Disk, directory: str) -> Contents:
     if all(not suffix for _, suffix in found.offsets):
         segments = found.take(LOG)
         removed = _remove_orphans(disk, directory, found, segments)
-        return Contents(segments, found.take(SNAPSHOT), frozenset(found.take(TXN_INDEX)), removed)
+        return Contents(segments, found.take(SNAPSHOT), frozenset(found.take(TXN_INDEX)), [], removed)
     for (kind, suffix), offsets in found.offsets.items():
-        if suffix in {DELETED, CLEANED}:
+        if suffix == CLEANED:
             _remove(disk, directory, kind, suffix, offsets)
     cleaned = [offset for (_, suffix), offsets in found.offsets.items() if suffix == CLEANED for offset in offsets]
     whole = _drop_split(disk, directory, found, min(cleaned)) if cleaned else found
@@ -70,7 +72,36 @@ def tidy(disk: Disk, directory: str) -> Contents:
     found = _look(disk, directory)
     segments = found.take(LOG)
     _remove_orphans(disk, directory, found, segments)
-    return Contents(segments, found.take(SNAPSHOT), frozenset(found.take(TXN_INDEX)), True)
+    deleted = sorted(
+        {offset for (_, suffix), offsets in found.offsets.items() if suffix == DELETED for offset in offsets}
+    )
+    return Contents(segments, found.take(SNAPSHOT), frozenset(found.take(TXN_INDEX)), deleted, True)
+
+
+def remnants(segments: list[int], deleted: list[int], start_offset: int) -> list[int]:
+    """Of a log without compaction: the segments that retention had taken out, and whose renaming a crash undid.
+
+    They lie below the log's start, or before one that is `.deleted`: retention takes from the front. Left where they
+    are they would stand before a hole.
+    """
+    gone_below = max([offset for offset in deleted if offset < segments[-1]], default=-1)
+    return [
+        base
+        for base, following in zip(segments, segments[1:], strict=False)
+        if base < gone_below or following <= start_offset
+    ]
+
+
+def remove_segment(disk: Disk, directory: str, base: int) -> None:
+    for kind in (*_INDEXES, LOG):
+        _remove(disk, directory, kind, "", [base])
+
+
+def sweep(disk: Disk, directory: str) -> None:
+    """Removes what is `.deleted`. The names that it tells of are certain: whoever removed them synced the folder."""
+    for (kind, suffix), offsets in _look(disk, directory).offsets.items():
+        if suffix == DELETED:
+            _remove(disk, directory, kind, suffix, offsets)
 
 
 def _look(disk: Disk, directory: str) -> _Found:

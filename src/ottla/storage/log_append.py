@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
+from ottla.records.checksum import crc32c
 
 from ottla.records.batch import CONTROL, HEADER, HEADER_SIZE, LEADER_EPOCH_AT, LOG_OVERHEAD, BatchHeader
 from ottla.records.validate import COUNTED_RECORDS_MAX

@@ -17,7 +17,7 @@ from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import INDEX, LOG, format_segment_file
 from ottla.storage.indexed_file import Surroundings
-from ottla.storage.leftovers import tidy
+from ottla.storage.leftovers import Contents, remnants, remove_segment, sweep, tidy
 from ottla.storage.offset_index import ENTRY_SIZE
 from ottla.storage.producer_state import ProducerStates
 from ottla.storage.recovery import RecoveryReport, recover
@@ -53,20 +53,20 @@ def load(
     disk, directory = around.disk, around.directory
     contents = tidy(disk, directory)
     snapshots = Snapshots(around, contents.snapshots)
-    if not contents.segments:
+    bases = _existing(around, contents, start_offset, clean=clean, gaps_allowed=gaps_allowed)
+    if not bases:
         snapshots.remove(snapshots.offsets)
         segment = create_segment(around, start_offset)
         return Loaded([segment], start_offset, start_offset, None, None, snapshots, None, True)
-    last = contents.segments[-1]
     segments = [
         Segment(
             around,
             base,
             disk.size(f"{directory}/{format_segment_file(base, LOG)}"),
-            sealed=base != last,
+            sealed=base != bases[-1],
             aborted_on_disk=base in contents.transactions,
         )
-        for base in contents.segments
+        for base in bases
     ]
     end = _clean_end(segments[-1]) if clean else None
     epochs: EpochCache | None = None
@@ -89,6 +89,23 @@ def load(
     start = max(start_offset, segments[0].base_offset)
     changed = contents.changed or report is not None
     return Loaded(segments, start, end, epochs, producers, snapshots, report, changed)
+
+
+def _existing(
+    around: Surroundings, contents: Contents, start_offset: int, *, clean: bool, gaps_allowed: bool
+) -> list[int]:
+    """The base offsets of the segments that belong to the log; all others are removed."""
+    bases = contents.segments
+    if bases and not clean and not gaps_allowed:
+        gone = remnants(bases, contents.deleted, start_offset)
+        for base in gone:
+            remove_segment(around.disk, around.directory, base)
+        bases = bases[len(gone) :]
+    if contents.deleted:
+        # In this order, so that after another crash the `.deleted` ones still tell of the others.
+        around.disk.sync_directory(around.directory)
+        sweep(around.disk, around.directory)
+    return bases
 
 
 def create_segment(around: Surroundings, base_offset: int) -> Segment:

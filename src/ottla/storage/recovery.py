@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
+from ottla.records.checksum import crc32c
 
 from ottla.model import TopicPartition
 from ottla.ports import File

@@ -3,6 +3,10 @@
 Only whole segments go, oldest first, and only below the high watermark: by age of their newest record, by the size of
 the log, and because DeleteRecords moved the log's start past them. Their files are renamed at once, which takes them
 out of the log, and removed by a worker after file.delete.delay.ms, when no reader of before is left.
+
+Two rules keep the log whole whatever a power cut undoes. What stays is on the medium before anything goes, since the
+log's end would be lost with all of it. And renaming is made certain before a file is removed, so that a segment that
+reappears is told by a `.deleted` one behind it.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ class Removal(NamedTuple):
     """The files of one segment on their way out."""
 
     disk: Disk
+    directory: str
     paths: tuple[str, ...]
     #: Not before this wall time.
     due_ms: int
@@ -31,6 +36,11 @@ class Removal(NamedTuple):
 
     def run(self) -> None:
         """Blocks, so workers call it. Files that are gone already are fine."""
+        try:
+            self.disk.sync_directory(self.directory)
+        except FileNotFoundError:
+            # The whole partition went meanwhile.
+            return
         for path in self.paths:
             with suppress(FileNotFoundError):
                 self.disk.remove(path)
@@ -42,12 +52,19 @@ def expire(log: Log, now_ms: int, high_watermark: int) -> list[Removal]:
     gone = _below_start(log, high_watermark)
     if config.is_deleted:
         gone = max(gone, _too_large(log, high_watermark), _too_old(log, now_ms, high_watermark))
-    if gone == 0:
-        return []
     if gone == len(log.segments):
-        # The active one goes too: the log goes on in an empty one behind it.
+        # The active one goes too: the log goes on in an empty one behind it, and once that is certain the rest goes.
         log.roll(now_ms)
-    return remove_first(log, gone, now_ms)
+    while gone > 0 and not _is_certain(log, log.segments[gone]):
+        gone -= 1
+    return remove_first(log, gone, now_ms) if gone else []
+
+
+def _is_certain(log: Log, segment: Segment) -> bool:
+    """Whether the segment would be there after a power cut."""
+    if segment.base_offset == log.recovery_point:
+        return not log.names_changed
+    return segment.base_offset < log.recovery_point
 
 
 def remove_first(log: Log, count: int, now_ms: int) -> list[Removal]:
@@ -73,7 +90,7 @@ def remove_first(log: Log, count: int, now_ms: int) -> list[Removal]:
 def _set_aside(segment: Segment, due_ms: int) -> Removal:
     segment.set_aside()
     paths = tuple(segment.path(kind, DELETED) for kind in (*INDEX_KINDS, LOG))
-    return Removal(segment.around.disk, paths, due_ms, segment.size)
+    return Removal(segment.around.disk, segment.around.directory, paths, due_ms, segment.size)
 
 
 def _count(log: Log, high_watermark: int, condemned: Callable[[Segment, int], bool]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from crc32c import crc32c
+from ottla.records.checksum import crc32c
 
 from ottla.ports.disk import Disk, File
 from ottla.records.batch import (
