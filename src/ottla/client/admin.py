@@ -64,13 +64,12 @@ class Admin:
 
     async def list_topics(self, *, internal: bool = False) -> list[str]:
         """Names, sorted; Kafka's own topics only where they are asked for."""
-        topics = await self.cluster.retrying(lambda: admin_topics.describe(self.cluster, None))
+        topics = await admin_topics.describe(self.cluster, None)
         return sorted(topic.name for topic in topics.values() if internal or not topic.internal)
 
     async def describe_topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
         """These topics, or all of them."""
-        listed = None if names is None else list(names)
-        return await self.cluster.retrying(lambda: admin_topics.describe(self.cluster, listed), per_topic_once=True)
+        return await admin_topics.describe(self.cluster, None if names is None else list(names))
 
     async def describe_topic(self, name: str) -> TopicDescription:
         return (await self.describe_topics([name]))[name]

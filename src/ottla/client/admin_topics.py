@@ -70,16 +70,19 @@ async def describe_cluster(cluster: Cluster) -> ClusterDescription:
 
 
 async def describe(cluster: Cluster, names: Sequence[str] | None) -> dict[str, TopicDescription]:
-    """One question: topics with errors raise."""
-    connection = await cluster.any_connection()
-    version = connection.version(ApiKey.METADATA, at_least=1)
-    request = MetadataRequest(
-        topics=None if names is None else [MetadataRequestTopic(name=name) for name in names],
-        allow_auto_topic_creation=version < 4,  # older brokers have no choice
-    )
-    answer = await connection.ask(
-        request, MetadataResponse, timeout_ms=cluster.settings.request_timeout_ms, at_most=version
-    )
+    """These topics or all. One that is not there is an error at once: nobody is about to create it."""
+
+    async def attempt() -> MetadataResponse:
+        connection = await cluster.any_connection()
+        version = connection.version(ApiKey.METADATA, at_least=1)
+        request = MetadataRequest(
+            topics=None if names is None else [MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=version < 4,  # older brokers have no choice
+        )
+        timeout_ms = cluster.settings.request_timeout_ms
+        return await connection.ask(request, MetadataResponse, timeout_ms=timeout_ms, at_most=version)
+
+    answer = await cluster.retrying(attempt)
     found: dict[str, TopicDescription] = {}
     errors: dict[str, KafkaError] = {}
     for topic in answer.topics:
@@ -172,7 +175,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 async def delete(cluster: Cluster, names: Sequence[str], timeout_ms: int) -> None:
     async def attempt(controller: int) -> DeleteTopicsResponse:
-        connection = await cluster.connection(controller, 0)
+        connection = await cluster.control(controller)
         version = connection.version(ApiKey.DELETE_TOPICS)
         request = DeleteTopicsRequest(timeout_ms=timeout_ms)
         if version >= _DELETE_BY_STATE:

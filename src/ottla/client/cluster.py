@@ -25,6 +25,7 @@ from ottla.client.errors import (
 from ottla.client.metadata import Metadata, Node, Topic
 from ottla.client.settings import ClientSettings
 from ottla.client.world import World
+from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.protocol.message import Message
@@ -77,7 +78,7 @@ class Cluster:
         at_least: int = 0,
     ) -> Answer:
         """Asks a broker (None: any) on its control lane and gives the answer."""
-        connection = await (self.any_connection() if node_id is None else self.connection(node_id, CONTROL))
+        connection = await self.control(node_id)
         return await connection.ask(
             request,
             response_type,
@@ -85,6 +86,16 @@ class Cluster:
             at_most=at_most,
             at_least=at_least,
         )
+
+    async def control(self, node_id: int | None) -> Connection:
+        """The control connection to a broker that the cluster has, or to any."""
+        if node_id is None:
+            return await self.any_connection()
+        if node_id not in self.metadata.nodes:
+            await self.updated()
+            if node_id not in self.metadata.nodes:
+                raise KafkaError(f"the cluster has no broker {node_id} now", code=ErrorCode.BROKER_NOT_AVAILABLE)
+        return await self.connection(node_id, CONTROL)
 
     async def retrying(self, attempt: Callable[[], Awaitable[Result]], timeout_ms: int | None = None) -> Result:
         """Calls `attempt` until it does not raise a retriable error any more, within `default.api.timeout.ms`."""

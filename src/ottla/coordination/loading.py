@@ -220,5 +220,5 @@ def prune(disk: Disk, directory: str) -> None:
     oldest_kept = snapshots[-SNAPSHOTS_KEPT]
     journals = zxids_of(names, _JOURNAL)
     for first, following in pairwise(journals):
-        if following <= oldest_kept + 5:
+        if following <= oldest_kept + 1:
             disk.remove(f"{directory}/{journal_name(first)}")

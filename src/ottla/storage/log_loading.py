@@ -101,6 +101,8 @@ def _existing(
         for base in gone:
             remove_segment(around.disk, around.directory, base)
         bases = bases[len(gone) :]
+        if gone:
+            around.disk.sync_directory(around.directory)
     if contents.deleted:
         # In this order, so that after another crash the `.deleted` ones still tell of the others.
         around.disk.sync_directory(around.directory)
@@ -191,6 +193,7 @@ def _begin_anew(
         segment.remove()
     snapshots.remove(snapshots.offsets)
     fresh = create_segment(around, start_offset)
+    around.disk.sync_directory(around.directory)
     return Loaded([fresh], start_offset, start_offset, EpochCache(), None, snapshots, report, True)
 
 

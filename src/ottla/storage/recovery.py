@@ -242,12 +242,14 @@ class _Recovery:
             segment.remove()
             del self.segments[number:]
             self.segments[-1].unseal()
-            return
-        segment.unseal()
-        segment.file.truncate(position)
-        segment.file.sync()
-        segment.size = position
-        segment.synced = 0
+        else:
+            segment.unseal()
+            segment.file.truncate(position)
+            segment.file.sync()
+            segment.size = position
+            segment.synced = 0
+        # What is gone must not come back once other records have taken its offsets.
+        segment.around.disk.sync_directory(segment.around.directory)
 
     def _set_aside(self, segment: Segment, position: int) -> None:
         """Keeps the bytes of a segment from `position` on in a file of their own."""

@@ -111,6 +111,7 @@ def _replace_empty(log: AppendableLog, base_offset: int) -> None:
         return
     new = create_segment(log.around, base_offset)
     old.remove()
+    log.around.disk.sync_directory(log.directory)
     log.places.replace([*log.segments[:-1], new])
     _entered(log)
 

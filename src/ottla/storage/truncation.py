@@ -40,6 +40,9 @@ def _cut(log: Log, offset: int) -> None:
     log.forget_unsynced([*gone, active])
     for segment in gone:
         segment.remove()
+    if gone:
+        # None may come back once other records have taken its offsets.
+        log.around.disk.sync_directory(log.directory)
     if active.sealed:
         active.unseal()
     end = offset
@@ -47,7 +50,6 @@ def _cut(log: Log, offset: int) -> None:
         # A cut inside a batch takes the whole batch.
         end = min(offset, place.base_offset)
         active.truncate(place.position, end)
-    log.names_changed = log.names_changed or bool(gone)
     log.size = sum(segment.size for segment in keep)
     log.start_offset = min(log.start_offset, end)
     log.cut_at(end)
@@ -63,7 +65,7 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
             segment.remove()
         log.snapshots.remove(log.snapshots.offsets)
         log.places.replace([create_segment(log.around, offset)])
-        log.names_changed = True
+        log.around.disk.sync_directory(log.directory)
     except OSError as error:
         raise StorageFault.of(log.directory, error) from error
     log.size = 0
