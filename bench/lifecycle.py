@@ -96,17 +96,14 @@ class ManyPartitions:
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
         count = restarts(context)
-        ends: dict[str, int] = {}
-        with ExitStack() as stack:
-            running: dict[str, Running] = {}
 
-            def take(kind: str) -> Figures:
-                if kind not in running:
-                    running[kind] = stack.enter_context(started(kind, f"{self.name}-{kind}", context.places))
-                    ends[kind] = self._prepare(context, running[kind])
-                return self._restart(context, running[kind].server, ends[kind])
+        def take(kind: str) -> Figures:
+            # Anew each time: only what was never flushed burdens the restart after SIGKILL.
+            with started(kind, f"{self.name}-{kind}", context.places) as running:
+                end = self._prepare(context, running)
+                return self._restart(context, running.server, end)
 
-            context.measure_in_turns(results, brokers(context), take, lambda kind: int(count[kind]))
+        context.measure_in_turns(results, brokers(context), take, lambda kind: int(count[kind]))
         return results
 
     def _prepare(self, context: Context, running: Running) -> int:
@@ -127,13 +124,13 @@ class ManyPartitions:
         return ends[0]
 
     def _restart(self, context: Context, server: ServerProcess, end: int) -> Figures:
-        stop = server.stop(RESTART_SECONDS_MAX)
-        clean = self._up(server, end)
-        time.sleep(SETTLE_SECONDS)
-        found = {"stop": stop, "clean": clean, **memory_figures(server.pid)}
-        found["idle"] = machine.idle_cpu_share(server.pid, context.effort.idle_seconds) * 100
         server.kill()
-        found["killed"] = self._up(server, end)
+        found = {"killed": self._up(server, end)}
+        found["stop"] = server.stop(RESTART_SECONDS_MAX)
+        found["clean"] = self._up(server, end)
+        time.sleep(SETTLE_SECONDS)
+        found |= memory_figures(server.pid)
+        found["idle"] = machine.idle_cpu_share(server.pid, context.effort.idle_seconds) * 100
         return found
 
     @staticmethod

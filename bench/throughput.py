@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bench.frames import TOPIC, batch, batch_of_size, fetch, produce
 from bench.load import Outcome, Work, run
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
-from bench.servers import KAFKA, NULL, Running
+from bench.servers import KAFKA, NULL, Places, Running
 from bench.wire import create_topic, delete_topic, end_offsets, fresh_topic
 
-KIB, MIB = 1 << 10, 1 << 20
+MIB = 1 << 20
+#: Of batches where the size of a batch is not what is measured: what producers send by default.
+BATCH = 16 << 10
+#: The null server's partitions never end.
+NULL_END = 1 << 40
 
 RATE = Measure(name="rate", label="rate", unit="k requests/s", digits=1)
 GIGABYTES = Measure(name="gigabytes", label="rate", unit="GB/s", digits=2)
@@ -37,106 +41,98 @@ def figures(outcome: Outcome) -> Figures:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Produce:
-    """The same Produce request over and over, to one partition."""
+class Throughput:
+    """One request frame over and over, from so many connections, to each server in turn."""
 
     name: str
     title: str
-    records: int
     connections: int
     measures: Sequence[Measure]
     goals: Sequence[Goal]
 
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
-        frame = produce(batch(self.records))
-        work = Work(frame=frame, connections=self.connections, seconds=context.effort.seconds)
-        if len(frame.request) > 10 * KIB:
-            work = replace(work, limit=WRITTEN_MAX // len(frame.request))
         warmed: set[str] = set()
 
         def take(kind: str) -> Figures:
-            running = context.shared(kind)
+            running = context.shared(kind, self.null_fetch_bytes())
             if kind not in warmed:
                 warmed.add(kind)
-                self._measure(
-                    context, running, replace(work, seconds=context.effort.warm_seconds, limit=work.limit * 2)
-                )
-            return figures(self._measure(context, running, work))
+                self.once(running, context.effort.warm_seconds, context.places)
+            return figures(self.once(running, context.effort.seconds, context.places))
 
         context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds)
         return results
 
-    def _measure(self, context: Context, running: Running, work: Work) -> Outcome:
-        """To a topic that is empty, and gone afterwards: neither size nor its deletion burdens the next."""
+    def once(self, running: Running, seconds: float, places: Places) -> Outcome:
+        """One run against one server, with whatever it needs before and leaves behind."""
+        raise NotImplementedError
+
+    def null_fetch_bytes(self) -> int:
+        """The size of what the null server answers to a fetch."""
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Produce(Throughput):
+    """Batches of ``records`` to one partition."""
+
+    records: int
+
+    def once(self, running: Running, seconds: float, places: Places) -> Outcome:
+        """To a topic that is empty, and gone afterwards: neither its size nor its deletion burdens the next."""
+        frame = produce(batch(self.records))
+        limit = WRITTEN_MAX // len(frame.request) if self.records > 1 else 0
+        work = Work(frame=frame, connections=self.connections, seconds=seconds, limit=limit)
         if running.kind == NULL:
-            return run(work, running, context.places)
+            return run(work, running, places)
         fresh_topic(running.port, TOPIC)
         try:
-            return run(work, running, context.places)
+            return run(work, running, places)
         finally:
             delete_topic(running.port, TOPIC)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fetch:
-    """Fetches of one size from a partition of 16 KB batches that lies in the page cache."""
+class Fetch(Throughput):
+    """So many 16 KB batches at once, from a partition that lies in the page cache."""
 
-    name: str
-    title: str
     batches: int
-    measures: Sequence[Measure]
-    goals: Sequence[Goal]
 
     #: As long as the topic of the null server's answers, so that error codes stand at the same place.
     TOPIC = "fetch"
     FILLED = 256 * MIB
 
-    def run(self, context: Context) -> Results:
-        results = Results(title=self.title, measures=self.measures, goals=self.goals)
-        data, records = batch_of_size(16 * KIB)
+    def once(self, running: Running, seconds: float, places: Places) -> Outcome:
+        data, records = batch_of_size(BATCH)
+        end = NULL_END if running.kind == NULL else self._filled(running, data, places)
+        step = records * self.batches
         work = Work(
             frame=fetch(len(data) * self.batches, topic=self.TOPIC),
-            connections=4,
-            seconds=context.effort.seconds,
-            offset_step=records * self.batches,
+            connections=self.connections,
+            seconds=seconds,
+            offset_step=step,
+            offset_end=end - step,
         )
-        ends: dict[str, int] = {}
+        return run(work, running, places)
 
-        def take(kind: str) -> Figures:
-            running = context.shared(kind, null_fetch_bytes=len(data) * self.batches)
-            if kind not in ends:
-                ends[kind] = self._fill(context, running, data)
-                run(self._bounded(work, ends[kind], context.effort.warm_seconds), running, context.places)
-            return figures(run(self._bounded(work, ends[kind], work.seconds), running, context.places))
+    def null_fetch_bytes(self) -> int:
+        return len(batch_of_size(BATCH)[0]) * self.batches
 
-        context.measure_in_turns(results, context.kinds, take, lambda _: context.effort.rounds)
-        return results
-
-    @staticmethod
-    def _bounded(work: Work, end: int, seconds: float) -> Work:
-        return replace(work, offset_end=end - work.offset_step, seconds=seconds)
-
-    def _fill(self, context: Context, running: Running, data: bytes) -> int:
+    def _filled(self, running: Running, data: bytes, places: Places) -> int:
         """Writes the partition unless it is there already; returns its end."""
-        if running.kind == NULL:
-            return 1 << 40
-        frame = produce(data, topic=self.TOPIC)
-        found = self._end(running)
-        if found is None:
-            create_topic(running.port, self.TOPIC)
-            filling = Work(frame=frame, connections=1, depth=16, warm=0, seconds=60, limit=self.FILLED // len(data))
-            run(filling, running, context.places)
-            found = self._end(running)
-        assert found, "the partition stayed empty"
-        return found
-
-    def _end(self, running: Running) -> int | None:
         ends = end_offsets(running.port, self.TOPIC, 1)
-        return ends[0] if ends else None
+        if ends is None:
+            create_topic(running.port, self.TOPIC)
+            frame = produce(data, topic=self.TOPIC)
+            filling = Work(frame=frame, connections=1, depth=16, warm=0, seconds=60, limit=self.FILLED // len(data))
+            run(filling, running, places)
+            ends = end_offsets(running.port, self.TOPIC, 1)
+        assert ends, "the partition stayed empty"
+        return ends[0]
 
 
-def scenarios() -> list[Produce | Fetch]:
+def scenarios() -> list[Throughput]:
     one_megabyte = batch_of_size(MIB)[1]
     return [
         Produce(
@@ -173,6 +169,7 @@ def scenarios() -> list[Produce | Fetch]:
         Fetch(
             name="fetch-1mb",
             title="fetch 1 MB from page cache, 4 connections",
+            connections=4,
             batches=64,
             measures=(GIGABYTES, CPU_GIGABYTE, P50, P99),
             goals=(Goal(measure="cpu_gigabyte", at_most=1.0, against=KAFKA),),
@@ -180,6 +177,7 @@ def scenarios() -> list[Produce | Fetch]:
         Fetch(
             name="fetch-16kb",
             title="fetch 16 KB from page cache, 4 connections",
+            connections=4,
             batches=1,
             measures=(RATE, CPU_REQUEST, P50, P99),
             goals=(Goal(measure="rate", at_least=2.0, against=KAFKA),),

@@ -18,8 +18,9 @@ from ottla.server.broker_metrics import register_broker_metrics
 from ottla.server.metrics_http import MetricsEndpoint
 
 
-def assemble(config: Config, ports: Ports) -> Broker:
-    broker = Broker(config, ports, host_name=socket.gethostname())
+def assemble(config: Config, ports: Ports, host_name: str | None = None) -> Broker:
+    """`host_name` is what clients are told where no address is configured: this machine's, unless given."""
+    broker = Broker(config, ports, host_name=socket.gethostname() if host_name is None else host_name)
     register_broker_metrics(broker)
     return broker
 

@@ -36,6 +36,7 @@ class World:
         self.events: list[DirectoryEvent] = []
         #: Topics that are known; None stands for all.
         self.topics: set[str] | None = None
+        self.topic_ids: dict[str, bytes] = {}
         self.identity = (1, "cluster-x")
 
     def open(self, **options: object) -> LogDirectories:
@@ -47,6 +48,7 @@ class World:
             broker_id=broker_id,
             cluster_id=cluster_id,
             config_for=self._config,
+            topic_id_for=self.topic_ids.get,
             now_ms=NOW,
             entropy=self.entropy,
             on_event=self.events.append,

@@ -240,6 +240,77 @@ def test_a_folder_without_a_topic_id_gets_it(world):
     assert world.open().get(TP).topic_id == TOPIC_ID
 
 
+def test_a_start_that_knows_the_topic_s_id_writes_it_into_a_folder_that_lacks_it(world):
+    directories = world.open()
+    append(create(directories, topic_id=bytes(16)), 3)
+    directories.close({TP: 3})
+    world.topic_ids["orders"] = TOPIC_ID
+    world.open().close({TP: 3})
+    world.topic_ids.clear()
+    assert world.open().get(TP).topic_id == TOPIC_ID
+
+
+def test_a_damaged_topic_id_is_written_again(world):
+    directories = world.open()
+    append(create(directories), 3)
+    directories.close({TP: 3})
+    world.disk.open(f"{A}/orders-0/partition.metadata").truncate(20)
+    world.topic_ids["orders"] = TOPIC_ID
+    again = world.open()
+    assert values(again.get(TP)) == expected(0, 3)
+    assert "partition.metadata" in world.said(Severity.WARNING)[0]
+    again.close({TP: 3})
+    world.open()
+    assert world.events == []
+
+
+def test_a_folder_of_an_earlier_topic_is_not_served_as_the_new_one(world):
+    directories = world.open()
+    append(create(directories), 3)
+    directories.close({TP: 3})
+    world.topic_ids["orders"] = bytes([9] * 16)
+    again = world.open()
+    assert again.get(TP) is None
+    assert "earlier topic" in world.said(Severity.WARNING)[0]
+    assert create(again, topic_id=bytes([9] * 16)).end_offset == 0
+    assert sum("-stray" in name for name in world.disk.names(A)) == 1
+
+
+def test_last_flushes_may_run_elsewhere(world):
+    directories = world.open()
+    for partition in (TP, OTHER):
+        append(create(directories, partition), 3)
+    last = directories.prepare_close()
+    assert len(last) == 2
+    for each in last:
+        each.run()
+        each.settle()
+    assert [log.recovery_point for log in directories.logs.values()] == [3, 3]
+    directories.close({})
+    assert world.disk.exists(f"{A}/.kafka_cleanshutdown")
+
+
+def test_a_last_flush_that_failed_elsewhere_leaves_no_marker(world):
+    directories = world.open()
+    append(create(directories), 3)
+    world.disk.fail("sync", f"{A}/orders*", errno.EIO, times=1)
+    [last] = directories.prepare_close()
+    with pytest.raises(OSError, match="Input/output"):
+        last.run()
+    last.settle()
+    directories.close({})
+    assert not world.disk.exists(f"{A}/.kafka_cleanshutdown")
+
+
+def test_a_flush_that_is_still_under_way_leaves_no_marker(world):
+    directories = world.open()
+    append(create(directories), 3)
+    assert directories.get(TP).prepare_flush() is not None
+    directories.close({})
+    assert not world.disk.exists(f"{A}/.kafka_cleanshutdown")
+    assert "still being flushed" in world.said(Severity.ERROR)[0]
+
+
 def test_a_replica_that_may_be_in_an_offline_directory_is_not_made_anew(world):
     directories = world.open()
     directories.fail_directory(A, "pulled out")

@@ -1,4 +1,4 @@
-"""What `ottla log dump` shows: on files that Kafka wrote the same as Kafka's own tool; and damage, without ever failing."""
+"""What `ottla log dump` shows: on files of Kafka's the same as Kafka's own tool; and damage, without ever failing."""
 
 from __future__ import annotations
 

@@ -68,8 +68,12 @@ class CrashRun:
                 log.write_staged()
             elif step < 0.9:
                 self.flush(log)
-            elif step < 0.95:
+            elif step < 0.94:
                 log.roll(NOW)
+            elif step < 0.96:
+                self.truncate(log)
+            elif step < 0.98:
+                log = self.restart(log)
             else:
                 self.delete_records(log)
         log.write_staged()
@@ -105,6 +109,31 @@ class CrashRun:
         self.pending = []
         if self.rng.random() < 0.7:
             self.world.recovery_point = log.recovery_point
+
+    def truncate(self, log: Log) -> None:
+        """Takes back what nobody was told of, as a follower does that has another leader."""
+        safe_end = max(self.safe, default=self.start - 1) + 1
+        offset = self.rng.randint(min(safe_end, log.end_offset), log.end_offset)
+        self.world.recovery_point = min(self.world.recovery_point, offset)
+        log.truncate_to(offset)
+        self.pending = [each for each in self.pending if each[0] + len(each[1]) <= log.end_offset]
+        self.resume(log)
+
+    def restart(self, log: Log) -> Log:
+        """A clean stop: everything is safe, and the next start trusts the files."""
+        log.close()
+        self.world.recovery_point = log.recovery_point
+        self.safe |= {
+            first + number: value
+            for first, values, _ in self.pending
+            for number, value in enumerate(values)
+            if first < log.end_offset
+        }
+        self.pending = []
+        log = self.world.open(clean=True)
+        assert self.world.warnings == []
+        self.resume(log)
+        return log
 
     def delete_records(self, log: Log) -> None:
         if self.safe and log.recovery_point > log.start_offset:

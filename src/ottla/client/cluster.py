@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ottla.client import metadata as known
 from ottla.client.backoff import Backoff
@@ -150,7 +150,10 @@ class Cluster:
 
     async def connection(self, node_id: int, lane: int) -> Connection:
         """The connection to a broker, made if need be."""
-        return self.open_connection(node_id, lane) or await asyncio.shield(self._connect_task(node_id, lane))
+        found = self.open_connection(node_id, lane)
+        if found is not None:
+            return found
+        return await asyncio.shield(self._connect_task(node_id, lane))
 
     async def any_connection(self) -> Connection:
         """A control connection to whichever broker is there: an open one, a known broker, a bootstrap address."""
@@ -222,9 +225,6 @@ class Cluster:
                 self.request_update()
             raise
         self._failures.pop(address, None)
-        if self._closed:
-            connection.abandon(ClientClosed("the client is closed"))
-            raise ClientClosed("the client is closed")
         self._connections[place] = connection
         connection.on_lost = lambda _: self._lost(place, connection, address)
         return connection
@@ -368,7 +368,7 @@ class Cluster:
             if own[0] >= 0 and own not in self._connections and own not in self._connecting:
                 del self._connections[place]
                 self._connections[own] = connection
-                connection.on_lost = lambda lost, own=own, node=node: self._lost(own, lost, (node.host, node.port))  # type: ignore[misc]
+                connection.on_lost = lambda lost, own=own, node=node: self._lost(own, lost, (node.host, node.port))
 
     def _set_age_timer(self) -> None:
         if self._age_timer is not None:
@@ -393,9 +393,9 @@ class Cluster:
         self._closed = True
         if self._age_timer is not None:
             self._age_timer.cancel()
-        tasks: list[asyncio.Task[object]] = [*self._connecting.values()]  # type: ignore[list-item]
+        tasks: list[asyncio.Task[Any]] = [*self._connecting.values()]
         if self._updater is not None:
-            tasks.append(self._updater)  # type: ignore[arg-type]
+            tasks.append(self._updater)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -9,6 +9,8 @@ from ottla.coordination.interface import Coordination
 from ottla.coordination.znodes import (
     BROKER_SEQUENCE,
     CLUSTER_ID,
+    FEATURE,
+    FEATURE_DATA,
     PERSISTENT_PATHS,
     decode_cluster_id,
     encode_cluster_id,
@@ -30,6 +32,7 @@ async def make_persistent_paths(coordination: Coordination) -> None:
     for path, node in zip(PERSISTENT_PATHS, found, strict=True):
         if node is None:
             await _create_if_missing(coordination, path, b"")
+    await _create_if_missing(coordination, FEATURE, FEATURE_DATA)
 
 
 async def cluster_id(coordination: Coordination, entropy: Entropy, known: str | None = None) -> str:

@@ -13,10 +13,9 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ottla.records.checksum import crc32c
-
 from ottla.coordination.codec import CodecFault, Txn, decode_txn
 from ottla.ports.disk import Disk, File
+from ottla.records.checksum import crc32c
 
 FILE_MAGIC: Final = b"OttlaZj1"
 #: Magic, the first zxid that the file may hold, CRC-32C of both.

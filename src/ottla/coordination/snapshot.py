@@ -9,12 +9,11 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from ottla.records.checksum import crc32c
-
 from ottla.coordination.interface import SessionInfo
 from ottla.coordination.paths import name_of, parent_of
 from ottla.coordination.tree import Node, ZnodeTree
 from ottla.ports.disk import Disk
+from ottla.records.checksum import crc32c
 
 SNAPSHOT_MAGIC: Final = b"OttlaZs1"
 #: Magic, CRC-32C of everything behind this field, zxid, sessions, nodes, bytes of names, bytes of data.

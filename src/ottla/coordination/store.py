@@ -13,7 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ottla import logs
 from ottla.coordination.codec import encode_txn
@@ -38,7 +38,7 @@ from ottla.coordination.interface import (
 from ottla.coordination.journal import JournalFile, encode_frame
 from ottla.coordination.leases import SessionLeases
 from ottla.coordination.loading import Loaded, LoadReport, load, open_journal
-from ottla.coordination.sizes import OP_OVERHEAD, op_size
+from ottla.coordination.requests import Read, Write, fail_answer, size_of
 from ottla.coordination.snapshot import encode_snapshot
 from ottla.coordination.snapshotting import Snapshotting
 from ottla.coordination.tree import CloseSession, OpenSession, Outcome, TreeOp, ZnodeTree
@@ -66,22 +66,6 @@ class StoreOptions:
     snapshot_bytes: int = 8 * 1024 * 1024
     #: Whether the sessions of an earlier run go on (their owners will connect again), or end at start.
     keep_sessions: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class _Write:
-    session_id: int
-    ops: Sequence[TreeOp]
-    size: int
-    answer: asyncio.Future[list[OpResult]]
-    outcome: Outcome | CoordinationError | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _Read:
-    session_id: int
-    action: Callable[[ZnodeTree], Any]
-    answer: asyncio.Future[Any]
 
 
 class TreeStore:
@@ -115,11 +99,11 @@ class TreeStore:
         self._watches = WatchTable()
         self._leases = SessionLeases()
         self._listeners: dict[int, list[SessionListener]] = {}
-        self._queue: deque[_Write | _Read] = deque()
+        self._queue: deque[Write | Read] = deque()
         self._pump: asyncio.Task[None] | None = None
         self._last_session_id = 0
         #: The writes of the group commit that is under way.
-        self._batch: Sequence[_Write] = ()
+        self._batch: Sequence[Write] = ()
         #: What to raise and why, when nothing goes on: the disk failed, or the store was closed.
         self._over: tuple[type[CoordinationError], str] | None = None
         self.report = LoadReport(0, 0, 0, None, ())
@@ -226,12 +210,12 @@ class TreeStore:
         """Applies `ops` as one transaction, durably. Raises MultiFailed where one of them fails."""
         if len(ops) > MULTI_OPS_MAX:
             raise DataTooLarge(f"{len(ops)} operations in a multi: {MULTI_OPS_MAX} are the limit")
-        size = sum(_size_of(op) for op in ops)
+        size = sum(size_of(op) for op in ops)
         if len(ops) > 1 and size > REQUEST_BYTES_MAX:
             raise DataTooLarge(f"a multi of {size} bytes: {REQUEST_BYTES_MAX} are the limit")
         self._check_open()
         answer: asyncio.Future[list[OpResult]] = asyncio.get_running_loop().create_future()
-        self._enqueue(_Write(session_id, ops, size, answer))
+        self._enqueue(Write(session_id, ops, size, answer))
         return await answer
 
     async def read(self, session_id: int, action: Callable[[ZnodeTree], T]) -> T:
@@ -241,7 +225,7 @@ class TreeStore:
             self._check_session(session_id)
             return action(self._tree)
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._enqueue(_Read(session_id, action, answer))
+        self._enqueue(Read(session_id, action, answer))
         return await answer
 
     def _check_open(self) -> None:
@@ -253,7 +237,7 @@ class TreeStore:
         if session_id != STORE_SESSION and session_id not in self._tree.sessions:
             raise SessionExpired(f"session {session_id:#x} is over")
 
-    def _enqueue(self, request: _Write | _Read) -> None:
+    def _enqueue(self, request: Write | Read) -> None:
         if len(self._queue) >= QUEUE_MAX:
             raise WriteRefused(f"{QUEUE_MAX} requests wait for the disk already")
         self._queue.append(request)
@@ -264,7 +248,7 @@ class TreeStore:
         """Works the queue off; runs only while there is something in it."""
         try:
             while self._queue:
-                if isinstance(self._queue[0], _Read):
+                if isinstance(self._queue[0], Read):
                     self._serve_read(self._queue.popleft())
                 else:
                     await self._commit(self._take_writes())
@@ -275,8 +259,8 @@ class TreeStore:
         finally:
             self._pump = None
 
-    def _serve_read(self, request: _Write | _Read) -> None:
-        assert isinstance(request, _Read)
+    def _serve_read(self, request: Write | Read) -> None:
+        assert isinstance(request, Read)
         if request.answer.done():
             return
         try:
@@ -285,12 +269,12 @@ class TreeStore:
         except CoordinationError as error:
             request.answer.set_exception(error)
 
-    def _take_writes(self) -> list[_Write]:
-        batch: list[_Write] = []
+    def _take_writes(self) -> list[Write]:
+        batch: list[Write] = []
         size = 0
         while self._queue and size < FRAME_BYTES:
             request = self._queue[0]
-            if not isinstance(request, _Write):
+            if not isinstance(request, Write):
                 break
             self._queue.popleft()
             if not request.answer.done():
@@ -300,7 +284,7 @@ class TreeStore:
 
     # One group commit.
 
-    async def _commit(self, batch: Sequence[_Write]) -> None:
+    async def _commit(self, batch: Sequence[Write]) -> None:
         journal = self._journal
         assert journal is not None
         self._batch = batch
@@ -319,7 +303,7 @@ class TreeStore:
                 return
         self._answer(batch)
 
-    def _apply(self, batch: Sequence[_Write], now_ms: int) -> list[bytes]:
+    def _apply(self, batch: Sequence[Write], now_ms: int) -> list[bytes]:
         """Applies each write to the tree in memory; returns those that succeeded as bytes."""
         txns: list[bytes] = []
         tree = self._tree
@@ -334,13 +318,13 @@ class TreeStore:
                 txns.append(encode_txn(now_ms, write.session_id, write.ops, outcome.results))
         return txns
 
-    def _refuse(self, batch: Sequence[_Write], journal: JournalFile, error: OSError) -> None:
+    def _refuse(self, batch: Sequence[Write], journal: JournalFile, error: OSError) -> None:
         """The disk did not take the frame: nothing of it happened."""
         for write in reversed(batch):
             if isinstance(write.outcome, Outcome):
                 self._tree.undo(write.outcome)
         for write in batch:
-            _fail_answer(write.answer, WriteRefused(f"{journal.path} cannot be written: {error}"))
+            fail_answer(write.answer, WriteRefused(f"{journal.path} cannot be written: {error}"))
         try:
             journal.cut()
         except OSError as cut_error:
@@ -348,7 +332,7 @@ class TreeStore:
             return
         _log.error("refused writes to the tree: the journal cannot be written", path=journal.path, fault=str(error))
 
-    def _answer(self, batch: Sequence[_Write]) -> None:
+    def _answer(self, batch: Sequence[Write]) -> None:
         """Everything in the batch is durable. Watches are told first, so that nobody reads before it was told."""
         call_soon = asyncio.get_running_loop().call_soon
         for write in batch:
@@ -364,7 +348,7 @@ class TreeStore:
                     write.answer.set_result(outcome.results)
             else:
                 assert outcome is not None
-                _fail_answer(write.answer, outcome)
+                fail_answer(write.answer, outcome)
 
     def _fail(self, why: str) -> None:
         """Gives up for good: the next start finds what is on the disk."""
@@ -372,9 +356,9 @@ class TreeStore:
             _log.error("the tree is lost to this process until it starts again", directory=self._directory, why=why)
         self._over = (SessionExpired, f"the tree in {self._directory} is lost to this process: {why}")
         for write in self._batch:
-            _fail_answer(write.answer, ConnectionLoss(why))
+            fail_answer(write.answer, ConnectionLoss(why))
         while self._queue:
-            _fail_answer(self._queue.popleft().answer, ConnectionLoss(why))
+            fail_answer(self._queue.popleft().answer, ConnectionLoss(why))
         for session_id in sorted(self._listeners):
             self._tell_session(session_id, SessionEvent.DISCONNECTED)
             self._tell_session(session_id, SessionEvent.EXPIRED)
@@ -393,12 +377,3 @@ class TreeStore:
 def _load(disk: Disk, directory: str) -> tuple[Loaded, JournalFile]:
     loaded = load(disk, directory)
     return loaded, open_journal(disk, directory, loaded)
-
-
-def _fail_answer(answer: asyncio.Future[Any], error: CoordinationError) -> None:
-    if not answer.done():
-        answer.set_exception(error)
-
-
-def _size_of(op: TreeOp) -> int:
-    return OP_OVERHEAD if isinstance(op, OpenSession | CloseSession) else op_size(op)

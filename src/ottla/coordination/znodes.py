@@ -7,18 +7,27 @@ docs/formats/znodes.md shows each node.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.coordination.errors import CoordinationError
+from ottla.coordination.notifications import CONFIG_CHANGES, ISR_CHANGES, LOG_DIR_EVENTS
+from ottla.coordination.znode_json import (
+    FAULTS,
+    DamagedZnode,
+    broker_ids,
+    decode_object,
+    encode_object,
+    integer,
+    require,
+    text_of,
+    words,
+)
 from ottla.metadata.updates import DEFAULT_BROKER, Endpoint
 from ottla.model import (
     ZERO_TOPIC_ID,
     BrokerId,
     Epoch,
     TopicId,
-    TopicPartition,
     topic_id_from_text,
     topic_id_text,
 )
@@ -30,15 +39,12 @@ CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 CLUSTER_ID: Final = "/cluster/id"
 DELETE_TOPICS: Final = "/admin/delete_topics"
-REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
-PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
-ISR_CHANGES: Final = "/isr_change_notification"
-LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
-CONFIG_CHANGES: Final = "/config/changes"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
 FEATURE: Final = "/feature"
+#: What Kafka 3.9 writes there: feature versions are on, and none is finalized.
+FEATURE_DATA: Final = b'{"features":{},"version":2,"status":1}'
 
 #: Nodes that every broker expects to find, parents first. Kafka makes the same at its start.
 PERSISTENT_PATHS: Final = (
@@ -61,14 +67,6 @@ PERSISTENT_PATHS: Final = (
     PRODUCER_ID_BLOCK,
     LOG_DIR_EVENTS,
 )
-
-
-class DamagedZnode(CoordinationError):
-    """The data of a node is not what should stand there."""
-
-    def __init__(self, path: str, fault: object) -> None:
-        super().__init__(f"the znode {path} is damaged: {fault}")
-        self.path = path
 
 
 # Paths.
@@ -125,32 +123,34 @@ def encode_broker(registration: BrokerRegistration) -> bytes:
         "features": {},
         "listener_security_protocol_map": {end.listener: end.security_protocol for end in registration.endpoints},
         "endpoints": [_endpoint_text(end) for end in registration.endpoints],
+    }
+    if registration.rack is not None:
+        value["rack"] = registration.rack
+    value |= {
         "jmx_port": registration.jmx_port,
         "port": plain.port if plain else -1,
         "host": plain.host if plain else None,
         "version": 5,
         "timestamp": str(registration.timestamp_ms),
     }
-    if registration.rack is not None:
-        value["rack"] = registration.rack
-    return _encode(value)
+    return encode_object(value)
 
 
 def decode_broker(path: str, data: bytes) -> BrokerRegistration:
-    value = _decode_object(path, data)
+    value = decode_object(path, data)
     try:
-        _require(_integer(value["version"]) >= 2, "its version is older than this reads")
+        require(integer(value["version"]) >= 2, "its version is older than this reads")
         protocols = value.get("listener_security_protocol_map", {})
-        endpoints = tuple(_endpoint(_string(text), protocols) for text in value["endpoints"])
+        endpoints = tuple(_endpoint(text_of(text), protocols) for text in value["endpoints"])
         rack = value.get("rack")
         return BrokerRegistration(
             endpoints,
-            None if rack is None else _string(rack),
+            None if rack is None else text_of(rack),
             int(value.get("timestamp", 0)),
-            _integer(value.get("jmx_port", -1)),
+            integer(value.get("jmx_port", -1)),
         )
-    except (KeyError, TypeError, ValueError) as fault:
-        raise DamagedZnode(path, _words(fault)) from fault
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault
 
 
 def _endpoint_text(endpoint: Endpoint) -> str:
@@ -164,7 +164,7 @@ def _endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
     if not found or not colon:
         raise ValueError(f"{text!r} is not an endpoint")
     # A listener of an older registration is named after its protocol.
-    return Endpoint(listener, _string(protocols.get(listener, listener)), host.strip("[]"), int(port))
+    return Endpoint(listener, text_of(protocols.get(listener, listener)), host.strip("[]"), int(port))
 
 
 # /brokers/topics/<topic>
@@ -180,29 +180,27 @@ class TopicAssignment(NamedTuple):
 
 
 def encode_topic(assignment: TopicAssignment) -> bytes:
-    value: dict[str, Any] = {
-        "removing_replicas": _keyed(assignment.removing),
-        "partitions": _keyed(assignment.replicas),
-    }
+    value: dict[str, Any] = {"partitions": _keyed(assignment.replicas)}
     if assignment.topic_id != ZERO_TOPIC_ID:
         value["topic_id"] = topic_id_text(assignment.topic_id)
     value["adding_replicas"] = _keyed(assignment.adding)
+    value["removing_replicas"] = _keyed(assignment.removing)
     value["version"] = 3
-    return _encode(value)
+    return encode_object(value)
 
 
 def decode_topic(path: str, data: bytes) -> TopicAssignment:
-    value = _decode_object(path, data)
+    value = decode_object(path, data)
     try:
         text = value.get("topic_id")
         return TopicAssignment(
-            ZERO_TOPIC_ID if text is None else topic_id_from_text(_string(text)),
+            ZERO_TOPIC_ID if text is None else topic_id_from_text(text_of(text)),
             _partition_map(value["partitions"]),
             _partition_map(value.get("adding_replicas", {})),
             _partition_map(value.get("removing_replicas", {})),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as fault:
-        raise DamagedZnode(path, _words(fault)) from fault
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault
 
 
 def _keyed(partitions: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
@@ -210,7 +208,7 @@ def _keyed(partitions: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
 
 
 def _partition_map(value: Mapping[str, Any]) -> dict[int, tuple[BrokerId, ...]]:
-    found = {int(partition): _broker_ids(replicas) for partition, replicas in value.items()}
+    found = {int(partition): broker_ids(replicas) for partition, replicas in value.items()}
     if any(partition < 0 for partition in found):
         raise ValueError("a partition is numbered below zero")
     return dict(sorted(found.items()))
@@ -236,16 +234,16 @@ def encode_state(state: LeaderAndIsr) -> bytes:
 
 
 def decode_state(path: str, data: bytes) -> LeaderAndIsr:
-    value = _decode_object(path, data)
+    value = decode_object(path, data)
     try:
         return LeaderAndIsr(
-            Epoch(_integer(value["controller_epoch"])),
-            BrokerId(_integer(value["leader"])),
-            Epoch(_integer(value["leader_epoch"])),
-            _broker_ids(value["isr"]),
+            Epoch(integer(value["controller_epoch"])),
+            BrokerId(integer(value["leader"])),
+            Epoch(integer(value["leader_epoch"])),
+            broker_ids(value["isr"]),
         )
-    except (KeyError, TypeError, ValueError) as fault:
-        raise DamagedZnode(path, _words(fault)) from fault
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault
 
 
 # /controller and /controller_epoch
@@ -257,7 +255,7 @@ class ControllerRegistration(NamedTuple):
 
 
 def encode_controller(registration: ControllerRegistration) -> bytes:
-    return _encode(
+    return encode_object(
         {
             "version": 2,
             "brokerid": registration.broker_id,
@@ -268,11 +266,11 @@ def encode_controller(registration: ControllerRegistration) -> bytes:
 
 
 def decode_controller(path: str, data: bytes) -> ControllerRegistration:
-    value = _decode_object(path, data)
+    value = decode_object(path, data)
     try:
-        return ControllerRegistration(BrokerId(_integer(value["brokerid"])), int(value["timestamp"]))
-    except (KeyError, TypeError, ValueError) as fault:
-        raise DamagedZnode(path, _words(fault)) from fault
+        return ControllerRegistration(BrokerId(integer(value["brokerid"])), int(value["timestamp"]))
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault
 
 
 def encode_epoch(epoch: int) -> bytes:
@@ -286,49 +284,36 @@ def decode_epoch(path: str, data: bytes) -> Epoch:
         raise DamagedZnode(path, f"{data[:40]!r} is not a number") from fault
 
 
-# /config/<type>/<name> and /config/changes
+# /config/<type>/<name>
 
 
 def encode_config(overrides: Mapping[str, str]) -> bytes:
-    return _encode({"version": 1, "config": dict(overrides)})
+    return encode_object({"version": 1, "config": dict(overrides)})
 
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
     if not data:
         return {}
-    value = _decode_object(path, data)
+    value = decode_object(path, data)
     try:
-        return {key: _string(text) for key, text in value.get("config", {}).items()}
-    except (TypeError, AttributeError) as fault:
-        raise DamagedZnode(path, _words(fault)) from fault
-
-
-def encode_config_change(entity_path: str) -> bytes:
-    """Of a sequential node `config_change_...`; the path is like `topics/orders`."""
-    return _encode({"version": 2, "entity_path": entity_path})
-
-
-def decode_config_change(path: str, data: bytes) -> str:
-    value = _decode_object(path, data)
-    try:
-        return _string(value["entity_path"])
-    except (KeyError, TypeError) as fault:
-        raise DamagedZnode(path, _words(fault)) from fault
+        return {key: text_of(text) for key, text in value.get("config", {}).items()}
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault
 
 
 # /cluster/id, /latest_producer_id_block
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
-    return _encode({"version": "1", "id": cluster_id})
+    return encode_object({"version": "1", "id": cluster_id})
 
 
 def decode_cluster_id(path: str, data: bytes) -> str:
-    value = _decode_object(path, data)
+    value = decode_object(path, data)
     try:
-        return _string(value["id"])
-    except (KeyError, TypeError) as fault:
-        raise DamagedZnode(path, _words(fault)) from fault
+        return text_of(value["id"])
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault
 
 
 class ProducerIdBlock(NamedTuple):
@@ -339,89 +324,16 @@ class ProducerIdBlock(NamedTuple):
 
 
 def encode_producer_ids(block: ProducerIdBlock) -> bytes:
-    return _encode(
+    return encode_object(
         {"version": 1, "broker": block.broker_id, "block_start": str(block.first), "block_end": str(block.last)}
     )
 
 
 def decode_producer_ids(path: str, data: bytes) -> ProducerIdBlock:
-    value = _decode_object(path, data)
+    value = decode_object(path, data)
     try:
-        block = ProducerIdBlock(BrokerId(_integer(value["broker"])), int(value["block_start"]), int(value["block_end"]))
-        _require(0 <= block.first <= block.last, "it is not a block of ids")
-    except (KeyError, TypeError, ValueError) as fault:
-        raise DamagedZnode(path, _words(fault)) from fault
+        block = ProducerIdBlock(BrokerId(integer(value["broker"])), int(value["block_start"]), int(value["block_end"]))
+        require(0 <= block.first <= block.last, "it is not a block of ids")
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault
     return block
-
-
-# /isr_change_notification/isr_change_..., /log_dir_event_notification/log_dir_event_..., /admin/...
-
-
-def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
-    """Of an ISR notification and of a request for preferred leaders."""
-    listed = [{"topic": found.topic, "partition": found.partition} for found in partitions]
-    return _encode({"version": 1, "partitions": listed})
-
-
-def decode_partitions(path: str, data: bytes) -> list[TopicPartition]:
-    value = _decode_object(path, data)
-    try:
-        return [TopicPartition(_string(one["topic"]), _integer(one["partition"])) for one in value["partitions"]]
-    except (KeyError, TypeError, ValueError) as fault:
-        raise DamagedZnode(path, _words(fault)) from fault
-
-
-def encode_log_dir_failure(broker_id: int) -> bytes:
-    return _encode({"version": 1, "broker": broker_id, "event": 1})
-
-
-def decode_log_dir_failure(path: str, data: bytes) -> BrokerId:
-    value = _decode_object(path, data)
-    try:
-        return BrokerId(_integer(value["broker"]))
-    except (KeyError, TypeError, ValueError) as fault:
-        raise DamagedZnode(path, _words(fault)) from fault
-
-
-# JSON.
-
-
-def _encode(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _decode_object(path: str, data: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as fault:
-        raise DamagedZnode(path, f"{data[:40]!r} is not JSON") from fault
-    if not isinstance(value, dict):
-        raise DamagedZnode(path, "it is not a JSON object")
-    return value
-
-
-def _require(holds: bool, fault: str) -> None:
-    if not holds:
-        raise ValueError(fault)
-
-
-def _integer(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is not a whole number")
-    return value
-
-
-def _string(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a text")
-    return value
-
-
-def _broker_ids(value: Iterable[object]) -> tuple[BrokerId, ...]:
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r} is not a list of broker ids")
-    return tuple(BrokerId(_integer(one)) for one in value)
-
-
-def _words(fault: Exception) -> str:
-    return f"{fault.args[0]!r} is missing" if isinstance(fault, KeyError) else str(fault)

@@ -1,4 +1,4 @@
-"""InitProducerId (22), versions 0 to 5 (6 is not final in Kafka either), for idempotent producers: a fresh id with epoch 0.
+"""InitProducerId (22), versions 0 to 5, for idempotent producers: a fresh id with epoch 0. Version 6 is not final.
 
 A producer with a transactional id belongs to its transaction coordinator, which this broker does not run yet: it is
 sent to look for one again.

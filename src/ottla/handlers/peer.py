@@ -55,6 +55,11 @@ class Peer(Protocol):
     fetch_memo: Any
 
     @property
+    def holds_buffer(self) -> bool:
+        """Bytes behind this request wait in its buffer, which must stay as it is."""
+        ...
+
+    @property
     def host(self) -> str: ...
 
     @property
@@ -64,7 +69,7 @@ class Peer(Protocol):
         """Hands over the next answer, or a piece of it."""
         ...
 
-    def answer_now(self, data: bytes) -> None:
+    def answer_now(self, data: bytes | memoryview) -> None:
         """Sends an answer that nothing stands before."""
         ...
 

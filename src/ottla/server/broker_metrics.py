@@ -110,9 +110,7 @@ def register_broker_metrics(broker: Broker) -> None:
         "kafka_controller_controllerstats_uncleanleaderelections_total", "Leaders elected from outside the in-sync set."
     )
     registry.gauges("kafka_log_log_size", "Bytes in a partition's segments.", _BY_PARTITION, numbers.log_sizes)
-    gauge(
-        "kafka_log_logmanager_offlinelogdirectorycount", "Log directories that failed.", numbers.offline_directories
-    )
+    gauge("kafka_log_logmanager_offlinelogdirectorycount", "Log directories that failed.", numbers.offline_directories)
     gauge("kafka_brokers", "Brokers in the cluster.", numbers.brokers)
     registry.gauges("kafka_topic_partitions", "Partitions of a topic.", ("topic",), numbers.partitions_by_topic)
     registry.gauges(

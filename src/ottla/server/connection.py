@@ -104,7 +104,11 @@ class Connection:
         if len(answers) == 1:
             self._after(self)
 
-    def answer_now(self, data: bytes) -> None:
+    @property
+    def holds_buffer(self) -> bool:
+        return self.buffer is not None
+
+    def answer_now(self, data: bytes | memoryview) -> None:
         """Sends an answer that nothing stands before; the round's end sees to what is left of it."""
         try:
             sent = self.send(data)
@@ -114,7 +118,8 @@ class Connection:
             self.abort()
             return
         if sent != len(data):
-            self.unsent.append(memoryview(data)[sent:])
+            # A copy: the data may stand in a buffer that the round gives back.
+            self.unsent.append(bytes(memoryview(data)[sent:]))
             self._watch()
         elif self.buffer is not None or self.peer_gone:
             self._after(self)

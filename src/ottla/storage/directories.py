@@ -1,17 +1,13 @@
 """A broker's log directories as one: which partition is where, and what is done to whole partitions.
 
-A replica lives in one directory. New ones go to the directory that has the fewest. A directory that fails goes offline
-with all its partitions, and the others go on; a damaged partition goes offline alone. Nothing here runs by itself: the
-broker's loop calls, and what blocks for long (removals, checkpoints) comes back as a plain object with `run`, for a
-worker.
+A replica lives in one directory. New ones go to the directory that has the fewest. Nothing here runs by itself: the
+broker's loop calls, and what blocks for long (removals, checkpoints, last flushes) comes back as a plain object with
+`run`, for a worker.
 """
 
 from __future__ import annotations
 
-import os.path
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 
 from ottla.config.log import LogConfig
 from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
@@ -20,21 +16,18 @@ from ottla.ports.entropy import Entropy
 from ottla.storage.checkpoints import CheckpointWrite
 from ottla.storage.directory import Identity, LogDirectory
 from ottla.storage.directory_errors import (
-    DirectoryNotFound,
-    DirectoryOffline,
     InconsistentTopicId,
     MoveRefused,
     PartitionOffline,
 )
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
-from ottla.storage.directory_status import DirectoryStatus, describe_directory
-from ottla.storage.errors import StorageFault
+from ottla.storage.directory_table import DirectoryTable
 from ottla.storage.formats.names import FolderKind
-from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
 from ottla.storage.identity import check_distinct
-from ottla.storage.loading import ConfigFor, Loading, Run, run_in_turn
+from ottla.storage.loading import Loading
 from ottla.storage.log import Log
 from ottla.storage.moving import FutureLog, begin_copy, copy_name, remove_marker, take_name
+from ottla.storage.opening import ConfigFor, Run, TopicIdFor, no_topic_id, run_in_turn
 from ottla.storage.placing import (
     NewReplica,
     adopt_topic_id,
@@ -46,27 +39,11 @@ from ottla.storage.placing import (
     refuse_while_offline,
 )
 from ottla.storage.removal import FolderRemoval
-from ottla.storage.stopping import RunFlushes, run_flushes_in_turn, stop_directory
-
-_NO_OFFSETS: Mapping[TopicPartition, int] = MappingProxyType({})
+from ottla.storage.stopping import LastFlush, prepare_last_flushes, stop_directory
 
 
-class LogDirectories:
-    """All log directories of one broker. Invariant: no partition is both in `logs` and in `offline`."""
-
-    def __init__(self, directories: Sequence[LogDirectory], entropy: Entropy, on_event: OnEvent) -> None:
-        self._directories = list(directories)
-        self._by_path = {directory.path: directory for directory in directories}
-        self._entropy = entropy
-        self._on_event = on_event
-        self._logs: dict[TopicPartition, Log] = {}
-        self._homes: dict[TopicPartition, LogDirectory] = {}
-        self._moves: dict[TopicPartition, FutureLog] = {}
-        self._preferred: dict[TopicPartition, LogDirectory] = {}
-        #: Partitions that are here and cannot be served, with the reason.
-        self.offline: dict[TopicPartition, str] = {}
-        #: Folders that an earlier life was about to remove: for the caller to run and clear.
-        self.removals: list[FolderRemoval] = []
+class LogDirectories(DirectoryTable):
+    """All log directories of one broker, from `open` to `close`."""
 
     @classmethod
     def open(
@@ -80,13 +57,15 @@ class LogDirectories:
         now_ms: int,
         entropy: Entropy,
         on_event: OnEvent,
+        topic_id_for: TopicIdFor = no_topic_id,
         cordoned: frozenset[str] = frozenset(),
         run: Run = run_in_turn,
     ) -> LogDirectories:
         """Takes all directories and opens all logs. Raises DirectoryError where the broker must not start.
 
-        `config_for` answers None for a topic that is not known: its folders stay untouched. `run` may open logs in
-        threads.
+        `config_for` answers None for a topic that is not known: its folders stay untouched. With `topic_id_for` so do
+        those of an earlier topic of the same name, and folders that lack their topic's id get it. `run` may open logs
+        in threads.
         """
         directories = [LogDirectory(disk, path) for path in check_paths(paths)]
         identity = Identity(broker_id, cluster_id, entropy)
@@ -97,7 +76,7 @@ class LogDirectories:
                 if directory.failure:
                     on_event(DirectoryEvent(Severity.ERROR, directory.path, f"offline: {directory.failure}"))
             check_distinct({each.path: each.directory_id for each in directories if each.is_online})
-            loading = Loading(directories, config_for, now_ms, entropy, on_event)
+            loading = Loading(directories, config_for, topic_id_for, now_ms, entropy, on_event)
             loading.load(run)
             check_any_online(directories)
         except BaseException:
@@ -116,47 +95,6 @@ class LogDirectories:
         self._moves = loading.moves
         self.removals = loading.removals
         self.offline = {tp: why for tp, why in loading.offline.items() if tp not in self._logs}
-
-    # Looking
-
-    @property
-    def logs(self) -> Mapping[TopicPartition, Log]:
-        return MappingProxyType(self._logs)
-
-    @property
-    def moves(self) -> Mapping[TopicPartition, FutureLog]:
-        """Copies under way, those of an earlier life among them."""
-        return MappingProxyType(self._moves)
-
-    @property
-    def paths(self) -> list[str]:
-        return [directory.path for directory in self._directories]
-
-    @property
-    def online_paths(self) -> list[str]:
-        return [directory.path for directory in self._directories if directory.is_online]
-
-    @property
-    def directory_ids(self) -> dict[str, bytes]:
-        return {directory.path: directory.directory_id for directory in self._directories if directory.is_online}
-
-    def get(self, partition: TopicPartition) -> Log | None:
-        return self._logs.get(partition)
-
-    def future(self, partition: TopicPartition) -> FutureLog | None:
-        return self._moves.get(partition)
-
-    def directory_of(self, partition: TopicPartition) -> str | None:
-        home = self._homes.get(partition)
-        return home.path if home else None
-
-    def high_watermark(self, partition: TopicPartition) -> int | None:
-        """As checkpointed; None where there is none."""
-        home = self._homes.get(partition)
-        return home.checkpoints.tables[HIGH_WATERMARKS].get(partition) if home else None
-
-    def describe(self, high_watermarks: Mapping[TopicPartition, int] = _NO_OFFSETS) -> list[DirectoryStatus]:
-        return [describe_directory(directory, self._moves, high_watermarks) for directory in self._directories]
 
     # Creating and deleting
 
@@ -312,69 +250,6 @@ class LogDirectories:
             path = target.discard(move.folder, partition, self._entropy)
         return FolderRemoval(target.disk, path, partition)
 
-    # Faults
-
-    def fail_directory(self, path: str, reason: str) -> list[TopicPartition]:
-        """Takes a directory offline; returns the partitions that are offline with it. Again for the same: nothing."""
-        directory = self._by_path[path]
-        if not directory.is_online:
-            return []
-        lost = directory.fail(reason)
-        for partition in lost:
-            self._logs.pop(partition, None)
-            self._homes.pop(partition, None)
-            self.offline[partition] = f"its log directory {path} is offline: {reason}"
-        for partition, move in list(self._moves.items()):
-            if move.target is directory:
-                del self._moves[partition]
-            elif partition not in self._logs:
-                # The copy has lost its original: it stays in its folder for the day when that returns.
-                del self._moves[partition]
-                del move.target.futures[partition]
-                move.target.abandon(move.log)
-        self._on_event(DirectoryEvent(Severity.ERROR, path, f"the log directory is offline: {reason}"))
-        return lost
-
-    def fail_partition(self, partition: TopicPartition, reason: str) -> None:
-        """Takes one damaged partition offline and leaves its files as they are."""
-        log = self._logs.pop(partition, None)
-        home = self._homes.pop(partition, None)
-        if log is None or home is None:
-            return
-        move = self._moves.pop(partition, None)
-        if move is not None:
-            del move.target.futures[partition]
-            move.target.abandon(move.log)
-        del home.logs[partition]
-        home.unopened[partition] = reason
-        home.abandon(log)
-        self.offline[partition] = reason
-        self._on_event(DirectoryEvent(Severity.ERROR, home.path, reason, partition))
-
-    def _online(self, path: str) -> LogDirectory:
-        directory = self._by_path.get(os.path.normpath(path))
-        if directory is None:
-            raise DirectoryNotFound(f"{path} is none of this broker's log directories")
-        if not directory.is_online:
-            raise DirectoryOffline(f"the log directory {path} is offline: {directory.failure}")
-        return directory
-
-    @contextmanager
-    def _device(self, directory: LogDirectory) -> Iterator[None]:
-        """What fails inside is the directory's fault, and takes it offline; a full disk is only told."""
-        try:
-            yield
-        except OSError as error:
-            if is_full(error):
-                raise StorageFault.of(directory.path, error) from error
-            self.fail_directory(directory.path, error.strerror or str(error))
-            raise DirectoryOffline(f"the log directory {directory.path} has failed: {error}") from error
-        except StorageFault as error:
-            if not error.directory_failed:
-                raise
-            self.fail_directory(directory.path, str(error))
-            raise DirectoryOffline(f"the log directory {directory.path} has failed: {error}") from error
-
     # Checkpoints and the end
 
     def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> list[CheckpointWrite]:
@@ -397,17 +272,25 @@ class LogDirectories:
         with self._device(home):
             home.before_truncation(partition, offset)
 
+    def prepare_close(self) -> list[LastFlush]:
+        """What `close` would flush one after the other: workers may `run` it side by side before, and then `settle`."""
+        return [
+            last
+            for directory in self._directories
+            if directory.is_online
+            for last in prepare_last_flushes(directory.all_logs())
+        ]
+
     def close(
         self,
         high_watermarks: Mapping[TopicPartition, int],
         *,
         broker_epoch: int = -1,
-        run: RunFlushes = run_flushes_in_turn,
     ) -> None:
         """The clean stop: everything dirty is flushed, then checkpoints, then the markers; the locks are given back."""
         for directory in self._directories:
             if directory.is_online:
-                failure = stop_directory(directory, high_watermarks, broker_epoch, run)
+                failure = stop_directory(directory, high_watermarks, broker_epoch)
                 if failure is not None:
                     self._on_event(DirectoryEvent(Severity.ERROR, directory.path, f"not left clean: {failure}"))
         self._logs.clear()

@@ -91,6 +91,10 @@ class LogDirectory:
     def replica_count(self) -> int:
         return len(self.logs) + len(self.futures)
 
+    def all_logs(self) -> list[Log]:
+        """The open ones, copies among them."""
+        return [*self.logs.values(), *(log for _, log in self.futures.values())]
+
     def folder(self, partition: TopicPartition) -> str:
         """Where the partition's folder is, or would be."""
         return os.path.join(self.path, format_folder(partition))
@@ -156,7 +160,7 @@ class LogDirectory:
     def fail(self, failure: str) -> list[TopicPartition]:
         """Goes offline: closes what is open, without writing, and returns the partitions that are gone with it."""
         lost = [*self.logs, *self.unopened]
-        for log in [*self.logs.values(), *(log for _, log in self.futures.values())]:
+        for log in self.all_logs():
             self.abandon(log)
         self.logs.clear()
         self.futures.clear()

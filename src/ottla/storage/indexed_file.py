@@ -7,11 +7,13 @@ segment that is never read holds no file open and no index in memory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Final, NamedTuple
 
 from ottla.ports import Disk, File
-from ottla.storage.batch_walk import read_header, walk
-from ottla.storage.errors import DamagedIndex
+from ottla.records.batch import BatchHeader
+from ottla.storage.batch_walk import CHUNK_BYTES, read_header, walk
+from ottla.storage.errors import BadBatch, DamagedIndex
 from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, format_segment_file
 from ottla.storage.offset_index import ENTRY_SIZE, OffsetIndex
 from ottla.storage.open_files import OpenFiles
@@ -21,7 +23,9 @@ from ottla.storage.time_index import TimeIndex
 Warn = Callable[[str], None]
 
 #: A timestamp that has not been looked for yet.
-UNKNOWN = -2
+UNKNOWN: Final = -2
+#: An offset index may end so far before its log does, besides its interval: the interval may once have been another.
+TAIL_BYTES: Final = 1 << 20
 
 
 class Surroundings(NamedTuple):
@@ -32,6 +36,15 @@ class Surroundings(NamedTuple):
     files: OpenFiles
     index_interval_bytes: int
     warn: Warn
+
+
+class Place(NamedTuple):
+    """Where a batch lies in its segment."""
+
+    position: int
+    size: int
+    base_offset: int
+    next_offset: int
 
 
 class IndexedFile:
@@ -135,32 +148,45 @@ class IndexedFile:
         try:
             index = OffsetIndex.decode(self._read_beside(INDEX), self.size)
             self._check_last_entry(index)
-        except DamagedIndex as damage:
-            self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}")
-            assert self._offsets is not None
-            return self._offsets
+        except (DamagedIndex, BadBatch) as damage:
+            return self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}")
         self._offsets = index
         self._since_index = self.size - (index.positions[-1] if index.positions else 0)
         self._note_open()
         return index
 
     def _check_last_entry(self, index: OffsetIndex) -> None:
-        """One look at the log tells an index of another file, or of a longer past of this one."""
+        """One look at the log tells an index of another past of this file, and one that ends too early."""
+        start = 0
         if index.positions:
-            position, last_offset = index.positions[-1], index.offsets[-1] + self.base_offset
-            if read_header(self.file, position, self.size).last_offset != last_offset:
-                raise DamagedIndex(f"no batch at byte {position} ends with offset {last_offset}")
+            start = index.positions[-1]
+            _check_entry(index, len(index) - 1, self.base_offset, read_header(self.file, start, self.size))
+        tail_max = self.around.index_interval_bytes + TAIL_BYTES
+        if self.size - start > tail_max:
+            for position, _ in walk(self.file, start, self.size):
+                if position - start > tail_max:
+                    raise DamagedIndex(f"it ends at byte {start} of {self.size}")
 
     def _load_times(self) -> TimeIndex:
         try:
             index = TimeIndex.decode(self._read_beside(TIME_INDEX))
-        except DamagedIndex as damage:
+            self.check_time(index, len(index) - 1)
+        except (DamagedIndex, BadBatch) as damage:
             self.rebuild_indexes(f"{self.path(TIME_INDEX)} is rebuilt: {damage}")
             assert self._times is not None
             return self._times
         self._times = index
         self._note_open()
         return index
+
+    def check_time(self, index: TimeIndex, number: int) -> None:
+        """Raises DamagedIndex where an entry says what the log does not."""
+        if number < 0:
+            return
+        offset, timestamp = self.base_offset + index.offsets[number], index.timestamps[number]
+        place = self.locate(offset)
+        if place is None or read_header(self.file, place.position, self.size).max_timestamp != timestamp:
+            raise DamagedIndex(f"the batch with offset {offset} does not have the timestamp {timestamp}")
 
     def _read_beside(self, kind: str) -> bytes:
         if self.size == 0:
@@ -170,15 +196,17 @@ class IndexedFile:
         except FileNotFoundError:
             raise DamagedIndex("it is missing") from None
 
-    def rebuild_indexes(self, reason: str | None) -> None:
-        """Makes both indexes anew from the headers in the log; they reach the disk with the next `write_indexes`."""
-        if reason is not None:
-            self.around.warn(reason)
-        self.forget_indexes()
+    def rebuild_indexes(self, reason: str) -> OffsetIndex:
+        """Makes both indexes anew from the headers in the log; raises BadBatch where that is damaged."""
+        self.around.warn(reason)
+        index = self.forget_indexes()
         for position, header in walk(self.file, 0, self.size):
             self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
         if self.sealed:
-            self.write_indexes()
+            # In vain on a full disk; the one in memory serves all the same.
+            with suppress(OSError):
+                self.write_indexes()
+        return index
 
     def load_indexes(self) -> OffsetIndex:
         """Both as they are on disk, for recovery; raises DamagedIndex."""
@@ -196,12 +224,13 @@ class IndexedFile:
         self._max_timestamp_offset = self.base_offset + times.offsets[-1] if times.timestamps else -1
         self._since_index = self.around.index_interval_bytes + 1
 
-    def forget_indexes(self) -> None:
+    def forget_indexes(self) -> OffsetIndex:
         """Starts both anew, as for a segment without batches."""
         self._offsets, self._times = OffsetIndex(), TimeIndex()
         self._since_index = 0
         self._max_timestamp = self._max_timestamp_offset = -1
         self._note_open()
+        return self._offsets
 
     def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
         """Indexes a batch behind all others. Both indexes and the largest timestamp are loaded."""
@@ -254,6 +283,38 @@ class IndexedFile:
         finally:
             file.close()
 
+    # -- look-up
+
+    def locate(self, offset: int) -> Place | None:
+        """The first batch that ends at or above `offset`; None where all end below."""
+        try:
+            return self._locate(self.offsets, offset)
+        except (DamagedIndex, BadBatch) as damage:
+            # Each entry that is used is held against its batch, since an index has no checksum.
+            return self._locate(self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}"), offset)
+
+    def _locate(self, index: OffsetIndex, offset: int) -> Place | None:
+        number = index.floor(offset - self.base_offset)
+        start = index.positions[number] if number >= 0 else 0
+        file = self.file
+        if number + 1 < len(index) and index.positions[number + 1] - start > CHUNK_BYTES:
+            # Batches are large here, and the wanted one is likely that of the next entry.
+            position = index.positions[number + 1]
+            header = read_header(file, position, self.size)
+            _check_entry(index, number + 1, self.base_offset, header)
+            if header.base_offset <= offset:
+                return _place(position, header)
+        for position, header in walk(file, start, self.size):
+            if position == start and number >= 0:
+                _check_entry(index, number, self.base_offset, header)
+            if header.last_offset >= offset:
+                return _place(position, header)
+        return None
+
+    def place_at(self, position: int) -> Place:
+        """The batch that begins at `position`."""
+        return _place(position, read_header(self.file, position, self.size))
+
     # -- time
 
     def max_timestamp(self) -> tuple[int, int]:
@@ -268,3 +329,15 @@ class IndexedFile:
                 else:
                     self._max_timestamp = self._max_timestamp_offset = -1
         return self._max_timestamp, self._max_timestamp_offset
+
+
+def _place(position: int, header: BatchHeader) -> Place:
+    return Place(position, header.size, header.base_offset, header.next_offset)
+
+
+def _check_entry(index: OffsetIndex, number: int, base_offset: int, header: BatchHeader) -> None:
+    if header.last_offset != base_offset + index.offsets[number]:
+        raise DamagedIndex(
+            f"entry {number} says that the batch at byte {index.positions[number]} ends with offset "
+            f"{base_offset + index.offsets[number]}, and it ends with {header.last_offset}"
+        )

@@ -10,99 +10,20 @@ import os.path
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from ottla.config.log import LogConfig
 from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
-from ottla.ports.disk import Disk
 from ottla.ports.entropy import Entropy
 from ottla.storage import moving
 from ottla.storage.directory import LogDirectory
-from ottla.storage.directory_events import DirectoryEvent, LogWarnings, OnEvent, Severity
-from ottla.storage.errors import CorruptLog, StorageFault
-from ottla.storage.formats import partition_metadata
-from ottla.storage.formats.errors import FormatError
+from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.formats.names import FolderKind
-from ottla.storage.formats.offset_checkpoint import LOG_STARTS, RECOVERY_POINTS
 from ottla.storage.log import Log
 from ottla.storage.moving import FutureLog
+from ottla.storage.opening import ConfigFor, Job, Opened, Run, TopicIdFor, open_folder
+from ottla.storage.placing import adopt_topic_id
 from ottla.storage.removal import FolderRemoval
 from ottla.storage.survey import Found, some_names, survey
-
-
-class Opened(NamedTuple):
-    """What became of one folder: a log, or why there is none."""
-
-    log: Log | None
-    #: The partition's own trouble.
-    damage: str
-    #: The device's trouble.
-    fault: str
-    warnings: LogWarnings
-
-
-#: Opens one folder. It touches nothing but that folder, so threads may do several at once.
-Job = Callable[[], Opened]
-#: Runs all jobs, in any order or at once, and returns their results in the order given.
-Run = Callable[[Sequence[Job]], list[Opened]]
-#: A topic's settings, or None where the topic is not known.
-ConfigFor = Callable[[str], LogConfig | None]
-#: A topic's id, or None where it is not known.
-TopicIdFor = Callable[[str], bytes | None]
-
-
-def run_in_turn(jobs: Sequence[Job]) -> list[Opened]:
-    return [job() for job in jobs]
-
-
-def open_folder(
-    directory: LogDirectory,
-    folder: str,
-    partition: TopicPartition,
-    *,
-    config: LogConfig,
-    now_ms: int,
-    on_event: OnEvent,
-) -> Opened:
-    """Opens one log, repairing what a crash left."""
-    warnings = LogWarnings(directory.path, partition, on_event)
-    checkpoints = directory.checkpoints
-    try:
-        log = Log.open(
-            directory.disk,
-            folder,
-            partition,
-            config,
-            now_ms=now_ms,
-            clean=directory.is_trusted,
-            recovery_point=checkpoints.offset(RECOVERY_POINTS, partition),
-            start_offset=checkpoints.offset(LOG_STARTS, partition),
-            on_warning=warnings,
-            files=directory.open_files,
-        )
-        log.topic_id = _topic_id(directory.disk, folder, warnings)
-    except CorruptLog as error:
-        return Opened(None, str(error), "", warnings)
-    except StorageFault as error:
-        if not directory.disk.is_directory(folder):
-            return Opened(None, f"{folder} is not a folder: move it away", "", warnings)
-        if error.directory_failed:
-            return Opened(None, "", str(error), warnings)
-        return Opened(None, f"{error}: make room and start the broker again", "", warnings)
-    except OSError as error:
-        return Opened(None, "", f"{folder}: {error.strerror or error}", warnings)
-    return Opened(log, "", "", warnings)
-
-
-def _topic_id(disk: Disk, folder: str, warn: Callable[[str], None]) -> TopicId:
-    """Zero where it is not known yet; whoever knows the topic's id then completes the folder."""
-    try:
-        return partition_metadata.read(disk, f"{folder}/{partition_metadata.FILE_NAME}")
-    except FileNotFoundError:
-        return ZERO_TOPIC_ID
-    except FormatError as error:
-        warn(f"{error}; it is written again when the topic's id is known")
-        return ZERO_TOPIC_ID
 
 
 class Loading:
@@ -112,6 +33,7 @@ class Loading:
         self,
         directories: Sequence[LogDirectory],
         config_for: ConfigFor,
+        topic_id_for: TopicIdFor,
         now_ms: int,
         entropy: Entropy,
         on_event: OnEvent,
@@ -122,6 +44,7 @@ class Loading:
         self.offline: dict[TopicPartition, str] = {}
         self._directories = directories
         self._config_for = config_for
+        self._topic_id_for = topic_id_for
         self._configs: dict[str, LogConfig | None] = {}
         self._now_ms = now_ms
         self._entropy = entropy
@@ -173,7 +96,15 @@ class Loading:
         return self._configs[topic]
 
     def _open(self, directory: LogDirectory, folder: str, partition: TopicPartition, config: LogConfig) -> Opened:
-        return open_folder(directory, folder, partition, config=config, now_ms=self._now_ms, on_event=self._on_event)
+        return open_folder(
+            directory,
+            folder,
+            partition,
+            config=config,
+            topic_id=self._topic_id_for(partition.topic),
+            now_ms=self._now_ms,
+            on_event=self._on_event,
+        )
 
     def _take_offline(self, directory: LogDirectory, partition: TopicPartition, reason: str) -> None:
         directory.unopened[partition] = reason
@@ -209,10 +140,21 @@ class Loading:
             self.offline[partition] = f"its log directory {directory.path} is offline: {directory.failure}"
             if opened.log is not None:
                 directory.abandon(opened.log)
+        elif opened.is_stray:
+            directory.unopened[partition] = opened.damage
+            directory.warn(self._on_event, f"{opened.damage}, and is left in place", partition)
         elif opened.log is None:
             self._take_offline(directory, partition, opened.damage)
         else:
             directory.logs[partition] = opened.log
+            self._on_device(directory, partial(self._complete, directory, partition, opened.log))
+
+    def _complete(self, directory: LogDirectory, partition: TopicPartition, log: Log) -> None:
+        """Writes the topic's id into a folder that lacks it."""
+        topic_id = self._topic_id_for(partition.topic)
+        if log.topic_id == ZERO_TOPIC_ID and topic_id is not None and topic_id != ZERO_TOPIC_ID:
+            adopt_topic_id(directory.disk, directory.folder(partition), topic_id)
+            log.topic_id = TopicId(topic_id)
 
     def _refuse_doubles(
         self, doubles: dict[TopicPartition, list[LogDirectory]], markers: set[tuple[TopicPartition, str]]
@@ -297,7 +239,7 @@ class Loading:
         if opened.fault:
             self._fail(directory, opened.fault)
         elif opened.log is None:
-            directory.warn(self._on_event, f"the copy in {name} is damaged and is removed: {opened.damage}", partition)
+            directory.warn(self._on_event, f"the copy in {name} is removed: {opened.damage}", partition)
             self._remove_copy(directory, partition, name)
         else:
             move = FutureLog(partition, source, directory, name, opened.log)

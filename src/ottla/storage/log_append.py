@@ -9,9 +9,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from ottla.records.checksum import crc32c
-
 from ottla.records.batch import CONTROL, HEADER, HEADER_SIZE, LEADER_EPOCH_AT, LOG_OVERHEAD, BatchHeader
+from ottla.records.checksum import crc32c
 from ottla.records.validate import COUNTED_RECORDS_MAX
 from ottla.storage import replica_append, rolling
 from ottla.storage.append import Appended, Origin, examine

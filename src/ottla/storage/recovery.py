@@ -9,14 +9,14 @@ leave behind, is not worth that.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
-
-from ottla.records.checksum import crc32c
 
 from ottla.model import TopicPartition
 from ottla.ports import File
 from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from ottla.records.checksum import crc32c
 from ottla.storage.batch_walk import header_fault
 from ottla.storage.epochs import EpochCache
 from ottla.storage.errors import BadBatch, CorruptLog, DamagedIndex
@@ -149,6 +149,9 @@ class _Recovery:
         place = segment.place_at(index.positions[number])
         if place.next_offset - 1 != segment.base_offset + index.offsets[number]:
             raise DamagedIndex("it does not fit the log")
+        segment.check_time(
+            segment.times, bisect_left(segment.times.offsets, place.base_offset - segment.base_offset) - 1
+        )
         return place.position, place.base_offset
 
     def _check(self, segment: Segment, position: int) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
-from ottla.records.batch import BatchHeader
 from ottla.storage import txn_index
-from ottla.storage.batch_walk import CHUNK_BYTES, read_header, walk
+from ottla.storage.batch_walk import read_header, walk
 from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX
 from ottla.storage.indexed_file import UNKNOWN, IndexedFile, Surroundings
 from ottla.storage.offset_index import ENTRY_SIZE
@@ -16,15 +15,6 @@ from ottla.storage.txn_index import AbortedTransaction
 
 #: All that may stand beside a segment's log file under its name.
 INDEX_KINDS: Final = (INDEX, TIME_INDEX, TXN_INDEX)
-
-
-class Place(NamedTuple):
-    """Where a batch lies in its segment."""
-
-    position: int
-    size: int
-    base_offset: int
-    next_offset: int
 
 
 class Segment(IndexedFile):
@@ -53,29 +43,6 @@ class Segment(IndexedFile):
         """For retention: the file's own time stands in where no batch has a time."""
         timestamp = self.max_timestamp()[0]
         return timestamp if timestamp >= 0 else self.around.disk.modified_ms(self.path())
-
-    # -- look-up
-
-    def locate(self, offset: int) -> Place | None:
-        """The first batch that ends at or above `offset`; None where all end below."""
-        index = self.offsets
-        number = index.floor(offset - self.base_offset)
-        start = index.positions[number] if number >= 0 else 0
-        file = self.file
-        if number + 1 < len(index) and index.positions[number + 1] - start > CHUNK_BYTES:
-            # Batches are large here, and the wanted one is likely that of the next entry.
-            position = index.positions[number + 1]
-            header = read_header(file, position, self.size)
-            if header.base_offset <= offset:
-                return _place(position, header)
-        for position, header in walk(file, start, self.size):
-            if header.last_offset >= offset:
-                return _place(position, header)
-        return None
-
-    def place_at(self, position: int) -> Place:
-        """The batch that begins at `position`."""
-        return _place(position, read_header(self.file, position, self.size))
 
     # -- aborted transactions
 
@@ -157,7 +124,3 @@ class Segment(IndexedFile):
         for kind in (*INDEX_KINDS, LOG):
             with suppress(FileNotFoundError):
                 self.around.disk.remove(self.path(kind))
-
-
-def _place(position: int, header: BatchHeader) -> Place:
-    return Place(position, header.size, header.base_offset, header.next_offset)

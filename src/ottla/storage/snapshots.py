@@ -79,9 +79,10 @@ def replay(producers: ProducerStates, segments: Sequence[Segment], first: int, e
     """Applies the batches from offset `first` up to `end` that are in the log, from their headers."""
     for number, segment in enumerate(segments):
         following = segments[number + 1].base_offset if number + 1 < len(segments) else end
-        if following <= first or segment.base_offset >= end or segment.size == 0:
+        start = max(first, segment.base_offset)
+        if start >= min(following, end) or segment.size == 0:
             continue
-        place = segment.locate(max(first, segment.base_offset))
+        place = segment.locate(start)
         if place is None:
             continue
         for position, header in walk(segment.file, place.position, segment.size):

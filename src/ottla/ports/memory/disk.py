@@ -56,6 +56,11 @@ class MemoryDisk:
         return self._medium.faults.operations
 
     @property
+    def is_down(self) -> bool:
+        """Whether the power is cut, and the machine not started again."""
+        return self._medium.faults.down
+
+    @property
     def capacity_bytes(self) -> int:
         """Appending beyond it takes what fits and raises ENOSPC."""
         return self._medium.capacity_bytes

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable
+from contextvars import Context
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -48,6 +49,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.timeline = timeline if timeline is not None else Timeline()
         #: Turns of the loop so far: a cheap fingerprint of a run.
         self.turns = 0
+        #: Called after each turn, for whoever checks what must hold at every moment. What it raises ends the run.
+        self.after_turn: Callable[[], None] | None = None
         self._order = None if seed is None else Random(seed)
         self._standstill_turns = 0
         self._fatal: BaseException | None = None
@@ -74,6 +77,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._ready.extendleft(reversed(batch[position + 1 :]))
                 fatal, self._fatal = self._fatal, None
                 raise fatal
+        if self.after_turn is not None:
+            self.after_turn()
+
+    def cancel_timers(self, ends: Callable[[Context], bool]) -> None:
+        """Cancels the timers that were set in contexts like this: those of a process that is no more."""
+        for timer in list(self._scheduled):
+            if ends(timer._context):  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio keeps it there
+                timer.cancel()
 
     def _drop_cancelled_timers(self) -> None:
         # A heap of thousands of cancelled time-outs would be kept until each is due.

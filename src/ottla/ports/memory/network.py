@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.ports.disk import Buffer, File
@@ -29,11 +30,13 @@ PIECE_BYTES: Final = 128 * 1024
 class MemoryRounds:
     """Level-triggered, as the real ones are: what is left unread is told again."""
 
-    __slots__ = ("_candidates", "_fabric", "_on_round", "_scheduled")
+    __slots__ = ("_candidates", "_context", "_fabric", "_on_round", "_scheduled")
 
     def __init__(self, fabric: Fabric, on_round: Round) -> None:
         self._fabric = fabric
         self._on_round = on_round
+        #: Of who listens, as with a real selector: what a round starts is not the sender's whose bytes caused it.
+        self._context = copy_context()
         #: Channels of which something may be told.
         self._candidates: dict[MemoryChannel, None] = {}
         self._scheduled = False
@@ -42,7 +45,10 @@ class MemoryRounds:
         self._candidates[channel] = None
         if not self._scheduled:
             self._scheduled = True
-            self._fabric.loop.call_soon(self._serve)
+            self._fabric.loop.call_soon(self._serve, context=self._context)
+
+    def accept(self, listening: MemoryListening, side: Side, peer: tuple[str, int]) -> None:
+        self._fabric.loop.call_soon(listening.welcome, side, peer, context=self._context)
 
     def discard(self, channel: MemoryChannel) -> None:
         self._candidates.pop(channel, None)
@@ -66,7 +72,7 @@ class MemoryRounds:
         if self._fabric.chop:
             self._fabric.random.shuffle(ready)
         self._scheduled = True
-        self._fabric.loop.call_soon(self._serve)
+        self._fabric.loop.call_soon(self._serve, context=self._context)
         self._on_round(ready)
 
 
@@ -136,6 +142,9 @@ class MemoryListening:
         self._accept = accept
         self._rounds = rounds
 
+    def arrived(self, side: Side, peer: tuple[str, int]) -> None:
+        self._rounds.accept(self, side, peer)
+
     def welcome(self, side: Side, peer: tuple[str, int]) -> None:
         """A connection that has been waiting in the backlog."""
         if self._network.listener(self.port) is not self:
@@ -199,7 +208,7 @@ class MemoryNetwork:
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens on port {port} of {host}")
         near, far = fabric.connected(self, self._free_port(), target, port)
         transport = MemoryTransport(fabric.loop, near, far.address, protocol())
-        fabric.loop.call_soon(listening.welcome, far, near.address)
+        listening.arrived(far, near.address)
         transport.start()
         return transport, transport.get_protocol()  # type: ignore[return-value]
 

@@ -6,10 +6,8 @@ be found, since batches are not aligned.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
-
-from ottla.records.checksum import crc32c
+from collections.abc import Callable, Iterator
+from typing import Final, cast
 
 from ottla.ports.disk import Disk, File
 from ottla.records.batch import (
@@ -22,6 +20,7 @@ from ottla.records.batch import (
     BatchHeader,
     add_to_sequence,
 )
+from ottla.records.checksum import crc32c
 from ottla.records.compression import NAMES
 from ottla.records.control import parse_control
 from ottla.records.errors import RecordError
@@ -33,6 +32,9 @@ from ottla.storage.formats.names import parse_segment_file
 CHUNK_BYTES: Final = 1 << 20
 #: Larger batches are checked, and their records are not shown: nobody's max.message.bytes is that large.
 RECORDS_BATCH_BYTES_MAX: Final = 256 << 20
+
+#: The sum of a piece, given that of what lies before it.
+_continue_sum: Final = cast("Callable[[bytes, int], int]", crc32c)
 
 LogLine = BatchEntry | RecordEntry | Finding
 
@@ -139,7 +141,7 @@ class _Walk:
             piece = self._read(position, min(CHUNK_BYTES, end - position))
             if not piece:
                 break
-            total = crc32c(piece, total)
+            total = _continue_sum(piece, total)
             position += len(piece)
         return total
 

@@ -1,0 +1,60 @@
+"""Znodes by which brokers and tools ask the controller for something: their JSON, as Kafka 3.9 writes it.
+
+ISR changes and failed log directories are told in sequential nodes, preferred leaders are asked for in one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ottla.coordination.znode_json import FAULTS, DamagedZnode, decode_object, encode_object, integer, text_of, words
+from ottla.model import BrokerId, TopicPartition
+
+ISR_CHANGES: Final = "/isr_change_notification"
+#: Of sequential nodes there.
+ISR_CHANGE_PREFIX: Final = f"{ISR_CHANGES}/isr_change_"
+LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
+LOG_DIR_EVENT_PREFIX: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
+CONFIG_CHANGES: Final = "/config/changes"
+CONFIG_CHANGE_PREFIX: Final = f"{CONFIG_CHANGES}/config_change_"
+PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
+
+
+def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
+    """Of an ISR notification and of a request for preferred leaders."""
+    listed = [{"topic": found.topic, "partition": found.partition} for found in partitions]
+    return encode_object({"version": 1, "partitions": listed})
+
+
+def decode_partitions(path: str, data: bytes) -> list[TopicPartition]:
+    value = decode_object(path, data)
+    try:
+        return [TopicPartition(text_of(one["topic"]), integer(one["partition"])) for one in value["partitions"]]
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault
+
+
+def encode_log_dir_failure(broker_id: int) -> bytes:
+    return encode_object({"version": 1, "broker": broker_id, "event": 1})
+
+
+def decode_log_dir_failure(path: str, data: bytes) -> BrokerId:
+    value = decode_object(path, data)
+    try:
+        return BrokerId(integer(value["broker"]))
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    """Of a change of overrides; the path is like `topics/orders`."""
+    return encode_object({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(path: str, data: bytes) -> str:
+    value = decode_object(path, data)
+    try:
+        return text_of(value["entity_path"])
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault

@@ -1,0 +1,165 @@
+"""A broker on the running event loop, as a test holds it: start, stop, restart, topics."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+from ottla.app import running
+from ottla.client.errors import error_of
+from ottla.config import Config, up_defaults
+from ottla.controller.interface import NewTopic, TopicRef
+from ottla.handlers.call import Services
+from ottla.model import BrokerId, ErrorCode
+from ottla.ports.real import real_ports
+from ottla.server.broker import Broker
+from ottla.server.metrics_http import MetricsEndpoint
+from ottla.testing.capture import CAPTURE, speaker
+
+HOST = "127.0.0.1"
+
+
+class HostedBroker:
+    """Runs inside of `async with`, or from `start` to `stop`; may be started again, over the same data and port."""
+
+    def __init__(
+        self,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        port: int = 0,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._given_data = None if data is None else os.path.abspath(data)
+        self._temporary: str | None = None
+        self._properties = dict(properties or {})
+        #: 0 until the first start where a free port is taken; the same from then on.
+        self.port = port
+        #: Raised by 1 at each start.
+        self.starts = 0
+        self._life: AsyncExitStack | None = None
+        self._broker: Broker | None = None
+        self._metrics: MetricsEndpoint | None = None
+
+    # What it is
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port`, for a client's bootstrap.servers. It stays the same over restarts."""
+        assert self.port, "the broker was not started yet"
+        return f"{HOST}:{self.port}"
+
+    @property
+    def data(self) -> str:
+        """The folder that holds the log directory, and what else the broker keeps."""
+        found = self._given_data or self._temporary
+        assert found is not None, "the broker was not started yet, or its temporary folder is gone"
+        return found
+
+    @property
+    def metrics_address(self) -> str | None:
+        """Where `/metrics` is served, if `ottla.metrics.port` was set."""
+        return None if self._metrics is None else self._metrics.address
+
+    @property
+    def is_running(self) -> bool:
+        return self._life is not None
+
+    def metrics(self) -> str:
+        """The broker's metrics as Prometheus would read them."""
+        return self._running().registry.render()
+
+    # Its life
+
+    async def start(self) -> Self:
+        """Serves when it returns; raises what keeps a broker from starting (`StartFault`, `ConfigError`, ...)."""
+        assert self._life is None, "the broker runs already"
+        if self._given_data is None and self._temporary is None:
+            self._temporary = tempfile.mkdtemp(prefix="ottla-")
+        async with AsyncExitStack() as life:
+            CAPTURE.begin()
+            life.callback(CAPTURE.end)
+            spoken = speaker.set(f"broker {os.path.basename(self.data)}")
+            try:
+                ports = real_ports()
+                life.callback(ports.workers.close)
+                life.callback(ports.network.close)
+                self._broker, self._metrics = await life.enter_async_context(running(self._config(), ports))
+            finally:
+                speaker.reset(spoken)
+            self.port = self._broker.endpoints[0].port
+            self._life = life.pop_all()
+        self.starts += 1
+        return self
+
+    async def stop(self) -> None:
+        """A clean stop, as SIGTERM would do it. What it kept is kept. Nothing where it does not run."""
+        life, self._life = self._life, None
+        self._broker = self._metrics = None
+        if life is not None:
+            await life.aclose()
+
+    async def restart(self) -> None:
+        """A clean stop and a start, over the same data and on the same port."""
+        await self.stop()
+        await self.start()
+
+    async def close(self) -> None:
+        """Stops, and removes the temporary folder."""
+        try:
+            await self.stop()
+        finally:
+            temporary, self._temporary = self._temporary, None
+            if temporary is not None:
+                shutil.rmtree(temporary, ignore_errors=True)
+
+    async def __aenter__(self) -> Self:
+        try:
+            return await self.start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _config(self) -> Config:
+        fixed = {"listeners": f"PLAINTEXT://{HOST}:{self.port}", "log.dirs": os.path.join(self.data, "data")}
+        # The environment is the machine's, and would make a test depend on it: it is left out.
+        return Config.parse({**fixed, **self._properties}, defaults=up_defaults(1))
+
+    def _running(self) -> Broker:
+        assert self._broker is not None, "the broker does not run"
+        return self._broker
+
+    def _services(self) -> Services:
+        services = self._running().services
+        assert services is not None
+        return services
+
+    # Topics
+
+    async def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+        """When it returns, clients can produce to it. Raises KafkaError, as an admin client would."""
+        new = NewTopic(name, partitions, configs=dict(configs or {}))
+        for done in await self._services().controller.create_topics([new]):
+            if done.error != ErrorCode.NONE:
+                raise error_of(done.error, done.message, about=name)
+
+    async def delete_topic(self, name: str) -> None:
+        for done in await self._services().controller.delete_topics([TopicRef(name)]):
+            if done.error != ErrorCode.NONE:
+                raise error_of(done.error, done.message, about=name)
+
+    def topics(self) -> list[str]:
+        return sorted(self._running().metadata.topics)
+
+    @property
+    def broker_id(self) -> BrokerId:
+        return self._running().broker_id

@@ -1,0 +1,96 @@
+"""Fixtures for pytest: a broker for the session and a fresh topic for each test.
+
+- `ottla_broker`  one broker for the whole session (one for each worker under xdist)
+- `topic`         the name of a new topic, deleted after the test; `@pytest.mark.ottla_topic(partitions=3,
+                  configs={"cleanup.policy": "compact"})` says how it is made
+
+`@pytest.fixture(scope="session") def ottla_properties()` overrides with which properties the broker runs. The log of
+whatever brokers ran in this process during a test that fails is added to its report.
+
+pytest loads this file in every project that has Ottla installed, so it loads nothing of the broker until a fixture asks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from ottla.testing.in_process import InProcessBroker
+
+_MARK = pytest.StashKey[int]()
+#: A test's name goes into its topic's, where folders' names end at 255 characters.
+_NAME_CHARACTERS_MAX = 80
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "ottla_topic(partitions=1, configs={}): how the topic of the `topic` fixture is made"
+    )
+
+
+@pytest.fixture(scope="session")
+def ottla_properties() -> dict[str, str]:
+    """Properties of the session's broker, by Kafka's names; override it in a conftest."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def ottla_broker(ottla_properties: dict[str, str]) -> Iterator[InProcessBroker]:
+    """A broker in this process, on a free port, with a temporary folder; the same for the whole session."""
+    from ottla.testing.in_process import InProcessBroker
+
+    with InProcessBroker(properties=ottla_properties) as running:
+        yield running
+
+
+@pytest.fixture
+def topic(ottla_broker: InProcessBroker, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of a topic that nobody else has, for this test alone."""
+    marker = request.node.get_closest_marker("ottla_topic")
+    arguments = marker.kwargs if marker is not None else {}
+    name = _fresh_name(request.node.name)
+    ottla_broker.create_topic(name, **arguments)
+    yield name
+    if ottla_broker.is_running and name in ottla_broker.topics():
+        ottla_broker.delete_topic(name)
+
+
+def _fresh_name(test: str) -> str:
+    import secrets
+
+    plain = "".join(character if character.isascii() and character.isalnum() else "-" for character in test)
+    return f"{plain[:_NAME_CHARACTERS_MAX].strip('-')}-{secrets.token_hex(3)}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_MARK] = _written()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        text = _lines_since(item.stash.get(_MARK, 0))
+        if text:
+            report.sections.append((f"Ottla broker log ({report.when})", text))
+    return report
+
+
+def _written() -> int:
+    """How many lines brokers have written; nobody loads the module for a session without brokers."""
+    capture = sys.modules.get("ottla.testing.capture")
+    mark: int = capture.CAPTURE.mark if capture is not None else 0
+    return mark
+
+
+def _lines_since(mark: int) -> str:
+    capture = sys.modules.get("ottla.testing.capture")
+    text: str = capture.CAPTURE.since(mark) if capture is not None else ""
+    return text
