@@ -34,7 +34,7 @@ def _to_stderr(line: str) -> None:
 class Output:
     """Where lines go, and from which level on. One a process; tests make their own."""
 
-    __slots__ = ("clock", "json", "level", "lost", "sink")
+    __slots__ = ("clock", "configured", "json", "level", "lost", "sink")
 
     def __init__(
         self, *, level: str = "INFO", json: bool = False, sink: Sink = _to_stderr, clock: Clock = time.time
@@ -43,6 +43,8 @@ class Output:
         self.json = json
         self.sink = sink
         self.clock = clock
+        #: How often it was: what loggers remember of an earlier clock and sink is of no use with another.
+        self.configured = 0
         #: Lines that could not be written (a closed pipe, a full disk): said with the next that can be.
         self.lost = 0
 
@@ -68,12 +70,13 @@ def configure(*, json: bool = False, level: str = "INFO", sink: Sink | None = No
     _OUTPUT.level = LEVELS[level]
     _OUTPUT.sink = sink or _to_stderr
     _OUTPUT.clock = clock or time.time
+    _OUTPUT.configured += 1
 
 
 class Logger:
     """Writes the events of one part of the system. Fields given to `bind` stand in each of its lines."""
 
-    __slots__ = ("_bound", "_output", "_remembered", "part")
+    __slots__ = ("_bound", "_configured", "_output", "_remembered", "part")
 
     def __init__(self, part: str, output: Output | None = None, bound: dict[str, object] | None = None) -> None:
         self.part = part
@@ -81,6 +84,7 @@ class Logger:
         self._bound = bound or {}
         #: When each repeating warning was last written (in the output's clock), and how often it was held back since.
         self._remembered: dict[str, tuple[float, int]] = {}
+        self._configured = self._output.configured
 
     def bind(self, **fields: object) -> Logger:
         return Logger(self.part, self._output, {**self._bound, **fields})
@@ -105,6 +109,9 @@ class Logger:
     def warning_limited(self, event: str, key: str = "", *, interval_s: float = 10.0, **fields: object) -> None:
         """Writes an event at most once an interval for each key, and then says how often it came in between."""
         now = self._output.clock()
+        if self._configured != self._output.configured:
+            self._configured = self._output.configured
+            self._remembered.clear()
         remembered = f"{event}\0{key}"
         last, held_back = self._remembered.pop(remembered, (float("-inf"), 0))
         # A clock that was set back starts a new interval: silence until it catches up could last for hours.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 
 import pytest
@@ -23,7 +23,7 @@ from ottla.coordination.errors import (
 from ottla.coordination.loading import journal_name, snapshot_name
 from ottla.coordination.local import LocalSession
 from ottla.coordination.store import QUEUE_MAX, StoreOptions, TreeStore
-from ottla.ports.memory import MemoryPorts, SimulatedCrash, World, memory_ports
+from ottla.ports.memory import MemoryPorts, SimulatedCrash, World
 from ottla.ports.memory.loop import cancel_all
 
 DIRECTORY = "/data/coordination"
@@ -35,6 +35,31 @@ async def opened(ports: MemoryPorts, options: StoreOptions | None = None) -> Loc
     store = TreeStore(ports.disk, ports.workers, ports.clock, ports.entropy, DIRECTORY, options)
     await store.open()
     return LocalSession(store, await store.open_session(6000), owns_store=True)
+
+
+NewWorld = Callable[[int], World]
+
+
+@pytest.fixture
+def new_world() -> Iterator[NewWorld]:
+    """Worlds by their seeds; what still runs in them at the end of the test is ended."""
+    worlds: list[World] = []
+
+    def new(seed: int) -> World:
+        worlds.append(World(seed))
+        return worlds[-1]
+
+    yield new
+    for world in worlds:
+        bury(world)
+        world.loop.close()
+
+
+def bury(world: World) -> None:
+    """Ends what is left of a life; one turn of the loop first, since a crash may have left it a call to stop."""
+    world.loop.call_soon(world.loop.stop)
+    world.loop.run_forever()
+    cancel_all(world.loop)
 
 
 def run(ports: MemoryPorts, work: Callable[[], Awaitable[None]]) -> None:
@@ -51,8 +76,8 @@ def names(ports: MemoryPorts, prefix: str) -> list[str]:
 # What a start finds.
 
 
-def test_a_tree_is_there_again_after_a_clean_close() -> None:
-    ports = memory_ports(1)
+def test_a_tree_is_there_again_after_a_clean_close(new_world: NewWorld) -> None:
+    ports = new_world(1).machine("m")
 
     async def work() -> None:
         session = await opened(ports)
@@ -72,8 +97,8 @@ def test_a_tree_is_there_again_after_a_clean_close() -> None:
     run(ports, work)
 
 
-def test_ephemeral_nodes_of_a_killed_process_are_gone_and_their_end_is_durable() -> None:
-    world = World(2)
+def test_ephemeral_nodes_of_a_killed_process_are_gone_and_their_end_is_durable(new_world: NewWorld) -> None:
+    world = new_world(2)
 
     async def first() -> None:
         session = await opened(world.machine("m"))
@@ -91,8 +116,8 @@ def test_ephemeral_nodes_of_a_killed_process_are_gone_and_their_end_is_durable()
     world.loop.run_until_complete(second())
 
 
-def test_sessions_may_outlive_a_restart() -> None:
-    world = World(3)
+def test_sessions_may_outlive_a_restart(new_world: NewWorld) -> None:
+    world = new_world(3)
     kept = StoreOptions(keep_sessions=True)
 
     async def first() -> int:
@@ -126,8 +151,8 @@ def test_sessions_may_outlive_a_restart() -> None:
     world.loop.run_until_complete(second())
 
 
-def test_two_processes_cannot_have_one_directory() -> None:
-    ports = memory_ports(4)
+def test_two_processes_cannot_have_one_directory(new_world: NewWorld) -> None:
+    ports = new_world(4).machine("m")
 
     async def work() -> None:
         session = await opened(ports)
@@ -197,20 +222,13 @@ def order(path: str) -> tuple[int, ...]:
     return tuple(int(part) for part in path.removeprefix("/life").split("-"))
 
 
-def bury(world: World) -> None:
-    """Ends what is left of a life; one turn of the loop first, since the crash may have left it a call to stop."""
-    world.loop.call_soon(world.loop.stop)
-    world.loop.run_forever()
-    cancel_all(world.loop)
-
-
 @pytest.mark.parametrize("seed", range(4))
-def test_acknowledged_writes_survive_a_power_cut_at_every_operation_of_the_disk(seed: int) -> None:
+def test_acknowledged_writes_survive_a_power_cut_at_every_operation_of_the_disk(new_world: NewWorld, seed: int) -> None:
     operation = 0
     crashes = 0
     while True:
         operation += 1
-        world = World(seed * 1000 + operation)
+        world = new_world(seed * 1000 + operation)
         acknowledged: dict[str, bytes] = {}
         asked: dict[str, bytes] = {}
         # The first cut at this operation, then two more in lives that start on what it left.
@@ -231,8 +249,8 @@ def test_acknowledged_writes_survive_a_power_cut_at_every_operation_of_the_disk(
             bury(world)
 
 
-def test_a_torn_tail_is_cut_kept_aside_and_reported() -> None:
-    world = World(5)
+def test_a_torn_tail_is_cut_kept_aside_and_reported(new_world: NewWorld) -> None:
+    world = new_world(5)
     ports = world.machine("m")
 
     async def first() -> None:
@@ -267,9 +285,9 @@ def test_a_torn_tail_is_cut_kept_aside_and_reported() -> None:
 # Damage.
 
 
-def written(options: StoreOptions | None = None, nodes: int = 20) -> World:
+def written(new_world: NewWorld, options: StoreOptions | None = None, nodes: int = 20) -> World:
     """A machine whose process was killed after some writes."""
-    world = World(6)
+    world = new_world(6)
 
     async def work() -> None:
         session = await opened(world.machine("m"), options)
@@ -286,8 +304,8 @@ def starts(world: World) -> LocalSession:
     return world.loop.run_until_complete(opened(world.machine("m")))
 
 
-def test_damage_below_the_tail_stops_the_start_with_one_line() -> None:
-    world = written()
+def test_damage_below_the_tail_stops_the_start_with_one_line(new_world: NewWorld) -> None:
+    world = written(new_world)
     disk = world.machine("m").disk
     path = f"{DIRECTORY}/{journal_name(1)}"
     before = disk.read_file(path)
@@ -302,8 +320,8 @@ def test_damage_below_the_tail_stops_the_start_with_one_line() -> None:
     starts(world)
 
 
-def test_a_damaged_snapshot_costs_nothing_while_the_one_before_is_good() -> None:
-    world = written(BUSY, nodes=40)
+def test_a_damaged_snapshot_costs_nothing_while_the_one_before_is_good(new_world: NewWorld) -> None:
+    world = written(new_world, BUSY, nodes=40)
     ports = world.machine("m")
     disk = ports.disk
     snapshots = names(ports, "snapshot.")
@@ -319,8 +337,8 @@ def test_a_damaged_snapshot_costs_nothing_while_the_one_before_is_good() -> None
         starts(world)
 
 
-def test_a_missing_journal_stops_the_start() -> None:
-    world = written(BUSY, nodes=40)
+def test_a_missing_journal_stops_the_start(new_world: NewWorld) -> None:
+    world = written(new_world, BUSY, nodes=40)
     ports = world.machine("m")
     for name in names(ports, "snapshot."):
         ports.disk.remove(f"{DIRECTORY}/{name}")
@@ -328,8 +346,8 @@ def test_a_missing_journal_stops_the_start() -> None:
         starts(world)
 
 
-def test_snapshots_that_are_all_damaged_never_pass_for_an_empty_tree() -> None:
-    world = World(7)
+def test_snapshots_that_are_all_damaged_never_pass_for_an_empty_tree(new_world: NewWorld) -> None:
+    world = new_world(7)
 
     async def work() -> None:
         session = await opened(world.machine("m"))
@@ -350,8 +368,8 @@ def test_snapshots_that_are_all_damaged_never_pass_for_an_empty_tree() -> None:
         starts(world)
 
 
-def test_old_journals_and_snapshots_are_pruned() -> None:
-    world = written(BUSY, nodes=100)
+def test_old_journals_and_snapshots_are_pruned(new_world: NewWorld) -> None:
+    world = written(new_world, BUSY, nodes=100)
     ports = world.machine("m")
     assert len(names(ports, "snapshot.")) == 2
     assert 2 <= len(names(ports, "journal.")) <= 3
@@ -363,8 +381,8 @@ def test_old_journals_and_snapshots_are_pruned() -> None:
 # A disk that refuses.
 
 
-def test_a_full_disk_refuses_writes_undoes_them_and_recovers() -> None:
-    ports = memory_ports(8)
+def test_a_full_disk_refuses_writes_undoes_them_and_recovers(new_world: NewWorld) -> None:
+    ports = new_world(8).machine("m")
 
     async def work() -> None:
         session = await opened(ports)
@@ -393,8 +411,8 @@ def test_a_full_disk_refuses_writes_undoes_them_and_recovers() -> None:
     run(ports, work)
 
 
-def test_a_failed_sync_ends_the_tree_and_says_that_the_result_is_unknown() -> None:
-    world = World(9)
+def test_a_failed_sync_ends_the_tree_and_says_that_the_result_is_unknown(new_world: NewWorld) -> None:
+    world = new_world(9)
     ports = world.machine("m")
 
     async def first() -> None:
@@ -427,8 +445,8 @@ def test_a_failed_sync_ends_the_tree_and_says_that_the_result_is_unknown() -> No
 
 
 @pytest.mark.parametrize("operation", ["open", "append", "sync", "rename", "sync_directory", "remove", "truncate"])
-def test_a_snapshot_that_fails_costs_nothing(operation: str) -> None:
-    world = World(10)
+def test_a_snapshot_that_fails_costs_nothing(new_world: NewWorld, operation: str) -> None:
+    world = new_world(10)
     ports = world.machine("m")
 
     async def first() -> None:
@@ -468,8 +486,8 @@ def test_a_snapshot_that_fails_costs_nothing(operation: str) -> None:
 # Group commit, order, bounds.
 
 
-def test_writes_that_wait_share_one_sync_and_reads_wait_for_it() -> None:
-    ports = memory_ports(11)
+def test_writes_that_wait_share_one_sync_and_reads_wait_for_it(new_world: NewWorld) -> None:
+    ports = new_world(11).machine("m")
     ports.workers.latency_ms = (5.0, 5.0)
 
     async def work() -> None:
@@ -489,8 +507,8 @@ def test_writes_that_wait_share_one_sync_and_reads_wait_for_it() -> None:
     run(ports, work)
 
 
-def test_the_queue_is_bounded() -> None:
-    ports = memory_ports(12)
+def test_the_queue_is_bounded(new_world: NewWorld) -> None:
+    ports = new_world(12).machine("m")
 
     async def work() -> None:
         session = await opened(ports)
@@ -503,8 +521,8 @@ def test_the_queue_is_bounded() -> None:
     run(ports, work)
 
 
-def test_a_write_that_nobody_waits_for_any_more_leaves_the_store_well() -> None:
-    ports = memory_ports(13)
+def test_a_write_that_nobody_waits_for_any_more_leaves_the_store_well(new_world: NewWorld) -> None:
+    ports = new_world(13).machine("m")
     ports.workers.latency_ms = (5.0, 5.0)
 
     async def work() -> None:
@@ -523,13 +541,14 @@ def test_a_write_that_nobody_waits_for_any_more_leaves_the_store_well() -> None:
     run(ports, work)
 
 
-def test_closing_finishes_what_was_asked_for_and_takes_no_more() -> None:
-    ports = memory_ports(14)
+def test_closing_finishes_what_was_asked_for_and_takes_no_more(new_world: NewWorld) -> None:
+    ports = new_world(14).machine("m")
 
     async def work() -> None:
         session = await opened(ports)
+        ports.workers.latency_ms = (50.0, 50.0)
         calls = [asyncio.ensure_future(session.create(f"/n{number}")) for number in range(10)]
-        await asyncio.sleep(0)
+        await until(lambda: len(session.store._queue) + len(session.store._batch) >= 10)
         await session.store.close()
         assert len([await call for call in calls]) == 10
         with pytest.raises(SessionClosed):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.storage.directory_world import CONFIG, NOW, TOPIC_ID, TP, A, B, World, append, expected, values
 
 from ottla.model import TopicPartition
+from ottla.ports.real.disk import RealDisk
 from ottla.storage.directory_errors import (
     DirectoryLocked,
     DirectoryOffline,
@@ -540,3 +542,22 @@ def test_describing_tells_sizes(world):
     assert status.replicas == [(TP, log.size, 0, False)]
     assert log.size > 0
     assert 0 < status.usable_bytes <= status.total_bytes
+
+
+def test_logs_may_be_opened_in_threads(tmp_path):
+    def run(jobs):
+        with ThreadPoolExecutor(4) as pool:
+            return list(pool.map(lambda job: job(), jobs))
+
+    world = World(RealDisk(), (str(tmp_path / "a"), str(tmp_path / "b")))
+    directories = world.open()
+    partitions = [TopicPartition("t", number) for number in range(40)]
+    for partition in partitions:
+        append(create(directories, partition), 5)
+    for path in world.paths:  # the process ends here: its locks go, its writes stay
+        directories._by_path[path].release()
+    again = world.open(run=run)
+    assert {partition: values(log) for partition, log in again.logs.items()} == dict.fromkeys(
+        partitions, expected(0, 5)
+    )
+    assert world.events == []

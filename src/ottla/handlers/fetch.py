@@ -10,11 +10,11 @@ from typing import Final
 
 from ottla import logs
 from ottla.handlers.call import Services
-from ottla.handlers.fetch_answer import SENDFILE_BYTES_MIN, encode_answer, encode_refusal
+from ottla.handlers.fetch_answer import encode_answer, encode_refusal
 from ottla.handlers.fetch_memo import Memo, remember
 from ottla.handlers.fetch_read import CONSUMER, PartitionRead, Reader
 from ottla.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Asked, Session, Sessions, Told
-from ottla.handlers.peer import Peer, Received
+from ottla.handlers.peer import FilePiece, Peer, Received
 from ottla.handlers.routes import FETCH, HOT
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Entropy
@@ -121,25 +121,29 @@ class FetchHandler:
         except (OffsetOutOfRange, CorruptLog, StorageFault, OSError):
             return False
         size = found.size
-        if size < memo.min_bytes or size >= SENDFILE_BYTES_MIN or found.file is None:
+        if size < memo.min_bytes or found.file is None:
             return False
         head = memo.head.fill(correlation, leader.high_watermark, leader.log.start_offset, size)
         whole = len(head) + size + len(memo.head.tail)
         view = buffer.view
         if whole > len(view) or peer.answers or peer.unsent or peer.holds_buffer:
-            return False
-        # The request is read: its buffer takes the answer, and the records come into it straight from the file.
-        view[: len(head)] = head
-        try:
-            if found.file.read_into(view[len(head) : len(head) + size], found.position) != size:
+            peer.answer(head)
+            peer.answer(FilePiece(found.file, found.position, size))
+            if memo.head.tail:
+                peer.answer(memo.head.tail)
+        else:
+            # The request is read: its buffer takes the answer, and the records come into it straight from the file.
+            view[: len(head)] = head
+            try:
+                if found.file.read_into(view[len(head) : len(head) + size], found.position) != size:
+                    return False
+            except OSError:
                 return False
-        except OSError:
-            return False
-        view[len(head) + size : whole] = memo.head.tail
+            view[len(head) + size : whole] = memo.head.tail
+            peer.answer_now(view[:whole])
         self._requests.value += 1
         self._metrics.total_fetches.value += 1
         self._metrics.bytes_out.value += size
-        peer.answer_now(view[:whole])
         return True
 
     def _serve_any(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:

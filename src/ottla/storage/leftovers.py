@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import suppress
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ottla.ports import Disk
@@ -87,7 +88,7 @@ def remnants(segments: list[int], deleted: list[int], start_offset: int) -> list
     gone_below = max([offset for offset in deleted if offset < segments[-1]], default=-1)
     return [
         base
-        for base, following in zip(segments, segments[1:], strict=False)
+        for base, following in pairwise(segments)
         if base < gone_below or following <= start_offset
     ]
 

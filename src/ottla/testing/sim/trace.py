@@ -1,0 +1,29 @@
+"""What happened in a run, one line an event, in virtual time: the evidence when a seed fails, and the proof that it repeats."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from ottla.ports.memory.clock import Timeline
+
+
+class Trace:
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self.lines: list[str] = []
+
+    def say(self, who: str, what: str) -> None:
+        self.lines.append(f"{self._timeline.seconds:12.6f} {who}: {what}")
+
+    def log_line(self, line: str) -> None:
+        """A broker's own log line."""
+        self.say("log", line.rstrip("\n"))
+
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def digest(self) -> str:
+        return sha256(self.text().encode()).hexdigest()
+
+    def tail(self, count: int = 60) -> str:
+        return "\n".join(self.lines[-count:])
