@@ -23,6 +23,7 @@ from ottla.protocol.header import request_body_start
 from ottla.protocol.hot.fetch import FetchRequest, parse_fetch
 from ottla.replication.leader import Leader
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
+from ottla.storage.reader import Slice
 
 log_event = logs.logger("handlers")
 
@@ -134,17 +135,23 @@ class FetchHandler:
         else:
             # The request is read: its buffer takes the answer, and the records come into it straight from the file.
             view[: len(head)] = head
-            try:
-                if found.file.read_into(view[len(head) : len(head) + size], found.position) != size:
-                    return False
-            except OSError:
-                return False
+            if not self._read_into(found, view[len(head) : len(head) + size]):
+                peer.abort()  # the request is overwritten, so the client is to ask again
+                return True
             view[len(head) + size : whole] = memo.head.tail
             peer.answer_now(view[:whole])
         self._requests.value += 1
         self._metrics.total_fetches.value += 1
         self._metrics.bytes_out.value += size
         return True
+
+    @staticmethod
+    def _read_into(found: Slice, view: memoryview) -> bool:
+        assert found.file is not None
+        try:
+            return found.file.read_into(view, found.position) == found.size
+        except OSError:
+            return False
 
     def _serve_any(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
         if not _VERSION_MIN <= version <= _VERSION_MAX:

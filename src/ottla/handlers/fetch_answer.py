@@ -1,8 +1,8 @@
 """Answers to Fetch: small reads are copied into the answer, large ones go from the segment to the socket by sendfile.
 
 One joined send beats a header, a sendfile and a trailer as long as its copies are cheaper than two more system calls.
-Here the records are copied twice on their way; a request that is recognised (`fetch_memo`) reads them into its own buffer,
-and is joined up to that buffer's size.
+Here the records are copied twice on their way; a request that is recognised (`fetch_memo`) reads them into its own
+buffer, and is joined up to that buffer's size.
 """
 
 from __future__ import annotations

@@ -83,8 +83,9 @@ class Flush:
             for path in self._paths:
                 self._sync_path(path)
             if self._epochs is not None:
+                # This syncs the folder as well.
                 epoch_checkpoint.write(self._disk, *self._epochs)
-            if self._directory is not None:
+            elif self._directory is not None:
                 self._disk.sync_directory(self._directory)
         except OSError:
             self.failed = True

@@ -1,8 +1,8 @@
 """Log lines of the brokers in this process, kept so that a failing test can show them.
 
 A process has one log output. While brokers of tests run it is turned to here, and each line is put to the broker in
-whose context it was written: the tasks and call-backs of a broker inherit the context in which it was started, also when
-several share one loop. Lines from worker threads have no context and are marked as such.
+whose context it was written: the tasks and call-backs of a broker inherit the context in which it was started, also
+when several share one loop. Lines from worker threads have no context and are marked as such.
 """
 
 from __future__ import annotations

@@ -88,10 +88,11 @@ class HostedBroker:
                 ports = real_ports()
                 life.callback(ports.workers.close)
                 life.callback(ports.network.close)
-                self._broker, self._metrics = await life.enter_async_context(running(self._config(), ports))
+                broker, self._metrics = await life.enter_async_context(running(self._config(), ports))
             finally:
                 speaker.reset(spoken)
-            self.port = self._broker.endpoints[0].port
+            self._broker = broker
+            self.port = broker.endpoints[0].port
             self._life = life.pop_all()
         self.starts += 1
         return self

@@ -7,7 +7,7 @@
 `@pytest.fixture(scope="session") def ottla_properties()` overrides with which properties the broker runs. The log of
 whatever brokers ran in this process during a test that fails is added to its report.
 
-pytest loads this file in every project that has Ottla installed, so it loads nothing of the broker until a fixture asks.
+pytest loads this file in every project that has Ottla installed: nothing of the broker is loaded until a fixture asks.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
+    item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed:

@@ -89,11 +89,11 @@ class Simulation:
             try:
                 return self.loop.run_until_complete(task)
             except SimulatedCrash as crash:
-                if task.done() or not any(broker.ports.disk.is_down for broker in self.brokers):
+                down = [broker for broker in self.brokers if broker.ports.disk.is_down]
+                if not down:
                     raise
                 self.trace.say("power", str(crash))
-            for broker in self.brokers:
-                if broker.ports.disk.is_down:
+                for broker in down:
                     broker.lose_power()
 
     def _look(self) -> None:

@@ -1,0 +1,89 @@
+"""What clients sent, what they were told, what they saw; and whether a log agrees with it.
+
+Values are unique, so one reading of a partition tells everything: a value that is missing, doubled, moved, out of its
+producer's order, or that nobody sent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ottla.model import TopicPartition
+
+#: Offset and value of a record.
+Row = tuple[int, bytes]
+
+
+class HistoryFault(Exception):
+    """The broker broke its word."""
+
+
+class History:
+    def __init__(self) -> None:
+        #: In each producer's order, by partition and producer.
+        self.sent: dict[TopicPartition, dict[str, list[bytes]]] = defaultdict(dict)
+        #: What was acknowledged, and at which offset; None where the answer did not say.
+        self.acknowledged: dict[TopicPartition, dict[bytes, int | None]] = defaultdict(dict)
+        #: What consumers saw on the way.
+        self.seen: dict[TopicPartition, dict[int, bytes]] = defaultdict(dict)
+
+    def send(self, tp: TopicPartition, producer: str, values: Sequence[bytes]) -> None:
+        self.sent[tp].setdefault(producer, []).extend(values)
+
+    def acknowledge(self, tp: TopicPartition, values: Sequence[bytes], first_offset: int | None) -> None:
+        known = self.acknowledged[tp]
+        for place, value in enumerate(values):
+            known[value] = None if first_offset is None else first_offset + place
+
+    def see(self, tp: TopicPartition, rows: Sequence[Row]) -> None:
+        seen = self.seen[tp]
+        for offset, value in rows:
+            before = seen.setdefault(offset, value)
+            if before != value:
+                raise HistoryFault(f"{tp}: offset {offset} was {before!r} and is {value!r}")
+
+    @property
+    def acknowledged_count(self) -> int:
+        return sum(map(len, self.acknowledged.values()))
+
+    def check(self, tp: TopicPartition, found: Sequence[Row], *, durable: bool = True) -> None:
+        """Raises HistoryFault. Without `durable` a log may have lost its end, and what was seen of it."""
+        self._check_offsets(tp, found)
+        values = [value for _, value in found]
+        at = {value: offset for offset, value in found}
+        if len(at) != len(values):
+            doubled = sorted({value for value in values if values.count(value) > 1})
+            raise HistoryFault(f"{tp}: stands twice: {doubled[:5]}")
+        self._check_order(tp, values)
+        if not durable:
+            return
+        for value, offset in self.acknowledged[tp].items():
+            if value not in at:
+                raise HistoryFault(f"{tp}: {value!r} was acknowledged at {offset} and is gone")
+            if offset is not None and at[value] != offset:
+                raise HistoryFault(f"{tp}: {value!r} was acknowledged at {offset} and is at {at[value]}")
+        for offset, value in self.seen[tp].items():
+            if at.get(value) != offset:
+                raise HistoryFault(f"{tp}: {value!r} was seen at {offset} and is at {at.get(value)}")
+
+    @staticmethod
+    def _check_offsets(tp: TopicPartition, found: Sequence[Row]) -> None:
+        offsets = [offset for offset, _ in found]
+        if offsets != list(range(len(offsets))):
+            raise HistoryFault(f"{tp}: the offsets are not 0, 1, 2, ...: {offsets}")
+
+    def _check_order(self, tp: TopicPartition, values: Sequence[bytes]) -> None:
+        place = {
+            value: (producer, number)
+            for producer, sent in self.sent[tp].items()
+            for number, value in enumerate(sent)
+        }
+        last: dict[str, int] = {}
+        for value in values:
+            if value not in place:
+                raise HistoryFault(f"{tp}: nobody sent {value!r}")
+            producer, number = place[value]
+            if number < last.get(producer, -1):
+                raise HistoryFault(f"{tp}: {value!r} stands behind a later one of {producer}")
+            last[producer] = number

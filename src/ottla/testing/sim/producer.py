@@ -1,0 +1,205 @@
+"""A producer as real clients are: idempotent, five requests in flight, every batch sent again until it is acknowledged.
+
+A batch keeps its records and its sequence however often it is sent. After a fault everything that is not acknowledged
+is sent again in its order. What would be fatal to a real client is a fault of the broker here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from ottla.model import ErrorCode, TopicPartition
+from ottla.ports import Clock
+from ottla.protocol.generated.init_producer_id import InitProducerIdRequest
+from ottla.protocol.generated.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.records.record import Record, encode_batch
+from ottla.testing.sim.history import History, HistoryFault
+from ottla.testing.sim.wire import Client, Unreachable, Wire
+
+IN_FLIGHT_MAX: Final = 5
+#: What a client tries again after; a sequence error is one only while an earlier batch is undecided.
+RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    }
+)
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    tp: TopicPartition
+    values: list[bytes]
+    sequence: int
+    timestamp: int
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """One partition's batches: those that were sent and not acknowledged, in order, and what is left to make."""
+
+    tp: TopicPartition
+    left: int
+    unacknowledged: deque[Batch] = field(default_factory=deque)
+    #: How many of those are in flight; they are the first.
+    in_flight: int = 0
+    #: Something in flight failed: nothing more is sent before all of it is answered.
+    rewinding: bool = False
+    sequence: int = 0
+    made: int = 0
+
+    @property
+    def done(self) -> bool:
+        return not (self.left or self.unacknowledged)
+
+
+InFlight = tuple["asyncio.Future[Any]", list[tuple[Lane, Batch]]]
+
+
+class IdempotentProducer:
+    """Writes `count` values to each partition, and ends when all are acknowledged."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        history: History,
+        random: Random,
+        partitions: Sequence[TopicPartition],
+        count: int,
+        *,
+        acks: int = -1,
+        version: int = 9,
+        padding: int = 0,
+    ) -> None:
+        self.name = client.name
+        self.acks = acks
+        self.version = version
+        self.errors: dict[ErrorCode, int] = {}
+        self._client = client
+        self._clock = clock
+        self._history = history
+        self._random = random
+        self._padding = padding
+        self._lanes = [Lane(tp, count) for tp in partitions]
+        self._producer_id = -1
+        self._epoch = -1
+
+    async def run(self) -> None:
+        while not all(lane.done for lane in self._lanes):
+            try:
+                wire = await self._client.connected()
+                if self._producer_id < 0:
+                    await self._introduce(wire)
+                await self._send_all(wire)
+            except Unreachable:
+                for lane in self._lanes:
+                    lane.in_flight, lane.rewinding = 0, False
+                await asyncio.sleep(self._random.uniform(0.01, 0.2))
+
+    async def _introduce(self, wire: Wire) -> None:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+        answer = await wire.ask(request, 4)
+        if answer.error_code == ErrorCode.NONE:
+            self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
+        else:
+            self._count(ErrorCode(answer.error_code))
+            raise Unreachable("no producer id")
+
+    async def _send_all(self, wire: Wire) -> None:
+        flying: deque[InFlight] = deque()
+        while flying or not all(lane.done for lane in self._lanes):
+            chosen = self._choose() if len(flying) < IN_FLIGHT_MAX else []
+            if chosen:
+                flying.append((wire.send(self._request(chosen), self.version), chosen))
+                if self._random.random() < 0.3:
+                    await asyncio.sleep(self._random.expovariate(1 / 0.02))
+            elif flying:
+                future, asked = flying.popleft()
+                self._take(await wire.answer(future), asked)
+            else:
+                await asyncio.sleep(0.05)  # all were refused: a client backs off
+
+    def _choose(self) -> list[tuple[Lane, Batch]]:
+        """The next batch of some partitions, and of each at most one."""
+        ready = [lane for lane in self._lanes if self._may_send(lane)]
+        if not ready:
+            return []
+        chosen = self._random.sample(ready, self._random.randint(1, len(ready)))
+        return [(lane, self._next(lane)) for lane in chosen]
+
+    def _may_send(self, lane: Lane) -> bool:
+        return not lane.rewinding and (lane.in_flight < len(lane.unacknowledged) or lane.left > 0)
+
+    def _next(self, lane: Lane) -> Batch:
+        if lane.in_flight == len(lane.unacknowledged):
+            size = min(lane.left, self._random.randint(1, 4))
+            padding = b"." * self._random.randint(0, self._padding)
+            values = [b"%s:%d" % (self.name.encode(), lane.made + place) + padding for place in range(size)]
+            lane.unacknowledged.append(Batch(lane.tp, values, lane.sequence, self._clock.wall_ms()))
+            lane.left -= size
+            lane.made += size
+            lane.sequence += size
+            self._history.send(lane.tp, self.name, values)
+        lane.in_flight += 1
+        return lane.unacknowledged[lane.in_flight - 1]
+
+    def _request(self, chosen: Sequence[tuple[Lane, Batch]]) -> ProduceRequest:
+        topics: dict[str, list[PartitionProduceData]] = {}
+        for lane, batch in chosen:
+            data = PartitionProduceData(index=lane.tp.partition, records=self._encoded(batch))
+            topics.setdefault(lane.tp.topic, []).append(data)
+        return ProduceRequest(
+            acks=self.acks,
+            timeout_ms=2000,
+            topic_data=[TopicProduceData(name=name, partition_data=data) for name, data in topics.items()],
+        )
+
+    def _encoded(self, batch: Batch) -> bytes:
+        return encode_batch(
+            [Record(place, batch.timestamp, None, value) for place, value in enumerate(batch.values)],
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            base_sequence=batch.sequence,
+        )
+
+    def _take(self, answer: Any, asked: Sequence[tuple[Lane, Batch]]) -> None:
+        by_partition = {
+            TopicPartition(topic.name, partition.index): partition
+            for topic in answer.responses
+            for partition in topic.partition_responses
+        }
+        for lane, batch in asked:
+            said = by_partition[lane.tp]
+            self._decide(lane, batch, ErrorCode(said.error_code), said.base_offset)
+
+    def _decide(self, lane: Lane, batch: Batch, error: ErrorCode, offset: int) -> None:
+        lane.in_flight -= 1
+        if error in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
+            self._history.acknowledge(lane.tp, batch.values, offset if error == ErrorCode.NONE else None)
+            # Not always the first: one before it may have failed, and is sent again as a repetition.
+            lane.unacknowledged.remove(batch)
+        else:
+            self._count(error)
+            first = lane.unacknowledged[0] is batch
+            if error not in RETRIABLE and not (error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not first):
+                raise HistoryFault(
+                    f"{self.name}: {lane.tp}, sequence {batch.sequence} of {batch.values[0]!r}: {error.name}"
+                )
+            lane.rewinding = True
+        if lane.in_flight == 0:
+            lane.rewinding = False
+
+    def _count(self, error: ErrorCode) -> None:
+        self.errors[error] = self.errors.get(error, 0) + 1

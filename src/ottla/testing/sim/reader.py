@@ -1,0 +1,95 @@
+"""Reading a partition over the wire: once from its start to its end, or on and on as a consumer does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.protocol.generated.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.records.record import decode_batch
+from ottla.testing.sim.history import History, HistoryFault, Row
+from ottla.testing.sim.wire import Client, Unreachable
+
+
+class ReadFault(Exception):
+    """The broker answered with an error."""
+
+    def __init__(self, tp: TopicPartition, error: ErrorCode) -> None:
+        super().__init__(f"{tp}: {error.name}")
+        self.error = error
+
+
+async def fetch(
+    client: Client, tp: TopicPartition, offset: int, *, wait_ms: int = 0, version: int = 12, bytes_max: int = 1 << 20
+) -> tuple[list[Row], int]:
+    """Records from `offset` on, and the high watermark. Raises Unreachable and ReadFault."""
+    asked = FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=bytes_max)
+    request = FetchRequest(
+        max_wait_ms=wait_ms, min_bytes=1, max_bytes=bytes_max, topics=[FetchTopic(topic=tp.topic, partitions=[asked])]
+    )
+    answer: Any = await client.ask(request, version)
+    partition = answer.responses[0].partitions[0]
+    if partition.error_code != ErrorCode.NONE:
+        raise ReadFault(tp, ErrorCode(partition.error_code))
+    return _rows(bytes(partition.records or b""), offset), partition.high_watermark
+
+
+def _rows(data: bytes, offset: int) -> list[Row]:
+    """The records of all whole batches, from `offset` on: a fetch begins with the batch that holds it."""
+    rows: list[Row] = []
+    at = 0
+    while at + 12 <= len(data):
+        size = 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+        if at + size > len(data):
+            break
+        rows += [(record.offset, record.value or b"") for record in decode_batch(data, at) if record.offset >= offset]
+        at += size
+    return rows
+
+
+async def end_offset(client: Client, tp: TopicPartition, timestamp: int = -1) -> int:
+    asked = ListOffsetsPartition(partition_index=tp.partition, timestamp=timestamp)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=tp.topic, partitions=[asked])])
+    partition = (await client.ask(request, 7)).topics[0].partitions[0]
+    if partition.error_code != ErrorCode.NONE:
+        raise ReadFault(tp, ErrorCode(partition.error_code))
+    offset: int = partition.offset
+    return offset
+
+
+async def read_all(client: Client, tp: TopicPartition, *, start: int = 0) -> list[Row]:
+    """Everything from `start` to the high watermark."""
+    end, rows = await end_offset(client, tp), []
+    offset = start
+    while offset < end:
+        found, _ = await fetch(client, tp, offset)
+        if not found:
+            raise HistoryFault(f"{tp}: ends at {end}, and there is nothing at {offset}")
+        rows += found
+        offset = found[-1][0] + 1
+    return rows
+
+
+async def follow(client: Client, tp: TopicPartition, history: History) -> None:
+    """A consumer that never stops: what it sees must stay, and its position must stay valid."""
+    offset = 0
+    while True:
+        try:
+            rows, high_watermark = await fetch(client, tp, offset, wait_ms=500)
+        except Unreachable:
+            await asyncio.sleep(0.1)
+            continue
+        except ReadFault as fault:
+            if fault.error == ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise HistoryFault(f"{tp}: offset {offset} follows what was seen and is out of range") from fault
+            await asyncio.sleep(0.1)
+            continue
+        if rows and rows[0][0] != offset:
+            raise HistoryFault(f"{tp}: asked for {offset} and got {rows[0][0]}")
+        history.see(tp, rows)
+        if rows:
+            offset = rows[-1][0] + 1
+            if offset > high_watermark:
+                raise HistoryFault(f"{tp}: {offset - 1} was given out, above the high watermark {high_watermark}")
