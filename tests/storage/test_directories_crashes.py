@@ -216,6 +216,27 @@ def test_moving_with_deleted_records():
     at_every_operation(prepare, act, check)
 
 
+def test_moving_while_records_are_deleted():
+    def prepare(world):
+        directories = with_records(world)
+        directories.start_move(TP, B, CONFIG, now_ms=NOW)
+        copy_all(directories)
+        directories.get(TP).advance_start(15, 40)
+        directories.write_checkpoints({TP: 40})
+        return directories
+
+    def act(directories):
+        copy_step = directories.future(TP).copy_step
+        assert copy_step(1) == 0
+        directories.finish_move(TP, CONFIG, now_ms=NOW)
+
+    def check(world, again, finished):
+        assert values(again.get(TP)) == expected(15, 40)
+        assert again.high_watermark(TP) == 40
+
+    at_every_operation(prepare, act, check)
+
+
 def test_cancelling_a_move():
     def prepare(world):
         directories = with_records(world)

@@ -284,6 +284,26 @@ def test_an_origin_that_fails_at_the_change_over_leaves_the_copy(world, director
     assert TP not in directories.offline
 
 
+@pytest.mark.parametrize("at", ["*.tmp", "*.ottla-moved.tmp"])
+def test_a_full_disk_at_the_change_over_drops_the_copy_only(world, directories, at):
+    start(directories)
+    copy_all(directories)
+    append(directories.get(TP), 1)
+    copy_all(directories)
+    world.disk.fail("append", f"{B}/{at}", errno.ENOSPC)
+    with pytest.raises(MoveRefused, match="no room"):
+        finish(directories)
+    assert directories.online_paths == [A, B]
+    assert directories.moves == {}
+    assert values(directories.get(TP)) == expected(0, 101)
+    assert len(directories.removals) == 1
+    world.disk.stop_failing()
+    start(directories)
+    copy_all(directories)
+    assert values(finish(directories)[0]) == expected(0, 101)
+    assert not world.disk.exists(MARKER)
+
+
 # A crash came between the two renames
 
 

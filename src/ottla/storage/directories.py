@@ -22,11 +22,12 @@ from ottla.storage.directory_errors import (
 )
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.directory_table import DirectoryTable
+from ottla.storage.errors import StorageFault
 from ottla.storage.formats.names import FolderKind
 from ottla.storage.identity import check_distinct
 from ottla.storage.loading import Loading
 from ottla.storage.log import Log
-from ottla.storage.moving import FutureLog, begin_copy, copy_name, remove_marker, take_name
+from ottla.storage.moving import FutureLog, begin_copy, copy_name, drop_copy, remove_marker, take_name
 from ottla.storage.opening import ConfigFor, Run, TopicIdFor, no_topic_id, run_in_turn
 from ottla.storage.placing import (
     NewReplica,
@@ -227,9 +228,16 @@ class LogDirectories(DirectoryTable):
         if move is None or move.lag or not move.is_level:
             raise MoveRefused(f"the copy of {partition} is not level with its original")
         origin = self._homes[partition]
+        try:
+            with self._device(move.target):
+                log = take_name(move, origin, config, now_ms=now_ms, on_event=self._on_event)
+        except StorageFault as full:
+            self._drop_copy(move)
+            raise MoveRefused(
+                f"the copy of {partition} was dropped, as there was no room to finish it: {full}"
+            ) from full
         del self._moves[partition]
-        with self._device(move.target):
-            log = take_name(move, origin, config, now_ms=now_ms, on_event=self._on_event)
+        del move.target.futures[partition]
         self._install(move.target, partition, log)
         del origin.logs[partition]
         origin.abandon(move.source)
@@ -238,6 +246,14 @@ class LogDirectories(DirectoryTable):
         with self._device(move.target):
             remove_marker(move.target, partition)
         return log, FolderRemoval(origin.disk, removed, partition)
+
+    def _drop_copy(self, move: FutureLog) -> None:
+        del self._moves[move.partition]
+        del move.target.futures[move.partition]
+        with self._device(move.target):
+            path = drop_copy(move, self._entropy)
+        if path is not None:
+            self.removals.append(FolderRemoval(move.target.disk, path, move.partition))
 
     def cancel_move(self, partition: TopicPartition) -> FolderRemoval | None:
         move = self._moves.pop(partition, None)

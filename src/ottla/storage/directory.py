@@ -189,9 +189,8 @@ class LogDirectory:
             ):
                 if partition in old[name]:
                     table[partition] = old[name][partition]
-        for partition, (_, log) in self.futures.items():
-            recovery_points[partition] = log.recovery_point
-        for partition, log in self.logs.items():
+        copies = [(partition, log) for partition, (_, log) in self.futures.items()]
+        for partition, log in (*copies, *self.logs.items()):
             recovery_points[partition] = log.recovery_point
             if log.start_offset > 0:
                 log_starts[partition] = log.start_offset

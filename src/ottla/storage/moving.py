@@ -132,8 +132,10 @@ def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_m
     """
     partition, target = move.partition, move.target
     end_offset, start_offset = move.log.end_offset, move.log.start_offset
-    del target.futures[partition]
     move.log.close()
+    # The log start may stand nowhere else: it comes before the name, or a crash brings deleted records back.
+    watermark = origin.checkpoints.offset(HIGH_WATERMARKS, partition, start_offset)
+    target.prepare_checkpoints({partition: watermark}).run()
     write_atomically(target.disk, marker_path(target, partition), move_marker.encode(end_offset))
     target.rename(move.folder, format_folder(partition))
     warnings = LogWarnings(target.path, partition, on_event)
@@ -152,13 +154,17 @@ def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_m
     warnings.tell()
     log.topic_id = move.source.topic_id
     assert (log.start_offset, log.end_offset) == (start_offset, end_offset)
-    target.logs[partition] = log
-    try:
-        # The log start is nowhere else: a crash must not bring deleted records back.
-        watermark = origin.checkpoints.offset(HIGH_WATERMARKS, partition, start_offset)
-        target.prepare_checkpoints({partition: watermark}).run()
-    except OSError:
-        del target.logs[partition]
-        target.abandon(log)
-        raise
     return log
+
+
+def drop_copy(move: FutureLog, entropy: Entropy) -> str | None:
+    """Undoes a change-over that had no room; the original was in use all the time. Returns the `-delete` folder."""
+    target, partition = move.target, move.partition
+    target.abandon(move.log)
+    dropped = None
+    for name in (move.folder, format_folder(partition)):
+        if target.disk.exists(os.path.join(target.path, name)):
+            dropped = target.discard(name, partition, entropy)
+    if target.disk.exists(marker_path(target, partition)):
+        remove_marker(target, partition)
+    return dropped

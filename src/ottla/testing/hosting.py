@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -83,14 +83,11 @@ class HostedBroker:
         async with AsyncExitStack() as life:
             CAPTURE.begin()
             life.callback(CAPTURE.end)
-            spoken = speaker.set(f"broker {os.path.basename(self.data)}")
-            try:
+            with self._speaking():
                 ports = real_ports()
                 life.callback(ports.workers.close)
                 life.callback(ports.network.close)
                 broker, self._metrics = await life.enter_async_context(running(self._config(), ports))
-            finally:
-                speaker.reset(spoken)
             self._broker = broker
             self.port = broker.endpoints[0].port
             self._life = life.pop_all()
@@ -102,7 +99,8 @@ class HostedBroker:
         life, self._life = self._life, None
         self._broker = self._metrics = None
         if life is not None:
-            await life.aclose()
+            with self._speaking():
+                await life.aclose()
 
     async def restart(self) -> None:
         """A clean stop and a start, over the same data and on the same port."""
@@ -134,6 +132,15 @@ class HostedBroker:
         fixed = {"listeners": f"PLAINTEXT://{HOST}:{self.port}", "log.dirs": os.path.join(self.data, "data")}
         # The environment is the machine's, and would make a test depend on it: it is left out.
         return Config.parse({**fixed, **self._properties}, defaults=up_defaults(1))
+
+    @contextmanager
+    def _speaking(self) -> Iterator[None]:
+        """What is logged on the way is this broker's, and so is what the tasks log that are begun in here."""
+        before = speaker.set(f"broker {os.path.basename(self.data)}")
+        try:
+            yield
+        finally:
+            speaker.reset(before)
 
     def _running(self) -> Broker:
         assert self._broker is not None, "the broker does not run"

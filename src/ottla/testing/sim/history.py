@@ -75,9 +75,7 @@ class History:
 
     def _check_order(self, tp: TopicPartition, values: Sequence[bytes]) -> None:
         place = {
-            value: (producer, number)
-            for producer, sent in self.sent[tp].items()
-            for number, value in enumerate(sent)
+            value: (producer, number) for producer, sent in self.sent[tp].items() for number, value in enumerate(sent)
         }
         last: dict[str, int] = {}
         for value in values:

@@ -203,3 +203,39 @@ class IdempotentProducer:
 
     def _count(self, error: ErrorCode) -> None:
         self.errors[error] = self.errors.get(error, 0) + 1
+
+
+class PlainProducer:
+    """Sends each value once, one at a time, and does not ask again: what is not answered may be there or not."""
+
+    def __init__(
+        self, client: Client, clock: Clock, history: History, random: Random, tp: TopicPartition, count: int
+    ) -> None:
+        self.name = client.name
+        self._client = client
+        self._clock = clock
+        self._history = history
+        self._random = random
+        self._tp = tp
+        self._count = count
+
+    async def run(self) -> None:
+        for number in range(self._count):
+            value = b"%s:%d" % (self.name.encode(), number)
+            self._history.send(self._tp, self.name, [value])
+            data = encode_batch([Record(0, self._clock.wall_ms(), None, value)])
+            partition = PartitionProduceData(index=self._tp.partition, records=data)
+            request = ProduceRequest(
+                acks=1,
+                timeout_ms=2000,
+                topic_data=[TopicProduceData(name=self._tp.topic, partition_data=[partition])],
+            )
+            try:
+                said = (await self._client.ask(request, 9)).responses[0].partition_responses[0]
+            except Unreachable:
+                # On the old connection it may still be on its way: what follows must not overtake it.
+                await asyncio.sleep(1.0)
+                continue
+            if said.error_code == ErrorCode.NONE:
+                self._history.acknowledge(self._tp, [value], said.base_offset)
+            await asyncio.sleep(self._random.expovariate(1 / 0.05))

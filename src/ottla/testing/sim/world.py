@@ -26,7 +26,7 @@ T = TypeVar("T")
 PORT: Final = 9092
 #: What brokers are configured with unless a test says otherwise.
 PROPERTIES: Final[Mapping[str, str]] = {
-    "listeners": f"PLAINTEXT://0.0.0.0:{PORT}",
+    "listeners": f"PLAINTEXT://:{PORT}",
     "log.dirs": "/data/a",
     "log.flush.interval.messages": "1",
 }

@@ -1,0 +1,145 @@
+"""Somebody who creates, changes and deletes topics, and remembers what was acknowledged.
+
+An answer that never came leaves it open whether the request was carried out, so it is made again until there is one;
+"exists already" and "unknown" are then answers as well. In the end the cluster must hold exactly what was acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ottla.model import ErrorCode
+from ottla.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ottla.protocol.generated.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.protocol.generated.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ottla.protocol.generated.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from ottla.protocol.generated.metadata import MetadataRequest
+from ottla.testing.sim.history import HistoryFault
+from ottla.testing.sim.wire import Client, Unreachable
+
+TOPIC_RESOURCE: Final = 2
+#: DescribeConfigs: the source of what a topic itself overrides.
+DYNAMIC_TOPIC: Final = 1
+#: Nothing is known of what became of the request.
+_UNDECIDED: Final = frozenset(
+    {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_CONTROLLER, ErrorCode.UNKNOWN_SERVER_ERROR}
+)
+
+
+@dataclass(slots=True)
+class Topic:
+    partitions: int
+    configs: dict[str, str] = field(default_factory=dict)
+    #: Empty until an answer has told it.
+    id: bytes = b""
+
+
+class Operator:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        #: As acknowledged.
+        self.topics: dict[str, Topic] = {}
+
+    async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+        )
+
+        async def attempt() -> tuple[int, Any]:
+            answer = await self._client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+            return answer.topics[0].error_code, answer.topics[0].topic_id
+
+        topic_id = await self._until_done(f"create {name}", attempt, ErrorCode.TOPIC_ALREADY_EXISTS)
+        self.topics[name] = Topic(partitions, dict(configs), topic_id or b"")
+
+    async def grow(self, name: str, partitions: int) -> None:
+        topic = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
+
+        async def attempt() -> tuple[int, Any]:
+            answer = await self._client.ask(CreatePartitionsRequest(topics=[topic], timeout_ms=10_000), 3)
+            return answer.results[0].error_code, None
+
+        await self._until_done(f"grow {name}", attempt, ErrorCode.INVALID_PARTITIONS)
+        self.topics[name].partitions = partitions
+
+    async def alter(self, name: str, key: str, value: str) -> None:
+        resource = AlterConfigsResource(
+            resource_type=TOPIC_RESOURCE,
+            resource_name=name,
+            configs=[AlterableConfig(name=key, config_operation=0, value=value)],
+        )
+
+        async def attempt() -> tuple[int, Any]:
+            answer = await self._client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+            return answer.responses[0].error_code, None
+
+        await self._until_done(f"alter {name}", attempt, ErrorCode.NONE)
+        self.topics[name].configs[key] = value
+
+    async def delete(self, name: str) -> None:
+        async def attempt() -> tuple[int, Any]:
+            request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=10_000)
+            answer = await self._client.ask(request, 6)
+            return answer.responses[0].error_code, None
+
+        await self._until_done(f"delete {name}", attempt, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        del self.topics[name]
+
+    async def _until_done(self, what: str, attempt: Any, done_already: ErrorCode) -> Any:
+        """The second part of the answer; None where an earlier attempt, which nobody answered, had done it."""
+        undecided = False
+        while True:
+            try:
+                number, told = await attempt()
+            except Unreachable:
+                undecided = True
+                await asyncio.sleep(0.15)
+                continue
+            error = ErrorCode(number)
+            if error == ErrorCode.NONE:
+                return told
+            if error == done_already and undecided:
+                return None
+            if error not in _UNDECIDED:
+                raise HistoryFault(f"{what}: {error.name}")
+            undecided = True
+            await asyncio.sleep(0.15)
+
+    # What the cluster says
+
+    async def check(self, client: Client) -> None:
+        """Raises HistoryFault where the cluster does not hold exactly what was acknowledged."""
+        answer = await client.ask(MetadataRequest(topics=None), 12)
+        found = {topic.name: topic for topic in answer.topics}
+        if found.keys() != self.topics.keys():
+            raise HistoryFault(f"topics {sorted(found)}, and acknowledged were {sorted(self.topics)}")
+        for name, topic in self.topics.items():
+            told = found[name]
+            if told.error_code != ErrorCode.NONE or any(p.error_code != ErrorCode.NONE for p in told.partitions):
+                raise HistoryFault(f"{name} is not served: {told}")
+            if sorted(p.partition_index for p in told.partitions) != list(range(topic.partitions)):
+                raise HistoryFault(f"{name}: {len(told.partitions)} partitions instead of {topic.partitions}")
+            if topic.id and told.topic_id != topic.id:
+                raise HistoryFault(f"{name} has the id {told.topic_id.hex()}, and was created as {topic.id.hex()}")
+            topic.id = told.topic_id
+            configs = await overrides(client, name)
+            if configs != topic.configs:
+                raise HistoryFault(f"{name}: {configs}, and acknowledged was {topic.configs}")
+
+
+async def overrides(client: Client, name: str) -> dict[str, str]:
+    """What a topic itself sets."""
+    resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
+    answer = await client.ask(DescribeConfigsRequest(resources=[resource]), 4)
+    return {each.name: each.value for each in answer.results[0].configs if each.config_source == DYNAMIC_TOPIC}

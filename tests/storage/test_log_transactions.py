@@ -1,0 +1,128 @@
+"""What a log keeps of transactions: what is open, what was aborted, and who may still write."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.model import ErrorCode
+from ottla.storage.append import Appended, Origin
+from ottla.storage.errors import AppendRefused
+from ottla.storage.log import Log
+from tests.storage.log_world import World, batch, marker, put
+
+
+def write(log: Log, producer: int, sequence: int, *, epoch: int = 0, transactional: bool = True) -> Appended:
+    return put(log, batch(b"v", producer=(producer, epoch, sequence), transactional=transactional))
+
+
+def end(log: Log, producer: int, *, aborts: bool, epoch: int = 0, coordinator_epoch: int = 0) -> Appended:
+    return put(
+        log,
+        marker(producer, epoch, aborts=aborts, coordinator_epoch=coordinator_epoch),
+        origin=Origin.COORDINATOR,
+    )
+
+
+def refusal(log: Log, producer: int, **options: int) -> ErrorCode:
+    with pytest.raises(AppendRefused) as error:
+        end(log, producer, aborts=True, **options)
+    return error.value.error
+
+
+def test_the_first_unstable_offset_is_the_oldest_open_transactions() -> None:
+    log = World().open()
+    assert log.first_unstable_offset is None
+    write(log, 1, 0)
+    write(log, 2, 0)
+    write(log, 1, 1)
+    assert log.first_unstable_offset == 0
+    end(log, 1, aborts=False)
+    assert log.first_unstable_offset == 1
+    end(log, 2, aborts=True)
+    assert log.first_unstable_offset is None
+    assert log.aborted_transactions(0, 10) == [(2, 1)]
+
+
+def test_an_ended_transaction_is_unstable_until_its_marker_is_committed() -> None:
+    log = World().open()
+    write(log, 1, 0)
+    marked = end(log, 1, aborts=False).first_offset
+    write(log, 2, 0)
+    assert log.first_unstable(marked) == 0
+    assert log.first_unstable(marked + 1) == 2
+    # Once passed it stays passed.
+    assert log.first_unstable(marked) == 2
+
+
+def test_a_marker_without_a_transaction_changes_nothing() -> None:
+    log = World().open()
+    end(log, 1, aborts=True)
+    assert log.aborted_transactions(0, 10) == []
+    assert not [name for name in World(log.around.disk).disk.names(log.directory) if name.endswith(".txnindex")]
+
+
+def test_a_non_transactional_record_within_a_transaction() -> None:
+    log = World().open()
+    write(log, 1, 0)
+    with pytest.raises(AppendRefused) as error:
+        write(log, 1, 1, transactional=False)
+    assert error.value.error == ErrorCode.INVALID_TXN_STATE
+    assert write(log, 1, 1).first_offset == 1
+
+
+def test_a_marker_of_an_older_producer_epoch_or_coordinator() -> None:
+    log = World().open()
+    write(log, 1, 0, epoch=3)
+    assert refusal(log, 1, epoch=2) == ErrorCode.INVALID_PRODUCER_EPOCH
+    end(log, 1, aborts=False, epoch=4, coordinator_epoch=5)
+    assert refusal(log, 1, epoch=4, coordinator_epoch=4) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    with pytest.raises(AppendRefused):
+        write(log, 1, 1, epoch=3)
+
+
+def test_aborted_transactions_over_many_segments() -> None:
+    world = World()
+    log = world.open()
+    expected: list[tuple[int, int, int]] = []
+    sequence = 0
+    for number in range(60):
+        first = write(log, 1, sequence).first_offset
+        sequence += 1
+        last = end(log, 1, aborts=number % 3 == 0).first_offset
+        if number % 3 == 0:
+            expected.append((1, first, last))
+    assert len(log.segments) > 3
+
+    def overlapping(first: int, end_offset: int) -> list[tuple[int, int]]:
+        return [(each[0], each[1]) for each in expected if each[2] >= first and each[1] < end_offset]
+
+    for reopened in (False, True):
+        if reopened:
+            world.close(log)
+            log = world.open()
+        for first in range(0, log.end_offset, 7):
+            for length in (1, 5, 50):
+                assert log.aborted_transactions(first, first + length) == overlapping(first, first + length)
+    # A damaged index is read from the log again.
+    segment = log.segments[1]
+    log.close()
+    file = world.disk.open(segment.path(".txnindex"))
+    file.truncate(file.size() - 3)
+    file.close()
+    log = world.open()
+    assert log.aborted_transactions(0, log.end_offset) == overlapping(0, log.end_offset)
+    assert world.warnings
+
+
+def test_a_cut_reopens_the_transactions_that_it_uncovers() -> None:
+    log = World().open()
+    write(log, 1, 0)
+    write(log, 2, 0)
+    end(log, 1, aborts=True)
+    end(log, 2, aborts=True)
+    log.truncate_to(3)
+    assert log.first_unstable_offset == 1
+    assert log.aborted_transactions(0, 10) == [(1, 0)]
+    log.truncate_to(1)
+    assert log.first_unstable_offset == 0
+    assert log.aborted_transactions(0, 10) == []

@@ -1,0 +1,125 @@
+"""A broker inside the test's process: it serves, keeps its data over a restart, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import urllib.request
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from tools.server_process import answers_metadata
+
+from ottla import testing
+from ottla.client.errors import TopicAlreadyExists, UnknownTopicOrPartition
+from ottla.config import ConfigError
+from ottla.server.broker import StartFault
+from ottla.storage.directory_errors import DirectoryError
+
+
+def topics_seen_by_a_client(bootstrap: str) -> set[str]:
+    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics)
+
+
+def test_a_client_finds_the_topic_that_was_created() -> None:
+    with testing.broker() as broker:
+        broker.create_topic("orders", partitions=3, configs={"retention.ms": "-1"})
+        metadata = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10)
+        assert len(metadata.topics["orders"].partitions) == 3
+        assert broker.topics() == ["orders"]
+
+
+def test_a_refusal_is_the_error_that_an_admin_client_gets() -> None:
+    with testing.broker() as broker:
+        broker.create_topic("orders")
+        with pytest.raises(TopicAlreadyExists):
+            broker.create_topic("orders")
+        with pytest.raises(UnknownTopicOrPartition):
+            broker.delete_topic("no-such-topic")
+
+
+def test_restart_keeps_port_and_data() -> None:
+    with testing.broker() as broker:
+        broker.create_topic("kept")
+        before = broker.bootstrap
+        broker.restart()
+        assert broker.bootstrap == before
+        assert topics_seen_by_a_client(before) == {"kept"}
+
+
+def test_stop_frees_the_port_and_a_second_stop_does_nothing() -> None:
+    with testing.broker() as broker:
+        broker.stop()
+        assert not broker.is_running
+        assert not answers_metadata(broker.port)
+        broker.stop()
+
+
+def test_a_temporary_folder_goes_with_the_broker() -> None:
+    with testing.broker() as broker:
+        data = broker.data
+        assert os.path.isdir(data)
+    assert not os.path.exists(data)
+    assert not [thread for thread in threading.enumerate() if thread.name == "ottla-broker"]
+
+
+def test_a_folder_that_was_given_stays(tmp_path: Path) -> None:
+    with testing.broker(data=tmp_path) as broker:
+        broker.create_topic("kept")
+    with testing.broker(data=tmp_path) as again:
+        assert again.topics() == ["kept"]
+
+
+def test_two_brokers_at_once_have_nothing_in_common() -> None:
+    with testing.broker() as one, testing.broker() as other:
+        one.create_topic("only-here")
+        assert one.port != other.port
+        assert other.topics() == []
+
+
+def test_a_fault_at_start_is_raised_and_nothing_is_left(tmp_path: Path) -> None:
+    with testing.broker(data=tmp_path) as broker:
+        with pytest.raises(StartFault, match="Address already in use"), testing.broker(port=broker.port):
+            pass
+        with pytest.raises(ConfigError, match=r"num\.partitions"), testing.broker(properties={"num.partitions": "x"}):
+            pass
+        threads = [thread for thread in threading.enumerate() if thread.name == "ottla-broker"]
+        assert len(threads) == 1
+    (tmp_path / "data" / "meta.properties").write_text("version=one\n")
+    with pytest.raises(DirectoryError), testing.broker(data=tmp_path):
+        pass
+
+
+def test_metrics_are_served_where_a_port_is_named() -> None:
+    with testing.broker(properties={"ottla.metrics.port": "0"}) as broker:
+        broker.create_topic("counted", partitions=2)
+        with urllib.request.urlopen(f"http://{broker.metrics_address}/metrics", timeout=10) as answer:
+            assert 'kafka_topic_partitions{topic="counted"} 2' in answer.read().decode().splitlines()
+
+
+def test_on_a_loop_of_its_caller() -> None:
+    async def scenario() -> None:
+        async with testing.async_broker() as broker:
+            await broker.create_topic("orders", partitions=2)
+            seen = await asyncio.to_thread(topics_seen_by_a_client, broker.bootstrap)
+            assert seen == {"orders"}
+            await broker.restart()
+            assert broker.topics() == ["orders"]
+            await broker.delete_topic("orders")
+            assert broker.topics() == []
+
+    asyncio.run(scenario())
+
+
+def test_the_package_and_the_plugin_load_nothing_of_the_broker() -> None:
+    """Each pytest start in each project pays for what these two import."""
+    code = (
+        "import sys, ottla.testing, ottla.testing.pytest_plugin;"
+        "print(sorted(name for name in sys.modules if name.startswith('ottla')))"
+    )
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert seen.stdout.strip() == "['ottla', 'ottla.testing', 'ottla.testing.pytest_plugin']"

@@ -1,0 +1,112 @@
+"""The plugin as another project's tests have it: in a pytest of its own, over files of its own."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+import pytest
+
+pytest_plugins = "pytester"
+
+#: Where the package is installed pytest finds the plugin by itself; where only its sources are on the path it does not.
+NAMED = (
+    [] if any(found.name == "ottla" for found in entry_points(group="pytest11")) else ["ottla.testing.pytest_plugin"]
+)
+ARGUMENTS = [f"-p{name}" for name in NAMED] + ["-pno:cacheprovider", "-pno:randomly"]
+
+
+def run(pytester: pytest.Pytester, source: str, *arguments: str) -> pytest.RunResult:
+    pytester.makepyfile(source)
+    return pytester.runpytest_subprocess(*ARGUMENTS, *arguments, timeout=60)
+
+
+def test_each_test_has_a_topic_of_its_own_on_the_broker_that_all_share(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+        import pytest
+
+        seen = []
+
+        @pytest.mark.parametrize("value", ["a/b", "c"])
+        def test_one(ottla_broker, topic, value):
+            assert ottla_broker.topics() == [topic]
+            assert topic not in seen
+            seen.append(topic)
+
+        @pytest.mark.ottla_topic(partitions=3, configs={"cleanup.policy": "compact"})
+        def test_with_a_marker(ottla_broker, topic):
+            assert f'kafka_topic_partitions{{topic="{topic}"}} 3' in ottla_broker.metrics()
+            assert ottla_broker.topics() == [topic]
+
+        def test_that_deletes_its_topic_itself(ottla_broker, topic):
+            ottla_broker.delete_topic(topic)
+
+        def test_nothing_is_left(ottla_broker):
+            assert ottla_broker.topics() == []
+        """,
+        "--strict-markers",
+    )
+    result.assert_outcomes(passed=5)
+
+
+def test_properties_of_the_broker_can_be_set(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def ottla_properties():
+            return {"num.partitions": "0"}
+
+        def test_it(ottla_broker):
+            pass
+        """,
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*num.partitions*"])
+
+
+def test_the_brokers_log_stands_in_the_report_of_a_failing_test_and_in_no_other(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+        import ottla.testing
+
+        def test_first(ottla_broker):
+            pass
+
+        def test_failing(ottla_broker):
+            with ottla.testing.broker():
+                pass
+            assert False
+
+        def test_failing_without_a_broker():
+            assert False
+        """,
+        "-rA",
+    )
+    result.assert_outcomes(passed=1, failed=2)
+    report = result.stdout.str()
+    assert report.count("- Ottla broker log (call) -") == 1
+    section = report.split("- Ottla broker log (call) -")[1].split("____")[0]
+    assert section.count("broker started") == 1
+    assert section.count("broker stopped") == 1
+    assert "[broker ottla-" in section
+
+
+def test_each_worker_of_xdist_has_a_broker(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("xdist")
+    result = run(
+        pytester,
+        """
+        import pytest
+
+        @pytest.mark.parametrize("number", range(8))
+        def test_it(ottla_broker, topic, number):
+            assert ottla_broker.topics() == [topic]
+        """,
+        "-n2",
+    )
+    result.assert_outcomes(passed=8)
