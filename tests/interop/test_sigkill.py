@@ -75,6 +75,9 @@ class Load:
                 except BufferError:  # the broker is away and the queue is full
                     self._producer.poll(0.01)
                     continue
+                except confluent_kafka.KafkaException as fatal:  # its sequence of records broke: something is missing
+                    self.errors.append(f"produce: {fatal}")
+                    return
                 self.written[partition] += 1
             self._producer.poll(0)
 

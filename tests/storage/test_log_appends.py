@@ -6,16 +6,16 @@ import errno
 from collections.abc import Callable
 
 import pytest
+from tests.storage.log_world import NOW, SMALL, World, append, batch, memory_disk, put, read_all, read_batches
 
 from ottla.config.log import LogConfig
 from ottla.model import ErrorCode
 from ottla.records.batch import ATTRIBUTES_AT, CONTROL, COUNT_AT, LAST_OFFSET_DELTA_AT, MAGIC_AT, patch_crc
-from ottla.records.errors import UnsupportedCodec
+from ottla.records.errors import UnreadableBatch
 from ottla.records.record import Record, decode_batch, encode_batch
 from ottla.storage.append import Origin
 from ottla.storage.errors import AppendRefused, StorageFault
 from ottla.storage.log import Log
-from tests.storage.log_world import NOW, SMALL, World, append, batch, memory_disk, put, read_all, read_batches
 
 HOUR = 3_600_000
 
@@ -82,7 +82,7 @@ def test_one_append_for_all_that_is_staged() -> None:
         (lambda b: changed(changed(b, COUNT_AT, 100, 4), LAST_OFFSET_DELTA_AT, 99, 4), ErrorCode.INVALID_RECORD),
         (lambda b: changed(b, LAST_OFFSET_DELTA_AT, -1, 4), ErrorCode.INVALID_RECORD),
         (lambda b: changed(b, ATTRIBUTES_AT, CONTROL, 2), ErrorCode.INVALID_RECORD),
-        (lambda b: changed(b, ATTRIBUTES_AT, 5, 2), UnsupportedCodec.error_code),
+        (lambda b: changed(b, ATTRIBUTES_AT, 5, 2), UnreadableBatch.error_code),
         (lambda b: changed(b, 8, 3, 4, crc=False), ErrorCode.CORRUPT_MESSAGE),
         (lambda b: changed(b, 8, -1, 4, crc=False), ErrorCode.CORRUPT_MESSAGE),
         (lambda b: changed(b, 8, 2**31 - 1, 4, crc=False), ErrorCode.INVALID_RECORD),

@@ -5,9 +5,11 @@ A failing seed prints itself: `CrashRun(seed).run()` repeats it.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from random import Random
 
 import pytest
+from tests.storage.log_world import NOW, World, batch, marker, read_all, read_batches
 
 from ottla.config.log import LogConfig
 from ottla.ports.memory.disk import MemoryDisk
@@ -15,7 +17,6 @@ from ottla.ports.memory.faults import SimulatedCrash
 from ottla.records.batch import check_crc
 from ottla.storage.append import Origin
 from ottla.storage.log import Log
-from tests.storage.log_world import NOW, World, batch, marker, read_all, read_batches
 
 LIVES = 4
 STEPS_MAX = 60
@@ -49,10 +50,8 @@ class CrashRun:
         assert isinstance(disk, MemoryDisk)
         for life in range(LIVES):
             disk.crash_at(self.rng.randint(1, 60))
-            try:
+            with suppress(SimulatedCrash):
                 self.live(self.world.open(clean=False))
-            except SimulatedCrash:
-                pass
             self.world.crash(self.rng)
             self.check(f"after life {life}")
 
@@ -85,7 +84,9 @@ class CrashRun:
 
     def stage(self, log: Log) -> None:
         self.count += 1
-        values = [b"%d-%d" % (self.count, number) + b"." * self.rng.randint(0, 90) for number in range(self.rng.randint(1, 3))]
+        values = [
+            b"%d-%d" % (self.count, number) + b"." * self.rng.randint(0, 90) for number in range(self.rng.randint(1, 3))
+        ]
         idempotent = self.rng.random() < 0.5
         records = batch(*values, producer=(1, 0, self.sequence) if idempotent else (-1, -1, -1))
         appended = log.stage(records, leader_epoch=self.epoch, now_ms=NOW)
@@ -211,7 +212,9 @@ def test_transactions_come_back_from_the_log_alone() -> None:
                     aborted.append((producer, open_since[producer]))
                 del open_since[producer]
             else:
-                records = batch(b"x" * rng.randint(0, 80), producer=(producer, 0, sequences[producer]), transactional=True)
+                records = batch(
+                    b"x" * rng.randint(0, 80), producer=(producer, 0, sequences[producer]), transactional=True
+                )
                 appended = log.stage(records, leader_epoch=0, now_ms=NOW)
                 sequences[producer] += 1
                 open_since.setdefault(producer, appended.first_offset)

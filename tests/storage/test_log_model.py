@@ -8,10 +8,10 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.storage.log_world import NOW, World, batch, read_all
 
 from ottla.config.log import LogConfig
 from ottla.storage.errors import OffsetOutOfRange
-from tests.storage.log_world import NOW, World, batch, read_all
 
 MINUTE = 60_000
 
@@ -138,6 +138,11 @@ class LogMachine(RuleBasedStateMachine):
             self.world.recovery_point = int(self.log.end_offset * point)
             self.world.start_offset = self.log.start_offset
         size, bases = self.log.size, [segment.base_offset for segment in self.log.segments]
+        while not clean and len(bases) > 1 and bases[1] <= self.start:
+            # What was deleted and not yet removed goes at once.
+            size -= self.log.segments[len(self.log.segments) - len(bases)].size
+            del bases[0]
+        self._drop_below(bases[0])
         self.log = self.world.open(clean=clean, now_ms=self.now)
         assert (self.log.size, [segment.base_offset for segment in self.log.segments]) == (size, bases)
         assert self.world.warnings == []
@@ -174,17 +179,13 @@ class LogMachine(RuleBasedStateMachine):
             return
         log = self.log
         assert (log.start_offset, log.end_offset) == (self.start, self.end)
-        expected = [
-            (first + number, value) for first, values, _ in self.model for number, value in enumerate(values)
-        ]
+        expected = [(first + number, value) for first, values, _ in self.model for number, value in enumerate(values)]
         assert read_all(log) == [pair for pair in expected if pair[0] >= self.start]
         assert log.size == sum(segment.size for segment in log.segments)
         assert [segment.base_offset for segment in log.segments] == log.places.bases
         for offset in (self.start - 1, self.end + 1):
             with pytest.raises(OffsetOutOfRange):
                 log.read(offset, 100, self.end)
-
-
 
 
 TestLogModel = LogMachine.TestCase

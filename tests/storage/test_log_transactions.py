@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.storage.log_world import World, batch, marker, put
 
 from ottla.model import ErrorCode
 from ottla.storage.append import Appended, Origin
 from ottla.storage.errors import AppendRefused
 from ottla.storage.log import Log
-from tests.storage.log_world import World, batch, marker, put
 
 
 def write(log: Log, producer: int, sequence: int, *, epoch: int = 0, transactional: bool = True) -> Appended:
@@ -84,10 +84,8 @@ def test_aborted_transactions_over_many_segments() -> None:
     world = World()
     log = world.open()
     expected: list[tuple[int, int, int]] = []
-    sequence = 0
     for number in range(60):
-        first = write(log, 1, sequence).first_offset
-        sequence += 1
+        first = write(log, 1, number).first_offset
         last = end(log, 1, aborts=number % 3 == 0).first_offset
         if number % 3 == 0:
             expected.append((1, first, last))

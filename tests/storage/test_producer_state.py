@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.storage.log_world import NOW, World, append, batch, put, read_all
 
 from ottla.model import ErrorCode
 from ottla.storage.append import Appended
@@ -10,7 +11,6 @@ from ottla.storage.errors import AppendRefused
 from ottla.storage.formats.producer_snapshot import decode
 from ottla.storage.log import Log
 from ottla.storage.producer_state import SEQUENCE_MAX
-from tests.storage.log_world import NOW, World, append, batch, put, read_all
 
 DAY = 24 * 3_600_000
 

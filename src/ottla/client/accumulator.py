@@ -44,7 +44,7 @@ class PartitionQueue:
         """Puts a batch back in its place: before all newer ones."""
         waiting = self.waiting
         place = 0
-        while place < len(waiting) and waiting[place].ordinal <= batch.ordinal:
+        while place < len(waiting) and waiting[place].ordinal < batch.ordinal:
             place += 1
         waiting.insert(place, batch)
 
@@ -119,7 +119,7 @@ class Accumulator:
 
     def _new_batch(self, queue: PartitionQueue, now_ms: int) -> Batch:
         queue.newest_ordinal += 1
-        batch = queue.open = Batch(queue, queue.newest_ordinal, now_ms + self._delivery_timeout_ms)
+        batch = queue.open = Batch(queue, (queue.newest_ordinal,), now_ms + self._delivery_timeout_ms)
         queue.waiting.append(batch)
         self.live[batch] = None
         if self._linger_ms:
@@ -144,7 +144,8 @@ class Accumulator:
 
     def take_due(self, now_ms: int) -> int | None:
         """Makes ready what has lingered long enough; returns when the next will have."""
-        for batch, due_ms in list(self._lingering.items()) if self._lingering else ():
+        while self._lingering:
+            batch, due_ms = next(iter(self._lingering.items()))
             if due_ms > now_ms:
                 return due_ms
             del self._lingering[batch]
@@ -184,8 +185,8 @@ class Accumulator:
         self.live.pop(batch, None)
         overhead = batch.memory // len(records)
         sequence = batch.sequence
-        for start, end in (0, middle), (middle, len(records)):
-            part = Batch(batch.queue, batch.ordinal, batch.deadline_ms)
+        for which, (start, end) in enumerate(((0, middle), (middle, len(records)))):
+            part = Batch(batch.queue, (*batch.ordinal, which), batch.deadline_ms)
             part.closed = True
             part.attempts = batch.attempts
             part.last_fault = batch.last_fault

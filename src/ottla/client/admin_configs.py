@@ -48,9 +48,7 @@ async def describe(
             include_documentation=documentation and version >= _DOCUMENTED,
         )
         timeout_ms = cluster.settings.request_timeout_ms
-        return await connection.ask(
-            request, described.DescribeConfigsResponse, timeout_ms=timeout_ms, at_most=version
-        )
+        return await connection.ask(request, described.DescribeConfigsResponse, timeout_ms=timeout_ms, at_most=version)
 
     results: dict[ConfigResource, dict[str, ConfigEntry]] = {}
     errors: dict[ConfigResource, KafkaError] = {}

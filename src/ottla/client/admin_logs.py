@@ -60,8 +60,7 @@ async def describe_log_dirs(
     wanted = None
     if topics is not None:
         wanted = [
-            directories.DescribableLogDirTopic(topic=name, partitions=list(numbers))
-            for name, numbers in topics.items()
+            directories.DescribableLogDirTopic(topic=name, partitions=list(numbers)) for name, numbers in topics.items()
         ]
     request = directories.DescribeLogDirsRequest(topics=wanted)
 

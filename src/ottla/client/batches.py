@@ -40,9 +40,9 @@ class Batch:
         "sequence",
     )
 
-    def __init__(self, queue: PartitionQueue, ordinal: int, deadline_ms: int) -> None:
+    def __init__(self, queue: PartitionQueue, ordinal: tuple[int, ...], deadline_ms: int) -> None:
         self.queue = queue
-        #: The place in its partition; parts of a split batch share their whole's, and follow each other.
+        #: The place in its partition; the parts of a split batch have their whole's with one number more.
         self.ordinal = ordinal
         self.builder = BatchBuilder()
         self.deliveries: list[Delivery] = []

@@ -141,16 +141,16 @@ class Connection(asyncio.BufferedProtocol):
         low, high = self._versions.get(api_key, (0, -1))
         return low <= version <= high
 
-    def send(self, request: Message, response_type: type[Answer], version: int, timeout_ms: int) -> asyncio.Future[Answer]:
+    def send(
+        self, request: Message, response_type: type[Answer], version: int, timeout_ms: int
+    ) -> asyncio.Future[Answer]:
         """Writes a request; the future gets its answer, or the fault that ended the connection or the wait."""
         assert request.API_KEY == response_type.API_KEY
         frame = self._framed(request, version)
         future: asyncio.Future[Answer] = self._loop.create_future()
         now = self._loop.time()
         deadline = now + timeout_ms / 1000
-        self._pending.append(
-            Pending(request.API_KEY, version, self._correlation_id, response_type, future, deadline)
-        )
+        self._pending.append(Pending(request.API_KEY, version, self._correlation_id, response_type, future, deadline))
         if self._timer is None or deadline < self._timer_at:
             self._set_timer(deadline)
         self.last_used = now
@@ -270,7 +270,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+    def get_buffer(self, sizehint: int) -> memoryview:
         if self._frame_view is not None:
             return self._frame_view[self._frame_filled :]
         return self._scratch_view[self._filled :]

@@ -43,9 +43,7 @@ async def ask_leaders(
         if open_:
             raise errors[open_[0]]
 
-    async def _one(
-        leader: int, group: Sequence[TopicPartition], errors: dict[TopicPartition, KafkaError]
-    ) -> None:
+    async def _one(leader: int, group: Sequence[TopicPartition], errors: dict[TopicPartition, KafkaError]) -> None:
         try:
             await ask(leader, group, results, errors)
         except KafkaError as error:
@@ -75,7 +73,9 @@ async def _leaders(
             code = cluster.metadata.errors.get(tp.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             errors[tp] = error_of(code, about=tp.topic)
         elif tp.partition >= len(topic.partitions):
-            errors[tp] = UnknownTopicOrPartition(f"{tp.topic} has {len(topic.partitions)} partitions, no {tp.partition}")
+            errors[tp] = UnknownTopicOrPartition(
+                f"{tp.topic} has {len(topic.partitions)} partitions, no {tp.partition}"
+            )
         else:
             errors[tp] = NotLeaderOrFollower(f"{tp} has no leader now")
     return groups, errors

@@ -169,7 +169,7 @@ def _checked(setting: Field[Any], value: Any) -> Any:
         return value
     if setting.name == "enable_idempotence" or isinstance(default, bool):
         return _boolean(name, value)
-    if isinstance(default, int) or setting.name.endswith("_level") and setting.name.startswith("compression"):
+    if isinstance(default, int) or (setting.name.endswith("_level") and setting.name.startswith("compression")):
         return _integer(name, value, setting.metadata.get("least"), setting.metadata.get("most", INT64_MAX))
     if isinstance(default, str) and setting.name != "partitioner":
         return _word(name, value, setting.metadata.get("one_of"))

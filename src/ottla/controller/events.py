@@ -41,8 +41,7 @@ class EventQueue:
         if consumer is None:
             return
         for event in self._events:
-            if not event.answer.done():
-                event.answer.set_exception(Refusal(ErrorCode.NOT_CONTROLLER, "The controller is stopping."))
+            event.answer.set_exception(_stopping())
         self._events.clear()
         if self._running is not None:
             await asyncio.wait([self._running.answer])
@@ -51,7 +50,7 @@ class EventQueue:
 
     async def run(self, work: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T:
         """What `work` returns or raises when its turn has come. Raises Refusal when it does not come."""
-        if self._consumer is None:
+        if self._consumer is None or self._consumer.done():
             raise Refusal(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
         if len(self._events) >= EVENTS_MAX:
             raise Refusal(ErrorCode.REQUEST_TIMED_OUT, f"{EVENTS_MAX} requests wait for the controller already.")
@@ -78,5 +77,13 @@ class EventQueue:
                 event.answer.set_result(await event.work())
             except Exception as error:
                 event.answer.set_exception(error)
+            except BaseException:
+                # The process ends, or the task: whoever waits is not left waiting.
+                event.answer.set_exception(_stopping())
+                raise
             finally:
                 self._running = None
+
+
+def _stopping() -> Refusal:
+    return Refusal(ErrorCode.NOT_CONTROLLER, "The controller is stopping.")

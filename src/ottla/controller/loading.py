@@ -15,6 +15,7 @@ from ottla.coordination.znodes import (
     DELETE_TOPICS,
     TOPIC_CONFIGS,
     TOPICS,
+    LeaderAndIsr,
     broker_config_path,
     broker_path,
     decode_broker,
@@ -57,10 +58,15 @@ async def load_topics(coordination: Coordination, context: ClusterContext) -> No
         context.topics[name].configs = decode_config(path, data)
     wanted = [(topic.name, partition) for topic in context.topics.values() for partition in topic.replicas]
     paths = [state_path(name, partition) for name, partition in wanted]
+    # Most partitions of a cluster are in a handful of states: each is decoded and kept once.
+    decoded: dict[bytes, LeaderAndIsr] = {}
     for (name, partition), path, found in zip(wanted, paths, await coordination.get_many(paths), strict=True):
         if found is not None:
             data, stat = found
-            context.topics[name].states[partition] = VersionedState(decode_state(path, data), stat.version)
+            state = decoded.get(data)
+            if state is None:
+                state = decoded[data] = decode_state(path, data)
+            context.topics[name].states[partition] = VersionedState(state, stat.version)
     context.deleting = set(await _children(coordination, DELETE_TOPICS))
 
 

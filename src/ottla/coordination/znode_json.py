@@ -27,7 +27,7 @@ def encode_object(value: Mapping[str, Any]) -> bytes:
 
 def decode_object(path: str, data: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(data)
+        value = json.loads(data.decode())
     except (ValueError, RecursionError) as fault:
         raise DamagedZnode(path, f"{data[:40]!r} is not JSON") from fault
     if not isinstance(value, dict):

@@ -208,6 +208,8 @@ def _keyed(partitions: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
 
 
 def _partition_map(value: Mapping[str, Any]) -> dict[int, tuple[BrokerId, ...]]:
+    if value == {}:
+        return {}
     found = {int(partition): broker_ids(replicas) for partition, replicas in value.items()}
     if any(partition < 0 for partition in found):
         raise ValueError("a partition is numbered below zero")

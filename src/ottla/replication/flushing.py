@@ -25,7 +25,7 @@ class Flushing:
         self._workers = workers
         self._flushed = flushed
         self._failed = failed
-        self._running: dict[TopicPartition, Log] = {}
+        self._running: dict[TopicPartition, tuple[Log, asyncio.Future[None]]] = {}
         #: Asked for while a flush of the same log was running, which may have missed the newest writes.
         self._again: set[TopicPartition] = set()
 
@@ -36,9 +36,14 @@ class Flushing:
         flush = log.prepare_flush()
         if flush is None:
             return
-        self._running[log.tp] = log
         future = self._workers.thread(flush.run)
+        self._running[log.tp] = log, future
         future.add_done_callback(lambda done: self._ended(log, flush, done))
+
+    async def idle(self) -> None:
+        """Returns when no flush is running."""
+        while self._running:
+            await asyncio.wait([future for _, future in self._running.values()])
 
     def _ended(self, log: Log, flush: Flush, done: asyncio.Future[None]) -> None:
         self._running.pop(log.tp, None)

@@ -248,6 +248,16 @@ class Replicas:
         if role is not None:
             self._flushing.request(role.log)
 
+    async def flush_found(self) -> None:
+        """Before the first request: flushes what a crash has left, where the high watermark waits for the disk.
+
+        It was acknowledged, and may be in the system's memory only: nobody may see a shorter log than before.
+        """
+        for leader in list(self.leaders.values()):
+            if leader.durable_end < leader.log.end_offset:
+                self._flushing.request(leader.log)
+        await self._flushing.idle()
+
     def _flushed(self, tp: TopicPartition) -> None:
         leader = self.leaders.get(tp)
         if leader is not None:

@@ -117,6 +117,7 @@ class Broker:
         assert controller is not None
         assert keeping is not None
         await controller.start()
+        await services.replicas.flush_found()
         self._dispatcher = Dispatcher(services, ProduceHandler(services), FetchHandler(services, ports.entropy))
         server.open(self._dispatcher)
         keeping.start()

@@ -133,7 +133,8 @@ class LogDirectories(DirectoryTable):
         if directory is None or not directory.is_online:
             directory = emptiest(self._directories)
         with self._device(directory):
-            log = make_log(directory, directory.folder(partition), replica, now_ms, self._on_event)
+            folder = directory.folder(partition)
+            log = make_log(directory, folder, replica, now_ms=now_ms, on_event=self._on_event)
         touched[directory.path] = directory
         self._install(directory, partition, log)
         return log

@@ -171,6 +171,7 @@ class IndexedFile:
         try:
             index = TimeIndex.decode(self._read_beside(TIME_INDEX))
             self.check_time(index, len(index) - 1)
+            self._check_last_time(index)
         except (DamagedIndex, BadBatch) as damage:
             self.rebuild_indexes(f"{self.path(TIME_INDEX)} is rebuilt: {damage}")
             assert self._times is not None
@@ -187,6 +188,14 @@ class IndexedFile:
         place = self.locate(offset)
         if place is None or read_header(self.file, place.position, self.size).max_timestamp != timestamp:
             raise DamagedIndex(f"the batch with offset {offset} does not have the timestamp {timestamp}")
+
+    def _check_last_time(self, index: TimeIndex) -> None:
+        """A sealed or closed segment's last entry is its largest timestamp: the batches at the end bear that out."""
+        largest = index.timestamps[-1] if index.timestamps else -1
+        positions = self.offsets.positions
+        for position, header in walk(self.file, positions[-1] if positions else 0, self.size):
+            if header.max_timestamp > largest:
+                raise DamagedIndex(f"the batch at byte {position} has the timestamp {header.max_timestamp}")
 
     def _read_beside(self, kind: str) -> bytes:
         if self.size == 0:

@@ -86,11 +86,7 @@ def remnants(segments: list[int], deleted: list[int], start_offset: int) -> list
     are they would stand before a hole.
     """
     gone_below = max([offset for offset in deleted if offset < segments[-1]], default=-1)
-    return [
-        base
-        for base, following in pairwise(segments)
-        if base < gone_below or following <= start_offset
-    ]
+    return [base for base, following in pairwise(segments) if base < gone_below or following <= start_offset]
 
 
 def remove_segment(disk: Disk, directory: str, base: int) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os.path
 
 from ottla.config.log import LogConfig
-from ottla.model import ZERO_TOPIC_ID, TopicPartition
+from ottla.model import TopicPartition
 from ottla.ports.entropy import Entropy
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_errors import MoveRefused
@@ -29,7 +29,7 @@ from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind, format_folder
 from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
 from ottla.storage.log import Log
-from ottla.storage.placing import NewReplica, adopt_topic_id, make_log
+from ottla.storage.placing import NewReplica, make_log
 
 
 class FutureLog:
@@ -114,9 +114,7 @@ def begin_copy(
 ) -> FutureLog:
     """An empty copy in the folder `name`, durable."""
     folder = os.path.join(target.path, name)
-    log = make_log(target, folder, replica, now_ms, on_event)
-    if replica.topic_id != ZERO_TOPIC_ID:
-        adopt_topic_id(target.disk, folder, replica.topic_id)
+    log = make_log(target, folder, replica, now_ms=now_ms, on_event=on_event, synced=True)
     target.disk.sync_directory(target.path)
     target.futures[replica.partition] = (name, log)
     move = FutureLog(replica.partition, source, target, name, log)

@@ -17,7 +17,7 @@ from ottla.model import TopicPartition
 from ottla.ports import File
 from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, LOG_OVERHEAD, BatchHeader
 from ottla.records.checksum import crc32c
-from ottla.storage.batch_walk import header_fault
+from ottla.storage.batch_walk import header_fault, read_header
 from ottla.storage.epochs import EpochCache
 from ottla.storage.errors import BadBatch, CorruptLog, DamagedIndex
 from ottla.storage.formats.names import LOG
@@ -149,10 +149,18 @@ class _Recovery:
         place = segment.place_at(index.positions[number])
         if place.next_offset - 1 != segment.base_offset + index.offsets[number]:
             raise DamagedIndex("it does not fit the log")
-        segment.check_time(
-            segment.times, bisect_left(segment.times.offsets, place.base_offset - segment.base_offset) - 1
-        )
+        self._check_times(segment, place.base_offset, index.positions[number - 1] if number else 0)
         return place.position, place.base_offset
+
+    @staticmethod
+    def _check_times(segment: Segment, offset: int, entry_before: int) -> None:
+        """Whether the time index is true below `offset`, as far as its last entry and the log's tell."""
+        times = segment.times
+        number = bisect_left(times.offsets, offset - segment.base_offset) - 1
+        segment.check_time(times, number)
+        largest = times.timestamps[number] if number >= 0 else -1
+        if entry_before and read_header(segment.file, entry_before, segment.size).max_timestamp > largest:
+            raise DamagedIndex(f"it knows no timestamp above {largest}")
 
     def _check(self, segment: Segment, position: int) -> None:
         """Raises BadBatch at the first batch that is not sound."""

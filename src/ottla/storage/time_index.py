@@ -67,6 +67,8 @@ class TimeIndex:
             index.timestamps = array("q", timestamps)
             index.offsets = array("I", offsets)
         index.persisted = len(index.offsets)
+        if index.timestamps and index.timestamps[0] < 0:
+            raise DamagedIndex(f"it has the timestamp {index.timestamps[0]}")
         if not all(map(lt, index.timestamps, index.timestamps[1:])):
             raise DamagedIndex("its timestamps do not rise")
         if not all(map(le, index.offsets, index.offsets[1:])):

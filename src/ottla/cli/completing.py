@@ -1,0 +1,68 @@
+"""Answers the shell's completion. Only the verb that is being typed is loaded."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from ottla.cli.verbs import VERBS, below, find
+
+#: Whoever pressed the tab key waits this long for names from a broker, and then gets none.
+LIVE_NAMES_SECONDS_MAX = 1.0
+
+
+def complete() -> None:
+    """Prints what fits and ends the process, if the shell asked for completion; returns otherwise."""
+    import argcomplete
+
+    typed = os.environ.get("COMP_LINE", "")[: _point()]
+    argcomplete.autocomplete(parser_for(typed.split()[1:]), always_complete_options="long")
+
+
+def _point() -> int | None:
+    text = os.environ.get("COMP_POINT", "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def parser_for(words: list[str]) -> argparse.ArgumentParser:
+    """All verbs by name, and all options of the one that the words begin with."""
+    parser = argparse.ArgumentParser(prog="ottla", allow_abbrev=False)
+    parser.add_argument("--version", action="store_true")
+    verbs = parser.add_subparsers()
+    groups: dict[str, Any] = {}
+    found = find(words)
+    chosen = found[0] if found else None
+    for verb, module, summary in VERBS:
+        group, _, name = verb.rpartition(" ")
+        if group and group not in groups:
+            about = ", ".join(each.split()[1] for each, _ in below(group))
+            groups[group] = verbs.add_parser(group, help=about).add_subparsers()
+        made = (groups[group] if group else verbs).add_parser(name, help=summary, allow_abbrev=False)
+        if verb == chosen:
+            from importlib import import_module
+
+            import_module(f"ottla.cli.{module}").arguments(made)
+    return parser
+
+
+def topic_names(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """The cluster's topics that begin with what was typed; none where no broker answers at once."""
+    from ottla.cli.faults import CommandFault
+
+    try:
+        return [name for name in _asked_for_topics(parsed_args) if name.startswith(prefix)]
+    except (CommandFault, OSError, TimeoutError):
+        return []
+
+
+def _asked_for_topics(options: argparse.Namespace) -> list[str]:
+    import asyncio
+
+    from ottla.cli.connecting import admin
+
+    async def ask() -> list[str]:
+        async with asyncio.timeout(LIVE_NAMES_SECONDS_MAX), admin(options) as client:
+            return await client.list_topics(internal=True)
+
+    return asyncio.run(ask())

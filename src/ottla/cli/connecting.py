@@ -1,0 +1,85 @@
+"""From `--bootstrap-server` and `--command-config` to a client, and from its errors to one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ottla.cli.faults import EXISTS, FAILED, NOT_FOUND, UNREACHABLE, USAGE, CommandFault
+from ottla.cli.options import bootstrap_of
+from ottla.client.errors import ConnectionLost, KafkaError, NoBrokerReached, RequestTimedOut, SettingsError
+from ottla.model import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+
+T = TypeVar("T")
+
+#: A person at a terminal does not wait a minute to learn that nothing listens there.
+API_TIMEOUT_MS_DEFAULT = 10_000
+
+_EXIT_CODES = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_ID: NOT_FOUND,
+    ErrorCode.TOPIC_ALREADY_EXISTS: EXISTS,
+}
+_ADVICE = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` names the topics",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "--if-not-exists makes this no error",
+}
+
+
+def settings_of(options: argparse.Namespace, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The client's settings: the file's, over them the command line's."""
+    settings: dict[str, Any] = {"client.id": "ottla-cli", "default.api.timeout.ms": API_TIMEOUT_MS_DEFAULT}
+    if options.command_config is not None:
+        from ottla.cli.property_file import read_properties
+
+        settings.update(read_properties(options.command_config))
+    if options.bootstrap_server is not None or "bootstrap.servers" not in settings:
+        settings["bootstrap.servers"] = bootstrap_of(options)
+    return {**settings, **(more or {})}
+
+
+@asynccontextmanager
+async def admin(options: argparse.Namespace) -> AsyncIterator[Admin]:
+    """An admin client; what goes wrong inside of the block ends the verb."""
+    from ottla.client.admin import Admin
+
+    with explained(options):
+        async with Admin(settings_of(options)) as client:
+            yield client
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a verb's work on a loop of its own. Ctrl-C ends it, with its clients closed."""
+    return asyncio.run(work)
+
+
+@contextmanager
+def explained(options: argparse.Namespace) -> Iterator[None]:
+    """Turns a client's error into what a person can do about it."""
+    try:
+        yield
+    except NoBrokerReached as error:
+        where = bootstrap_of(options)
+        advice = f"start one with `ottla up`, or name another with --bootstrap-server (asked: {where})"
+        raise CommandFault(f"{error}; {advice}", UNREACHABLE) from error
+    except (ConnectionLost, RequestTimedOut) as error:
+        raise CommandFault(f"{error}; the broker may be stopping: try again", UNREACHABLE) from error
+    except SettingsError as error:
+        raise CommandFault(str(error), USAGE) from error
+    except KafkaError as error:
+        raise CommandFault(advised(error), exit_code(error)) from error
+
+
+def advised(error: KafkaError) -> str:
+    advice = _ADVICE.get(error.code)
+    return f"{error}; {advice}" if advice else str(error)
+
+
+def exit_code(error: KafkaError) -> int:
+    return _EXIT_CODES.get(error.code, FAILED)

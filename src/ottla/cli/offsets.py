@@ -1,0 +1,120 @@
+"""Offsets as they are named on command lines: where reading begins or ends, or what is deleted.
+
+    start, earliest, beginning     the first record that is there
+    end, latest                    behind the last one
+    5210                           this offset
+    -10                            ten records before the end
+    @2026-11-21T10:00              the first record of that time or later; a time is ISO 8601 or milliseconds since 1970
+    @FROM:TO                       from a time to just before another
+
+Times without a zone are UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.cli.faults import UsageFault
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+    from ottla.model import TopicPartition
+
+OFFSET_MAX = 2**63 - 1
+#: What the words stand for in requests for offsets; a time asks for the first record at or after it.
+LATEST = -1
+EARLIEST = -2
+
+_WORDS = {"start": EARLIEST, "beginning": EARLIEST, "earliest": EARLIEST, "end": LATEST, "latest": LATEST}
+
+
+class Place(NamedTuple):
+    """A place in each of several partitions. One of the four is set."""
+
+    word: int | None = None
+    offset: int | None = None
+    #: This many records before the end.
+    before_end: int | None = None
+    time_ms: int | None = None
+    #: With a time: where to stop, exclusive.
+    until_ms: int | None = None
+
+
+def parse_place(text: str) -> Place:
+    word = _WORDS.get(text.strip().lower())
+    if word is not None:
+        return Place(word=word)
+    if text.startswith("@"):
+        return _times(text[1:])
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or int(digits) > OFFSET_MAX:
+        raise UsageFault(f"'{text}' is no offset: give start, end, a number, -N, @TIME or @FROM:TO")
+    return Place(before_end=int(digits)) if text.startswith("-") else Place(offset=int(digits))
+
+
+def _times(text: str) -> Place:
+    """One time, or two with a colon between them: ISO times have colons of their own."""
+    whole = parse_time(text)
+    if whole is not None:
+        return Place(time_ms=whole)
+    for at, character in enumerate(text):
+        if character != ":":
+            continue
+        first, second = text[:at], text[at + 1 :].removeprefix("@")
+        start = 0 if not first else parse_time(first)
+        end = None if not second else parse_time(second)
+        if start is None or (second and end is None):
+            continue
+        if end is not None and end < start:
+            raise UsageFault(f"@{text}: the second time is before the first")
+        return Place(time_ms=start, until_ms=end)
+    raise UsageFault(f"'@{text}' holds no time: give ISO 8601 (2026-11-21T10:00) or milliseconds since 1970")
+
+
+def parse_time(text: str) -> int | None:
+    """Milliseconds since 1970, or None if the text is no time."""
+    if text.isascii() and text.isdigit():
+        # ISO 8601 has a form without separators, 20261121: eight digits that begin a plausible year are a date.
+        return int(text) if len(text) != 8 and int(text) <= OFFSET_MAX else _iso_ms(text)
+    return _iso_ms(text)
+
+
+def _iso_ms(text: str) -> int | None:
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return int(text) if text.isascii() and text.isdigit() else None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+async def resolved(client: Admin, places: Mapping[TopicPartition, Place]) -> dict[TopicPartition, int]:
+    """The offset that each place is now. A time after the last record is the end."""
+    timestamps = {}
+    ends_needed = set()
+    for tp, place in places.items():
+        if place.word is not None:
+            timestamps[tp] = place.word
+        elif place.time_ms is not None:
+            timestamps[tp] = place.time_ms
+            ends_needed.add(tp)
+        elif place.before_end is not None:
+            ends_needed.add(tp)
+    listed = await client.list_offsets(timestamps) if timestamps else {}
+    ends = await client.list_offsets(dict.fromkeys(ends_needed, LATEST)) if ends_needed else {}
+    backwards = [tp for tp, place in places.items() if place.before_end is not None]
+    starts = await client.list_offsets(dict.fromkeys(backwards, EARLIEST)) if backwards else {}
+    found: dict[TopicPartition, int] = {}
+    for tp, place in places.items():
+        if place.offset is not None:
+            found[tp] = place.offset
+        elif place.before_end is not None:
+            found[tp] = max(starts[tp].offset, ends[tp].offset - place.before_end)
+        else:
+            offset = listed[tp].offset
+            found[tp] = offset if offset >= 0 or tp not in ends else ends[tp].offset
+    return found

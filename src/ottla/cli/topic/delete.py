@@ -1,0 +1,60 @@
+"""Delete topics with all their records. Prints what would go, and does it with --yes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ottla.cli import options as shared
+from ottla.cli.faults import OK, UsageFault
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    shared.topics(parser, "the topics to delete")
+    shared.connection(parser)
+    shared.confirmation(parser)
+    parser.add_argument("--if-exists", action="store_true", help="pass over topics that do not exist")
+    shared.output(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ottla.cli.connecting import run as run_on_loop
+
+    return run_on_loop(_delete(options))
+
+
+async def _delete(options: argparse.Namespace) -> int:
+    from ottla.cli.connecting import admin
+    from ottla.cli.plan import show_plan
+
+    names = shared.topics_of(options)
+    if not names:
+        raise UsageFault("name at least one topic to delete")
+    async with admin(options) as client:
+        if options.if_exists:
+            existing = await client.describe_topics()
+            names = [name for name in names if name in existing]
+        rows = [await _planned(client, name) for name in names]
+        columns = {"topic": "TOPIC", "partitions": "PARTITIONS", "offsets": "OFFSETS"}
+        show_plan(options.output, "topics to delete:", rows, columns, confirmed=options.yes or not names)
+        if names:
+            await client.delete_topics(names)
+    if options.output == "table":
+        print(f"deleted {', '.join(names)}" if names else "nothing to delete")
+    return OK
+
+
+async def _planned(client: Admin, name: str) -> dict[str, Any]:
+    from ottla.cli.offsets import EARLIEST, LATEST
+    from ottla.model import TopicPartition
+
+    topic = await client.describe_topic(name)
+    led = [TopicPartition(name, each.partition) for each in topic.partitions if each.leader is not None]
+    starts = await client.list_offsets(dict.fromkeys(led, EARLIEST)) if led else {}
+    ends = await client.list_offsets(dict.fromkeys(led, LATEST)) if led else {}
+    #: As many records at most: compaction and transactions leave gaps.
+    offsets = sum(ends[tp].offset - starts[tp].offset for tp in led)
+    return {"topic": name, "partitions": len(topic.partitions), "offsets": offsets}

@@ -1,0 +1,136 @@
+"""Show topics: partitions with leaders, replicas and in-sync replicas, and the settings that override the broker's.
+
+Without TOPIC all topics are shown. --under-replicated and --unavailable leave only partitions that need attention.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ottla.cli import options as shared
+from ottla.cli.faults import OK
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+    from ottla.client.admin_results import PartitionDescription, TopicDescription
+
+_COLUMNS = {"partition": "PARTITION", "leader": "LEADER", "replicas": "REPLICAS", "isr": "ISR"}
+_OFFSET_COLUMNS = {"start": "START", "end": "END"}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    shared.topics(parser, "the topics; all where none is named")
+    shared.connection(parser)
+    parser.add_argument(
+        "--under-replicated-partitions",
+        "--under-replicated",
+        dest="under_replicated",
+        action="store_true",
+        help="only partitions that miss in-sync replicas",
+    )
+    parser.add_argument(
+        "--unavailable-partitions",
+        "--unavailable",
+        dest="unavailable",
+        action="store_true",
+        help="only partitions that nobody leads",
+    )
+    parser.add_argument("--offsets", action="store_true", help="first and next offset of each partition, too")
+    shared.output(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ottla.cli.connecting import run as run_on_loop
+
+    return run_on_loop(_describe(options))
+
+
+async def _describe(options: argparse.Namespace) -> int:
+    from ottla.cli.connecting import admin
+    from ottla.cli.output import show
+
+    names = shared.topics_of(options)
+    async with admin(options) as client:
+        topics = await client.describe_topics(names or None)
+        configs = await _overrides(client, list(topics))
+        described = [
+            await _described(client, topics[name], configs.get(name, {}), options) for name in names or sorted(topics)
+        ]
+    if options.under_replicated or options.unavailable:
+        described = [topic for topic in described if topic["partitions"]]
+    show(options.output, described, "\n".join(_table(topic) for topic in described))
+    return OK
+
+
+async def _overrides(client: Admin, names: list[str]) -> dict[str, dict[str, str | None]]:
+    from ottla.client.admin_results import ConfigResource, ConfigSource
+
+    if not names:
+        return {}
+    told = await client.describe_configs([ConfigResource.topic(name) for name in names])
+    return {
+        resource.name: {
+            entry.name: entry.value for entry in entries.values() if entry.source == ConfigSource.TOPIC_CONFIG
+        }
+        for resource, entries in told.items()
+    }
+
+
+async def _described(
+    client: Admin, topic: TopicDescription, configs: dict[str, str | None], options: argparse.Namespace
+) -> dict[str, Any]:
+    from ottla.model import topic_id_text
+
+    partitions = [each for each in topic.partitions if _is_wanted(each, options)]
+    rows = [
+        {
+            "partition": each.partition,
+            "leader": each.leader,
+            "leader_epoch": each.leader_epoch,
+            "replicas": list(each.replicas),
+            "isr": list(each.isr),
+            "offline_replicas": list(each.offline_replicas),
+        }
+        for each in partitions
+    ]
+    if options.offsets:
+        await _add_offsets(client, topic.name, rows)
+    return {
+        "topic": topic.name,
+        "id": topic_id_text(topic.topic_id),
+        "internal": topic.internal,
+        "configs": configs,
+        "partitions": rows,
+    }
+
+
+def _is_wanted(partition: PartitionDescription, options: argparse.Namespace) -> bool:
+    if options.unavailable and partition.leader is None:
+        return True
+    if options.under_replicated and len(partition.isr) < len(partition.replicas):
+        return True
+    return not options.unavailable and not options.under_replicated
+
+
+async def _add_offsets(client: Admin, topic: str, rows: list[dict[str, Any]]) -> None:
+    from ottla.cli.offsets import EARLIEST, LATEST
+    from ottla.model import TopicPartition
+
+    led = [TopicPartition(topic, row["partition"]) for row in rows if row["leader"] is not None]
+    starts = await client.list_offsets(dict.fromkeys(led, EARLIEST)) if led else {}
+    ends = await client.list_offsets(dict.fromkeys(led, LATEST)) if led else {}
+    for row in rows:
+        tp = TopicPartition(topic, row["partition"])
+        row["start"] = starts[tp].offset if tp in starts else None
+        row["end"] = ends[tp].offset if tp in ends else None
+
+
+def _table(topic: dict[str, Any]) -> str:
+    from ottla.cli.output import table_of
+
+    rows = topic["partitions"]
+    overrides = " ".join(f"{name}={value}" for name, value in topic["configs"].items())
+    head = f"{topic['topic']}  id={topic['id']}  {overrides}".rstrip()
+    columns = {**_COLUMNS, **_OFFSET_COLUMNS} if any("start" in row for row in rows) else _COLUMNS
+    return f"{head}\n{table_of(rows, columns)}"

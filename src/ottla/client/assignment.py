@@ -1,0 +1,240 @@
+"""One assigned partition: where it is read, and what of it has been fetched and not been given out yet.
+
+`position` is the next offset that the caller will see; `fetch_offset` runs ahead of it, behind what is buffered. A
+seek makes a new `generation`: answers to what was asked before it are dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.client.errors import CorruptRecords, KafkaError, SerializationFailed
+from ottla.client.records import ConsumerRecord
+from ottla.client.serializers import Deserializer
+from ottla.model import NO_BROKER, NO_EPOCH, TopicPartition
+from ottla.records.batch import BatchHeader, Readable, parse_header
+from ottla.records.control import ControlType, parse_control
+from ottla.records.errors import RecordError
+from ottla.records.record import Record, decode_batch
+
+#: Answers of one partition that are kept: one to give out, one to have ready when that is empty.
+CHUNKS_MAX: Final = 2
+
+_new: Final = tuple.__new__
+
+
+class Chunk:
+    """Whole batches as an answer brought them, decoded one at a time."""
+
+    __slots__ = ("aborted", "aborted_now", "buf", "end", "pos", "size")
+
+    def __init__(self, buf: Readable, end: int, aborted: Sequence[tuple[int, int]] | None) -> None:
+        self.buf = buf
+        self.pos = 0
+        #: Behind the last whole batch.
+        self.end = end
+        self.size = len(buf)
+        #: (first offset, producer id) of transactions to leave out, by offset; None: nothing is left out.
+        self.aborted = None if aborted is None else deque(sorted(aborted))
+        #: Producers in the midst of an aborted transaction.
+        self.aborted_now: set[int] = set()
+
+    def hides(self, header: BatchHeader) -> bool:
+        """Whether a reader of committed records does not see this batch; call it for every batch in turn."""
+        if self.aborted is None:
+            return False
+        while self.aborted and self.aborted[0][0] <= header.last_offset:
+            self.aborted_now.add(self.aborted.popleft()[1])
+        return header.is_transactional and header.producer_id in self.aborted_now
+
+
+class Assigned:
+    """Part of a consumer's state; the fetcher fills it, the consumer empties it."""
+
+    __slots__ = (
+        "_batch",
+        "_index",
+        "_records",
+        "chunks",
+        "error",
+        "failures",
+        "fetch_epoch",
+        "fetch_offset",
+        "generation",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "not_before_ms",
+        "paused",
+        "position",
+        "read_replica",
+        "read_replica_until_ms",
+        "reset",
+        "tp",
+    )
+
+    def __init__(self, tp: TopicPartition) -> None:
+        self.tp = tp
+        #: The next offset to give out; None until a seek or a reset has set it.
+        self.position: int | None = None
+        #: Which offset is to be asked for, as a timestamp or code of ListOffsets; None where none is.
+        self.reset: int | None = None
+        self.fetch_offset = 0
+        #: The leader epoch of the last batch fetched: how a broker tells that its log has another past.
+        self.fetch_epoch = int(NO_EPOCH)
+        self.generation = 0
+        self.paused = False
+        self.chunks: deque[Chunk] = deque()
+        #: The batch that is being given out: its header, its records, and how many of them are out.
+        self._batch: BatchHeader | None = None
+        self._records: list[Record] = []
+        self._index = 0
+        #: To be raised when everything before it has been given out.
+        self.error: KafkaError | None = None
+        self.failures = 0
+        self.not_before_ms = 0
+        self.high_watermark: int | None = None
+        self.last_stable_offset: int | None = None
+        self.log_start_offset: int | None = None
+        #: A nearer replica that the leader told us to read from, for a while.
+        self.read_replica = int(NO_BROKER)
+        self.read_replica_until_ms = 0
+
+    def seek(self, offset: int, epoch: int = NO_EPOCH) -> None:
+        self._begin_anew()
+        self.position = self.fetch_offset = offset
+        self.fetch_epoch = epoch
+        self.reset = None
+
+    def reset_to(self, timestamp: int) -> None:
+        """Has the position looked up before anything is fetched."""
+        self._begin_anew()
+        self.position = None
+        self.reset = timestamp
+
+    def _begin_anew(self) -> None:
+        self.generation += 1
+        self.drop_buffered()
+        self.error = None
+        self.failures = 0
+        self.not_before_ms = 0
+
+    def drop_buffered(self) -> None:
+        self.chunks.clear()
+        self._batch = None
+        self._records = []
+        self._index = 0
+        if self.position is not None:
+            self.fetch_offset = self.position
+
+    @property
+    def has_records(self) -> bool:
+        return bool(self.chunks) or self._batch is not None
+
+    @property
+    def buffered_bytes(self) -> int:
+        return sum(chunk.size for chunk in self.chunks)
+
+    def take(
+        self,
+        limit: int,
+        *,
+        check_crcs: bool,
+        key_deserializer: Deserializer | None,
+        value_deserializer: Deserializer | None,
+    ) -> list[ConsumerRecord]:
+        """Up to `limit` next records, out of one batch. Empty when nothing is buffered; raises what is wrong with it."""
+        while self._batch is None:
+            if not self.chunks:
+                return []
+            self._open_next_batch(check_crcs)
+        header, records, index = self._batch, self._records, self._index
+        if index or limit < len(records):
+            records = records[index : index + limit]
+        topic, partition = self.tp
+        kind = 1 if header.is_log_append_time else 0
+        epoch = header.leader_epoch
+        if key_deserializer is None and value_deserializer is None:
+            taken = [
+                _new(ConsumerRecord, (topic, partition, offset, timestamp, kind, key, value, headers, epoch))
+                for offset, timestamp, key, value, headers in records
+            ]
+        else:
+            taken = self._deserialized(records, kind, epoch, key_deserializer, value_deserializer)
+        self._index += len(taken)
+        if self._index >= len(self._records):
+            self.position = header.next_offset
+            self._batch = None
+            self._records = []
+        else:
+            self.position = taken[-1].offset + 1
+        return taken
+
+    def _deserialized(
+        self,
+        records: list[Record],
+        kind: int,
+        epoch: int,
+        key_deserializer: Deserializer | None,
+        value_deserializer: Deserializer | None,
+    ) -> list[ConsumerRecord]:
+        taken: list[ConsumerRecord] = []
+        for offset, timestamp, key, value, headers in records:
+            try:
+                made_key = key_deserializer(key) if key_deserializer is not None and key is not None else key
+                made = value_deserializer(value) if value_deserializer is not None and value is not None else value
+            except Exception as error:
+                if taken:
+                    return taken  # those before it first; the next call finds it again
+                raise SerializationFailed(
+                    f"{self.tp}: the record at offset {offset} cannot be deserialized: {error}; seek past it to go on"
+                ) from error
+            taken.append(ConsumerRecord(*self.tp, offset, timestamp, kind, made_key, made, headers, epoch))
+        return taken
+
+    def _open_next_batch(self, check_crcs: bool) -> None:
+        """Decodes the first chunk's next batch that has something to give out; drops the chunk when it has no more."""
+        chunk = self.chunks[0]
+        assert self.position is not None
+        while chunk.pos < chunk.end:
+            try:
+                header = parse_header(chunk.buf, chunk.pos)
+                records = self._visible(chunk, header, check_crcs)
+            except RecordError as error:
+                raise CorruptRecords(
+                    f"{self.tp}: the batch at offset {self.position} is damaged: {error}; seek past it to go on",
+                    self.tp,
+                    self.position,
+                ) from error
+            chunk.pos += header.size
+            if records:
+                self._batch, self._records, self._index = header, records, 0
+                break
+            self.position = max(self.position, header.next_offset)
+        if chunk.pos >= chunk.end:
+            self.chunks.popleft()
+
+    def _visible(self, chunk: Chunk, header: BatchHeader, check_crcs: bool) -> list[Record]:
+        position = self.position
+        assert position is not None
+        if header.last_offset < position:
+            return []
+        hidden = chunk.hides(header)
+        if header.is_control:
+            if chunk.aborted is not None:
+                self._note_marker(chunk, header, check_crcs)
+            return []
+        if hidden:
+            return []
+        records = decode_batch(chunk.buf, chunk.pos, check_crcs=check_crcs)
+        if header.base_offset < position:
+            return [record for record in records if record.offset >= position]
+        return records
+
+    @staticmethod
+    def _note_marker(chunk: Chunk, header: BatchHeader, check_crcs: bool) -> None:
+        for record in decode_batch(chunk.buf, chunk.pos, check_crcs=check_crcs):
+            if parse_control(record.key, record.value).type is ControlType.ABORT:
+                chunk.aborted_now.discard(header.producer_id)

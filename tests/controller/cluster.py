@@ -1,0 +1,147 @@
+"""One broker's controller over the real local provider, in a machine that can be killed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ottla.controller.rules import ControllerSettings
+from ottla.controller.single import SingleController
+from ottla.coordination.local import LocalSession, open_local
+from ottla.metadata import Endpoint, MetadataCache, MetadataUpdate, PartitionState
+from ottla.model import BrokerId, ErrorCode, TopicPartition
+from ottla.ports.memory import World
+from ottla.ports.memory.loop import cancel_all
+
+T = TypeVar("T")
+
+ENDPOINT = Endpoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)
+SETTINGS = ControllerSettings(broker_id=BrokerId(1), endpoints=(ENDPOINT,))
+
+
+class Broker:
+    """Carries out what it is told in the plainest way: roles in a dict, metadata in the cache that brokers use."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.id = broker_id
+        self.cache = MetadataCache()
+        #: The logs that are "on disk" are the keys.
+        self.roles: dict[TopicPartition, PartitionState] = {}
+        self.created: set[TopicPartition] = set()
+        #: What was called, in order.
+        self.calls: list[str] = []
+        #: Partitions whose log directory is broken.
+        self.broken: set[TopicPartition] = set()
+        #: Raised by the next call of this name.
+        self.dies_in: str | None = None
+
+    def _called(self, name: str) -> None:
+        self.calls.append(name)
+        if self.dies_in == name:
+            raise ProcessDied
+
+    async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
+        self._called("leader_and_isr")
+        answers = {}
+        for state in states:
+            tp = TopicPartition(state.topic, state.partition)
+            assert self.id in state.replicas
+            # What governs the log is known before the log is opened.
+            assert state.topic in self.cache._topic_configs
+            answers[tp] = ErrorCode.KAFKA_STORAGE_ERROR if tp in self.broken else ErrorCode.NONE
+            if tp not in self.broken:
+                self.roles[tp] = state
+                if state.is_new:
+                    self.created.add(tp)
+        return answers
+
+    async def on_metadata_update(self, update: MetadataUpdate) -> None:
+        self._called("metadata")
+        assert self.cache.apply(update)
+        for state in update.partitions:
+            # Clients are only sent to leaders that are ready.
+            if state.leader == self.id:
+                assert TopicPartition(state.topic, state.partition) in self.roles
+
+    async def on_stop_replicas(
+        self, partitions: Sequence[TopicPartition], *, delete: bool
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        self._called("stop_replicas")
+        assert delete
+        for tp in partitions:
+            # Nobody is sent to a log that is going.
+            assert self.cache.topic(tp.topic) is None
+            if tp not in self.broken:
+                self.roles.pop(tp, None)
+        return {tp: ErrorCode.KAFKA_STORAGE_ERROR for tp in partitions if tp in self.broken}
+
+
+class ProcessDied(BaseException):
+    """Nothing of the process goes on behind it."""
+
+
+class Cluster:
+    def __init__(self, seed: int = 1) -> None:
+        self.world = World(seed)
+        self.broker = Broker(1)
+        self.session: LocalSession
+        self.controller: SingleController
+
+    @property
+    def disk(self) -> Any:
+        return self.world.machine("m").disk
+
+    @property
+    def context(self) -> Any:
+        return self.controller.context
+
+    def run(self, work: Awaitable[T]) -> T:
+        async def body() -> T:
+            return await work
+
+        return self.world.loop.run_until_complete(body())
+
+    async def open(self) -> LocalSession:
+        ports = self.world.machine("m")
+        self.session = await open_local(
+            disk=ports.disk, workers=ports.workers, clock=ports.clock, entropy=ports.entropy, directory="/tree"
+        )
+        return self.session
+
+    async def start(self, **changes: Any) -> SingleController:
+        """Opens the tree and starts the controller, for a broker that knows nothing yet."""
+        settings = replace(SETTINGS, **changes)
+        session = await self.open()
+        logs = self.broker.roles
+        self.broker = Broker(settings.broker_id)
+        # Logs outlive the process.
+        self.broker.roles = logs
+        ports = self.world.machine("m")
+        self.controller = SingleController(session, ports.clock, ports.entropy, self.broker, settings)
+        await self.controller.start()
+        return self.controller
+
+    async def stop(self) -> None:
+        await self.controller.stop()
+        await self.session.close()
+
+    def kill(self) -> None:
+        self.world.kill("m")
+        self._bury()
+
+    def crash(self) -> None:
+        self.world.crash("m")
+        self._bury()
+
+    def close(self) -> None:
+        self._bury()
+        self.world.loop.close()
+
+    def _bury(self) -> None:
+        self.world.loop.call_soon(self.world.loop.stop)
+        self.world.loop.run_forever()
+        cancel_all(self.world.loop)
+
+
+Run = Callable[[Awaitable[Any]], Any]

@@ -1,0 +1,324 @@
+"""CreateTopics and CreatePartitions: what is made, what is refused and in which words, and two at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import Any
+
+import pytest
+from tests.controller.cluster import Cluster
+from tests.coordination.contract import until
+
+from ottla.controller.interface import CreatedTopic, NewPartitions, NewTopic, TopicRef
+from ottla.controller.rules import PARTITIONS_PER_REQUEST_MAX
+from ottla.coordination.znodes import decode_state, decode_topic, state_path, topic_path
+from ottla.model import ZERO_TOPIC_ID, BrokerId, ErrorCode, TopicPartition
+
+ONE = (BrokerId(1),)
+
+
+def create(cluster: Cluster, *topics: NewTopic, **options: Any) -> list[CreatedTopic]:
+    return cluster.run(cluster.controller.create_topics(topics, **options))
+
+
+def test_a_topic_is_in_the_tree_led_and_in_the_metadata(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    cluster.broker.calls.clear()
+    (made,) = create(cluster, NewTopic("orders", 3, 1, configs={"retention.ms": "5"}))
+    assert (made.error, made.message, made.partitions, made.replication_factor) == (ErrorCode.NONE, None, 3, 1)
+    assert made.configs == {"retention.ms": "5"}
+    assert len(made.topic_id) == 16
+    assert made.topic_id != ZERO_TOPIC_ID
+    topic = cluster.broker.cache.topic("orders")
+    assert topic is not None
+    assert topic.id == made.topic_id
+    assert [(state.leader, state.isr, state.leader_epoch) for state in topic.partitions] == [(1, ONE, 0)] * 3
+    assert cluster.broker.cache.topic_config("orders") == {"retention.ms": "5"}
+    assert cluster.broker.created == {TopicPartition("orders", number) for number in range(3)}
+    # Overrides first, then the leaders, then the clients.
+    assert cluster.broker.calls == ["metadata", "leader_and_isr", "metadata"]
+
+    async def look() -> None:
+        data, _ = await cluster.session.get(topic_path("orders"))
+        assert decode_topic("", data).topic_id == made.topic_id
+        data, stat = await cluster.session.get(state_path("orders", 2))
+        assert decode_state("", data).leader == 1
+        assert stat.version == topic.partitions[2].partition_epoch == 0
+
+    cluster.run(look())
+
+
+def test_defaults_are_the_brokers(cluster: Cluster) -> None:
+    cluster.run(cluster.start(num_partitions=4))
+    (made,) = create(cluster, NewTopic("orders"))
+    assert (made.partitions, made.replication_factor) == (4, 1)
+
+
+def test_manual_assignments(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    (made,) = create(cluster, NewTopic("orders", assignments=((1, ONE), (0, ONE))))
+    assert (made.error, made.partitions) == (ErrorCode.NONE, 2)
+
+
+@pytest.mark.parametrize(
+    ("topic", "error", "message"),
+    [
+        (NewTopic("a b"), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: 'a b' contains one or more characters"),
+        (NewTopic(""), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: the empty string"),
+        (NewTopic(".."), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid"),
+        (NewTopic("x" * 250), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid"),
+        (NewTopic("there"), "TOPIC_ALREADY_EXISTS", "Topic 'there' already exists."),
+        (NewTopic("a_b"), "INVALID_TOPIC_EXCEPTION", "Topic 'a_b' collides with existing topic: a.b"),
+        (NewTopic("t", 0), "INVALID_PARTITIONS", "Number of partitions was set to an invalid non-positive value."),
+        (NewTopic("t", -2), "INVALID_PARTITIONS", "Number of partitions was set to an invalid"),
+        (NewTopic("t", 1, 0), "INVALID_REPLICATION_FACTOR", "Replication factor must be larger than 0, or -1"),
+        (
+            NewTopic("t", 1, 3),
+            "INVALID_REPLICATION_FACTOR",
+            (
+                "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached "
+                "because only 1 broker(s) are registered."
+            ),
+        ),
+        (NewTopic("t", PARTITIONS_PER_REQUEST_MAX + 1), "POLICY_VIOLATION", "Excessively large number of partitions"),
+        (NewTopic("t", 2**31 - 1, 1), "POLICY_VIOLATION", "Excessively large number of partitions"),
+        (NewTopic("t", configs={"no.such": "1"}), "INVALID_CONFIG", "Unknown topic config name: no.such"),
+        (NewTopic("t", configs={"retention.ms": "soon"}), "INVALID_CONFIG", "retention.ms"),
+        (NewTopic("t", configs={"retention.ms": None}), "INVALID_CONFIG", "Null value not supported"),
+        (NewTopic("t", 1, assignments=((0, ONE),)), "INVALID_REQUEST", "numPartitions was not set to -1"),
+        (NewTopic("t", -1, 1, ((0, ONE),)), "INVALID_REQUEST", "replication factor was not set to -1"),
+        (
+            NewTopic("t", assignments=((1, ONE),)),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "partitions should be a consecutive 0-based integer sequence",
+        ),
+        (
+            NewTopic("t", assignments=((0, ONE), (0, ONE))),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "Found multiple manual partition assignments for partition 0",
+        ),
+        (NewTopic("t", assignments=((0, ()),)), "INVALID_REPLICA_ASSIGNMENT", "an empty replica list"),
+        (
+            NewTopic("t", assignments=((0, (BrokerId(9),)),)),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "includes broker 9, but no such broker is registered.",
+        ),
+        (
+            NewTopic("t", assignments=((0, ONE * 2),)),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "includes the broker 1 more than once.",
+        ),
+    ],
+)
+def test_what_is_refused(cluster: Cluster, topic: NewTopic, error: str, message: str) -> None:
+    cluster.run(cluster.start())
+    create(cluster, NewTopic("there"), NewTopic("a.b"))
+    before = sorted(cluster.session.store._tree.nodes)
+    refused, made = create(cluster, topic, NewTopic("fine"))
+    assert refused.error is ErrorCode[error]
+    assert message in (refused.message or "")
+    assert refused.topic_id == ZERO_TOPIC_ID
+    # The others in the same request are made, and nothing of this one.
+    assert made.error is ErrorCode.NONE
+    added = set(cluster.session.store._tree.nodes) - set(before)
+    assert all("fine" in path for path in added)
+
+
+def test_one_request_that_names_a_topic_twice_or_two_that_collide(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    first, second, third, fourth = create(
+        cluster, NewTopic("twice"), NewTopic("twice"), NewTopic("x.y"), NewTopic("x_y")
+    )
+    assert first.error is second.error is ErrorCode.INVALID_REQUEST
+    assert (third.error, fourth.error) == (ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    assert list(cluster.broker.cache.topics) == ["x.y"]
+
+
+def test_validate_only_answers_and_changes_nothing(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    zxid = cluster.session.store._tree.zxid
+    good, bad = create(cluster, NewTopic("orders", 2), NewTopic(""), validate_only=True)
+    assert (good.error, good.partitions, good.replication_factor) == (ErrorCode.NONE, 2, 1)
+    assert bad.error is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert cluster.session.store._tree.zxid == zxid
+    assert not cluster.broker.cache.topics
+
+
+def test_two_creations_of_one_topic_at_once(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+
+    async def both() -> list[list[CreatedTopic]]:
+        calls = (cluster.controller.create_topics([NewTopic("orders", number)]) for number in (1, 2, 3))
+        return list(await asyncio.gather(*calls))
+
+    results = [result for (result,) in cluster.run(both())]
+    errors = sorted(result.error.name for result in results)
+    assert errors == ["NONE", "TOPIC_ALREADY_EXISTS", "TOPIC_ALREADY_EXISTS"]
+    (winner,) = (result for result in results if result.error is ErrorCode.NONE)
+    topic = cluster.broker.cache.topic("orders")
+    assert topic is not None
+    assert (topic.id, len(topic.partitions)) == (winner.topic_id, winner.partitions)
+
+
+def test_a_topic_that_somebody_else_put_into_the_tree_exists(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    cluster.run(cluster.session.create("/brokers/topics/orders", b'{"version":3,"partitions":{"0":[1]}}'))
+    taken, made = create(cluster, NewTopic("orders"), NewTopic("fine"))
+    assert (taken.error, made.error) == (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NONE)
+    # The controller has read the tree again before its next turn, and leads what it found.
+    (again,) = create(cluster, NewTopic("orders"))
+    assert again.error is ErrorCode.TOPIC_ALREADY_EXISTS
+    topic = cluster.broker.cache.topic("orders")
+    assert topic is not None
+    assert topic.partitions[0].leader == 1
+    # A topic from before there were ids gets one.
+    assert topic.id != ZERO_TOPIC_ID
+
+
+def test_a_large_topic_is_one_transaction_and_a_huge_request_is_cut(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    zxid = cluster.session.store._tree.zxid
+    (made,) = create(cluster, NewTopic("large", 1500))
+    assert made.error is ErrorCode.NONE
+    assert cluster.session.store._tree.zxid == zxid + 1
+    (huge,) = create(cluster, NewTopic("huge", PARTITIONS_PER_REQUEST_MAX))
+    assert huge.error is ErrorCode.NONE
+    assert zxid + 2 < cluster.session.store._tree.zxid <= zxid + 8
+    many = create(cluster, *(NewTopic(f"t{number}", 2) for number in range(2000)))
+    assert {result.error for result in many} == {ErrorCode.NONE}
+    assert len(cluster.broker.cache.topics) == 2002
+
+
+def test_a_request_over_all_topics_is_bounded(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    half = PARTITIONS_PER_REQUEST_MAX // 2
+    results = create(cluster, NewTopic("a", half), NewTopic("b", half), NewTopic("c", 1))
+    assert [result.error.name for result in results] == ["NONE", "NONE", "POLICY_VIOLATION"]
+
+
+def test_a_turn_that_comes_too_late_changes_nothing(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    (late,) = create(cluster, NewTopic("late"), timeout_ms=0)
+    assert late.error is ErrorCode.REQUEST_TIMED_OUT
+    (made,) = create(cluster, NewTopic("in-time"), timeout_ms=30_000)
+    assert made.error is ErrorCode.NONE
+    assert list(cluster.broker.cache.topics) == ["in-time"]
+
+
+def test_a_caller_that_goes_away_does_not_stop_what_has_begun(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    cluster.world.machine("m").workers.latency_ms = (50.0, 50.0)
+
+    async def work() -> None:
+        call = asyncio.ensure_future(cluster.controller.create_topics([NewTopic("orders")]))
+        await until(lambda: cluster.controller._events._running)
+        call.cancel()
+        await cluster.controller.create_topics([NewTopic("next")])
+
+    cluster.run(work())
+    assert sorted(cluster.broker.cache.topics) == ["next", "orders"]
+
+
+def test_a_partition_that_cannot_be_opened_is_led_by_nobody(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    cluster.broker.broken.add(TopicPartition("orders", 1))
+    (made,) = create(cluster, NewTopic("orders", 2))
+    assert made.error is ErrorCode.NONE
+    good, bad = cluster.broker.cache.topics["orders"].partitions
+    assert (good.leader, good.offline_replicas) == (1, ())
+    assert (bad.leader, bad.leader_epoch, bad.isr, bad.offline_replicas) == (-1, 1, ONE, ONE)
+    # At the next start the directory may be well again.
+    cluster.run(cluster.stop())
+    cluster.run(cluster.start())
+    bad = cluster.broker.cache.topics["orders"].partitions[1]
+    assert (bad.leader, bad.leader_epoch, bad.offline_replicas) == (1, 2, ())
+
+
+def test_a_full_disk_is_an_error_and_passes(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    create(cluster, NewTopic("before"))
+    cluster.disk.fail("append", "*journal*", errno.ENOSPC)
+    (refused,) = create(cluster, NewTopic("orders", 5))
+    assert refused.error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert list(cluster.broker.cache.topics) == ["before"]
+    cluster.disk.stop_failing()
+    (made,) = create(cluster, NewTopic("orders", 5))
+    assert made.error is ErrorCode.NONE
+
+
+def test_a_lost_tree_ends_the_controller(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    cluster.disk.fail("sync", "*journal*", errno.EIO)
+    (unknown,) = create(cluster, NewTopic("orders"))
+    assert unknown.error is ErrorCode.REQUEST_TIMED_OUT
+    (refused,) = create(cluster, NewTopic("more"))
+    assert refused.error is ErrorCode.NOT_CONTROLLER
+    assert not cluster.controller.active
+
+
+def test_another_controller_in_the_tree_fences_this_one(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    cluster.run(cluster.session.set("/controller_epoch", b"7"))
+    (refused,) = create(cluster, NewTopic("orders"))
+    assert refused.error is ErrorCode.NOT_CONTROLLER
+    assert cluster.run(cluster.session.exists("/brokers/topics/orders")) is None
+    assert cluster.run(cluster.controller.delete_topics([TopicRef("x")]))[0].error is ErrorCode.NOT_CONTROLLER
+
+
+# Growth.
+
+
+def test_a_topic_grows(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    (made,) = create(cluster, NewTopic("orders", 2))
+    cluster.broker.created.clear()
+    (grown,) = cluster.run(cluster.controller.create_partitions([NewPartitions("orders", 5)]))
+    assert grown.error is ErrorCode.NONE
+    topic = cluster.broker.cache.topics["orders"]
+    assert (topic.id, [state.partition for state in topic.partitions]) == (made.topic_id, [0, 1, 2, 3, 4])
+    assert cluster.broker.created == {TopicPartition("orders", number) for number in (2, 3, 4)}
+    data, _ = cluster.run(cluster.session.get(topic_path("orders")))
+    assert sorted(decode_topic("", data).replicas) == [0, 1, 2, 3, 4]
+    (manual,) = cluster.run(cluster.controller.create_partitions([NewPartitions("orders", 6, (ONE,))]))
+    assert manual.error is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "message"),
+    [
+        (NewPartitions("none", 5), "UNKNOWN_TOPIC_OR_PARTITION", "does not host"),
+        (NewPartitions("orders", 3), "INVALID_PARTITIONS", "Topic already has 3 partition(s)."),
+        (
+            NewPartitions("orders", 2),
+            "INVALID_PARTITIONS",
+            "The topic orders currently has 3 partition(s); 2 would not be an increase.",
+        ),
+        (NewPartitions("orders", 2**31 - 1), "POLICY_VIOLATION", "Excessively large"),
+        (
+            NewPartitions("orders", 5, (ONE,)),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
+        ),
+        (NewPartitions("orders", 4, ((BrokerId(9),),)), "INVALID_REPLICA_ASSIGNMENT", "no such broker"),
+        (NewPartitions("orders", 4, ((),)), "INVALID_REPLICA_ASSIGNMENT", "empty replica list"),
+    ],
+)
+def test_growth_that_is_refused(cluster: Cluster, request_: NewPartitions, error: str, message: str) -> None:
+    cluster.run(cluster.start())
+    create(cluster, NewTopic("orders", 3))
+    (refused,) = cluster.run(cluster.controller.create_partitions([request_]))
+    assert refused.error is ErrorCode[error]
+    assert message in (refused.message or "")
+    assert len(cluster.broker.cache.topics["orders"].partitions) == 3
+
+
+def test_growth_may_be_validated_only_and_not_asked_for_twice(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    create(cluster, NewTopic("orders", 3))
+    request = NewPartitions("orders", 4)
+    (checked,) = cluster.run(cluster.controller.create_partitions([request], validate_only=True))
+    assert checked.error is ErrorCode.NONE
+    twice = cluster.run(cluster.controller.create_partitions([request, request]))
+    assert [result.error for result in twice] == [ErrorCode.INVALID_REQUEST] * 2
+    assert len(cluster.broker.cache.topics["orders"].partitions) == 3

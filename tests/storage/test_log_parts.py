@@ -1,0 +1,184 @@
+"""The small parts of a log by themselves: indexes as bytes, terms, the bound on open files, the reader from outside."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.storage.log_world import NOW, SMALL, World, append, batch, put, read_all
+
+from ottla.config.log import LogConfig
+from ottla.records.record import decode_batch
+from ottla.storage import txn_index
+from ottla.storage.epochs import EpochCache
+from ottla.storage.errors import BadBatch, DamagedIndex, OffsetOutOfRange
+from ottla.storage.offset_index import OffsetIndex
+from ottla.storage.open_files import OpenFiles
+from ottla.storage.reader import LogReader
+from ottla.storage.time_index import TimeIndex
+from ottla.storage.txn_index import AbortedTransaction
+
+UINT31 = st.integers(1, 2**31 - 1)
+
+
+@given(st.lists(st.tuples(UINT31, UINT31), max_size=50))
+def test_offset_index_bytes(pairs: list[tuple[int, int]]) -> None:
+    offsets = sorted({offset for offset, _ in pairs})
+    positions = sorted({position for _, position in pairs})
+    index = OffsetIndex()
+    for offset, position in zip(offsets, positions, strict=False):
+        index.append(offset, position)
+    data = index.encode()
+    expected = b"".join(
+        offset.to_bytes(4, "big") + position.to_bytes(4, "big")
+        for offset, position in zip(offsets, positions, strict=False)
+    )
+    assert data == expected
+    again = OffsetIndex.decode(data + bytes(80), 2**31)
+    assert (again.offsets, again.positions) == (index.offsets, index.positions)
+    for probe in [0, *offsets, 2**31 - 1]:
+        below = [number for number, offset in enumerate(index.offsets) if offset <= probe]
+        assert again.floor(probe) == (below[-1] if below else -1)
+
+
+@given(st.binary(max_size=120))
+def test_indexes_of_any_bytes(data: bytes) -> None:
+    for decode in (
+        lambda: OffsetIndex.decode(data, 2**31),
+        lambda: TimeIndex.decode(data),
+        lambda: txn_index.decode(data, 0),
+    ):
+        try:
+            decode()
+        except DamagedIndex:
+            continue
+
+
+def test_time_index_bytes() -> None:
+    index = TimeIndex()
+    for timestamp, offset in ((NOW, 3), (NOW, 4), (NOW - 1, 5), (NOW + 7, 6), (-1, 7)):
+        index.append_if_later(timestamp, offset)
+    expected = NOW.to_bytes(8, "big") + b"\0\0\0\3" + (NOW + 7).to_bytes(8, "big") + b"\0\0\0\6"
+    assert index.encode() == expected
+    again = TimeIndex.decode(expected + bytes(24))
+    assert (again.timestamps, again.offsets) == (index.timestamps, index.offsets)
+    assert [again.floor_offset(NOW + each) for each in (-1, 0, 1, 7, 8)] == [0, 0, 3, 3, 6]
+
+
+def test_txn_index_bytes() -> None:
+    entries = [AbortedTransaction(7, 1, 5, 3), AbortedTransaction(8, 3, 9, 10)]
+    data = txn_index.encode(entries)
+    assert data[:34] == b"\0\0" + b"".join(number.to_bytes(8, "big") for number in (7, 1, 5, 3))
+    assert txn_index.decode(data, 0) == entries
+    for damaged in (data[:-1], data[34:] + data[:34], b"\0\1" + data[2:]):
+        with pytest.raises(DamagedIndex):
+            txn_index.decode(damaged, 0)
+
+
+def test_terms_and_where_they_end() -> None:
+    cache = EpochCache([(1, 0), (3, 10), (4, 20)])
+    assert cache.latest == 4
+    answers = {epoch: cache.end_offset_for(epoch, 33) for epoch in range(-1, 6)}
+    assert answers == {-1: None, 0: (0, 0), 1: (1, 10), 2: (1, 10), 3: (3, 20), 4: (4, 33), 5: None}
+    assert [cache.epoch_at(offset) for offset in (0, 9, 10, 25)] == [1, 1, 3, 4]
+    cache.assign(4, 25)
+    assert not cache.dirty
+    cache.assign(6, 33)
+    cache.assign(7, 33)
+    # The sixth wrote nothing.
+    assert cache.entries()[-2:] == [(4, 20), (7, 33)]
+    cache.truncate_from_end(20)
+    assert cache.entries() == [(1, 0), (3, 10)]
+    cache.truncate_from_start(4)
+    assert cache.entries() == [(1, 4), (3, 10)]
+    cache.truncate_from_start(15)
+    assert cache.entries() == [(3, 15)]
+    assert EpochCache().end_offset_for(0, 5) is None
+    assert EpochCache().latest == -1
+
+
+class FakeOpen:
+    """Counts, where a segment would hold a file."""
+
+    def __init__(self) -> None:
+        self.used = False
+        self.is_open = True
+        self.is_clean = True
+
+    def release_files(self) -> None:
+        self.is_open = False
+
+
+def test_the_longest_unused_files_close() -> None:
+    files = OpenFiles(limit=3)
+    opened = [FakeOpen() for _ in range(6)]
+    for each in opened[:3]:
+        files.opened(each)
+    opened[0].used = True
+    opened[1].is_clean = False
+    files.opened(opened[3])
+    assert [each.is_open for each in opened[:4]] == [True, True, False, True]
+    files.opened(opened[4])
+    files.opened(opened[5])
+    assert opened[1].is_open
+    assert len(files) == 3
+
+
+def test_a_reader_from_outside_follows_a_log_that_is_written_to() -> None:
+    world = World(config=SMALL)
+    log = world.open()
+    reader = LogReader(world.disk, world.folder)
+    rng = Random(5)
+    seen: list[tuple[int, bytes]] = []
+    offset = 0
+    for number in range(200):
+        append(log, b"%d" % number * rng.randint(1, 30), b"!")
+        if rng.random() < 0.2:
+            for stored in reader.batches(offset):
+                seen += [(record.offset, bytes(record.value or b"")) for record in decode_batch(stored.data, 0)]
+                offset = stored.header.next_offset
+    for stored in reader.batches(offset):
+        seen += [(record.offset, bytes(record.value or b"")) for record in decode_batch(stored.data, 0)]
+    assert seen == read_all(log)
+    assert reader.segments() == [segment.base_offset for segment in log.segments]
+    limited = [stored.header.last_offset for stored in reader.batches(10, limit=20)]
+    assert (limited[0], limited[-1]) == (11, 19)
+    sealed = LogReader(world.disk, world.folder, sealed_only=True)
+    assert [*sealed.batches()][-1].header.next_offset == log.active.base_offset
+
+
+def test_a_reader_stops_before_what_is_not_whole_and_says_what_is_damaged() -> None:
+    world = World(config=LogConfig())
+    log = world.open()
+    for number in range(5):
+        append(log, b"%d" % number)
+    place = log.active.locate(4)
+    assert place is not None
+    reader = LogReader(world.disk, world.folder)
+    file = world.disk.open(log.active.path())
+    for length in range(place.position, log.size):
+        file.truncate(length)
+        assert len([*reader.batches()]) == 4
+    file.write(b"\xff", 100)
+    with pytest.raises(BadBatch):
+        [*reader.batches()]
+    with pytest.raises(OffsetOutOfRange):
+        [*reader.batches(-1)]
+
+
+def test_a_reader_meets_a_batch_larger_than_it_reads_at_once() -> None:
+    world = World(config=LogConfig(max_message_bytes=1 << 24))
+    log = world.open()
+    put(log, batch(b"x" * 3_000_000))
+    append(log, b"a")
+    assert [stored.header.next_offset for stored in LogReader(world.disk, world.folder).batches()] == [1, 2]
+
+
+def test_an_empty_log_opens_without_reading_a_file() -> None:
+    world = World()
+    world.close(world.open())
+    world.disk.fail("open", "*", 5)  # type: ignore[attr-defined]
+    world.disk.fail("read", "*", 5)  # type: ignore[attr-defined]
+    assert world.open().end_offset == 0

@@ -1,0 +1,170 @@
+"""Reads: whole first batches, limits, positions remembered, and files that close behind one's back."""
+
+from __future__ import annotations
+
+import pytest
+from tests.storage.log_world import FOLDER, NOW, SMALL, TP, World, append, memory_disk, read_all
+
+from ottla.config.log import LogConfig
+from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
+from ottla.storage.log import Log
+from ottla.storage.open_files import OpenFiles
+from ottla.storage.places import SPOTS_MAX
+from ottla.storage.recent_batches import KEPT
+
+
+def test_the_first_batch_is_whole_however_large() -> None:
+    log = World().open()
+    append(log, b"x" * 1000)
+    append(log, b"y")
+    whole = log.read(0, 10, 2)
+    assert whole.size == len(whole.read()) > 1000
+    assert log.read(0, 10, 2, whole_first_batch=False).size == 0
+    assert log.read(1, 10, 2, whole_first_batch=True).size > 10
+
+
+def test_the_last_batch_may_be_cut() -> None:
+    log = World().open()
+    append(log, b"a")
+    first = log.size
+    append(log, b"b")
+    assert log.read(0, first + 10, 2).size == first + 10
+    assert log.read(0, 1 << 20, 2).size == log.size
+
+
+def test_nothing_at_or_above_the_limit() -> None:
+    log = World().open()
+    sizes = []
+    for _ in range(6):
+        append(log, b"a", b"b")
+        sizes.append(log.size)
+    for limit in range(13):
+        whole = limit // 2
+        taken = log.read(0, 1 << 20, limit)
+        assert taken.size == (sizes[whole - 1] if whole else 0)
+    assert log.read(4, 100, 4).size == 0
+    assert log.read(5, 100, 4).size == 0
+
+
+def test_offsets_outside_of_the_log() -> None:
+    log = World().open()
+    assert log.read(0, 100, 0).size == 0
+    append(log, b"a", b"b", b"c")
+    for offset in (-1, 4):
+        with pytest.raises(OffsetOutOfRange):
+            log.read(offset, 100, 3)
+    assert log.read(3, 100, 3).size == 0
+    log.advance_start(2)
+    with pytest.raises(OffsetOutOfRange):
+        log.read(1, 100, 3)
+    # The batch that holds the start is given whole: readers skip what they did not ask for.
+    assert log.read(2, 100, 3).position == 0
+    with pytest.raises(OffsetOutOfRange):
+        log.advance_start(4)
+    with pytest.raises(OffsetOutOfRange):
+        log.advance_start(3, high_watermark=2)
+    log.advance_start(1)
+    assert log.start_offset == 2
+
+
+def test_a_read_stays_within_its_segment() -> None:
+    log = World().open()
+    while len(log.segments) < 3:
+        append(log, b"x" * 100)
+    for segment in log.segments:
+        taken = log.read(segment.base_offset, 1 << 20, log.end_offset)
+        assert (taken.position, taken.size) == (0, segment.size)
+
+
+def test_places_are_remembered_without_bounds_being_passed() -> None:
+    world = World(config=LogConfig(segment_bytes=1 << 20))
+    log = world.open()
+    for number in range(3 * KEPT):
+        append(log, b"%d" % number)
+    for offset in range(log.end_offset):
+        assert log.read(offset, 1, log.end_offset).size > 60
+    assert len(log.places._spots) <= SPOTS_MAX
+    assert log.places.recent is not None
+    assert len(log.places.recent.offsets) <= 2 * KEPT
+    assert read_all(log) == [(number, b"%d" % number) for number in range(3 * KEPT)]
+
+
+def test_a_reader_that_goes_on_needs_no_index() -> None:
+    disk = memory_disk()
+    log = World(disk).open()
+    for number in range(300):
+        append(log, b"%d" % number * 10)
+    log.read(0, 1, log.end_offset)
+    for offset in range(1, log.active.base_offset):
+        if offset in log.places.bases:
+            # A new file: that is looked up.
+            log.read(offset, 1, log.end_offset)
+            continue
+        assert log.places._spots[offset][1] > 0
+        log.read(offset, 1, log.end_offset)
+
+
+def test_few_files_are_open_at_a_time() -> None:
+    files = OpenFiles(limit=4)
+    disk = memory_disk()
+    world = World(disk)
+    log = Log.open(disk, FOLDER, TP, SMALL, now_ms=NOW, clean=True, files=files)
+    for number in range(300):
+        append(log, b"%d" % number * 10)
+        if number % 20 == 0:
+            world.flush(log)
+    world.flush(log)
+    assert len(log.segments) > 12
+    expected = read_all(log)
+    for _ in range(2):
+        assert read_all(log) == expected
+        assert sum(segment.is_open for segment in log.segments) <= 5
+    # One that is written to and not synced stays open.
+    append(log, b"more")
+    read_all(log)
+    assert log.active.is_open
+
+
+def test_a_lease_outlives_the_segment() -> None:
+    world = World()
+    log = world.open()
+    while len(log.segments) < 3:
+        append(log, b"x" * 100, timestamp=NOW - 1000)
+    world.flush(log)
+    taken = log.read(0, 1 << 20, log.end_offset)
+    assert taken.file is not None
+    taken.file.lease()
+    before = taken.read()
+    log.reconfigure(SMALL._replace(retention_ms=1))
+    for removal in log.expire(NOW + 10_000, log.end_offset):
+        removal.run()
+    assert log.start_offset > 0
+    assert taken.read() == before
+    taken.file.release()
+
+
+def test_damage_met_by_a_reader_is_named() -> None:
+    world = World(config=LogConfig())
+    log = world.open()
+    for number in range(3):
+        append(log, b"%d" % number)
+    world.close(log)
+    log = world.open()
+    file = world.disk.open(world.path("00000000000000000000.log"))
+    file.write(b"\xff" * 8, 0)
+    file.write(b"\0" * 4, 8)
+    file.close()
+    with pytest.raises(CorruptLog):
+        log.read(1, 100, 3)
+
+
+def test_a_disk_that_cannot_be_read() -> None:
+    disk = memory_disk()
+    world = World(disk)
+    log = world.open()
+    append(log, b"a")
+    world.close(log)
+    log = world.open()
+    disk.fail("*", "*.log", 5)
+    with pytest.raises((StorageFault, OSError)):
+        log.read(0, 100, 1).read()

@@ -1,0 +1,312 @@
+"""Starting after a crash: torn tails are cut and kept aside, damage below the recovery point is never cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.storage.log_world import NOW, SMALL, World, append, batch, put, read_all
+
+from ottla.config.log import LogConfig
+from ottla.ports.disk import Disk
+from ottla.storage.errors import CorruptLog
+from ottla.storage.log import Log
+
+
+def filled(world: World, count: int = 8) -> Log:
+    log = world.open()
+    for number in range(count):
+        append(log, b"%d" % number * 40, timestamp=NOW + number)
+    return log
+
+
+def size(world: World, base: int = 0) -> int:
+    return world.disk.size(world.path(f"{base:020d}.log"))
+
+
+def overwrite(world: World, name: str, position: int, data: bytes) -> None:
+    file = world.disk.open(world.path(name))
+    file.write(data, position)
+    file.close()
+
+
+def cut(world: World, name: str, length: int) -> None:
+    file = world.disk.open(world.path(name))
+    file.truncate(length)
+    file.close()
+
+
+def torn_files(world: World) -> list[str]:
+    return [name for name in world.disk.names(world.folder) if name.endswith(".torn")]
+
+
+def test_a_torn_tail_at_every_byte_of_the_last_batch() -> None:
+    whole = World(config=LogConfig())
+    log = filled(whole, 3)
+    expected = read_all(log)
+    start = log.segments[0].locate(2).position  # type: ignore[union-attr]
+    log.abandon()
+    for length in range(start, size(whole)):
+        world = World(config=LogConfig())
+        filled(world, 3).abandon()
+        name = "00000000000000000000.log"
+        original = world.disk.read_file(world.path(name))
+        cut(world, name, length)
+        log = world.open(clean=False)
+        assert log.recovery is not None
+        assert read_all(log) == expected[:2]
+        assert log.recovery.truncated_bytes == length - start
+        assert bool(world.warnings) == bool(length - start)
+        if any(original[start:length]):
+            assert torn_files(world) == [f"{name}.{start}.torn"]
+            assert world.disk.read_file(log.recovery.kept_aside[0]) == original[start:length]
+        append(log, b"next")
+        world.close(log)
+        assert read_all(world.open()) == [*expected[:2], (2, b"next")]
+
+
+def test_a_flipped_bit_at_every_byte_of_the_last_batch() -> None:
+    world = World(config=LogConfig())
+    log = filled(world, 3)
+    expected = read_all(log)
+    start = log.segments[0].locate(2).position  # type: ignore[union-attr]
+    log.abandon()
+    name = "00000000000000000000.log"
+    data = world.disk.read_file(world.path(name))
+    for position in range(start, len(data)):
+        # The epoch alone (12 to 15) is outside of the checksum and bears any value.
+        if 12 <= position - start < 16:
+            continue
+        other = World(config=LogConfig())
+        filled(other, 3).abandon()
+        overwrite(other, name, position, bytes([data[position] ^ 0x40]))
+        log = other.open(clean=False)
+        # A base offset that is too high is a hole, as compaction leaves them.
+        assert read_all(log)[:2] == expected[:2]
+        if position - start >= 8:
+            assert log.end_offset == 2
+
+
+def test_zeros_behind_the_end_are_not_worth_keeping() -> None:
+    world = World(config=LogConfig())
+    log = filled(world, 3)
+    log.abandon()
+    overwrite(world, "00000000000000000000.log", log.size, bytes(100_000))
+    log = world.open(clean=False)
+    assert log.recovery is not None
+    assert (log.end_offset, log.recovery.truncated_bytes, log.recovery.kept_aside) == (3, 100_000, [])
+    assert torn_files(world) == []
+
+
+def test_a_bad_batch_takes_all_behind_it_along() -> None:
+    world = World()
+    log = filled(world, 60)
+    assert len(log.segments) > 3
+    third = log.segments[2].base_offset
+    position = log.segments[1].locate(third - 2).position  # type: ignore[union-attr]
+    name = log.segments[1].path().rsplit("/", 1)[1]
+    behind = [segment.base_offset for segment in log.segments[2:]]
+    lost = log.size - log.segments[0].size - position
+    log.abandon()
+    world.recovery_point = third - 2
+    overwrite(world, name, position + 70, b"\xff\xff")
+    log = world.open(clean=False)
+    assert log.end_offset == third - 2
+    assert log.recovery is not None
+    assert log.recovery.truncated_bytes == lost
+    kept = [f"{name}.{position}.torn", *[f"{base:020d}.log.0.torn" for base in behind]]
+    assert torn_files(world) == sorted(kept)
+    assert [segment.base_offset for segment in log.segments][-1] < third
+    append(log, b"next")
+    log.abandon()
+    assert read_all(world.open(clean=False))[-1] == (third - 2, b"next")
+
+
+def test_damage_below_the_recovery_point_is_never_cut() -> None:
+    world = World(config=LogConfig())
+    log = filled(world, 8)
+    log.abandon()
+    world.recovery_point = 6
+    position = log.segments[0].locate(5).position  # type: ignore[union-attr]
+    log.abandon()
+    name = "00000000000000000000.log"
+    before = world.disk.read_file(world.path(name))
+    overwrite(world, name, position + 70, b"\xff\xff")
+    damaged = world.disk.read_file(world.path(name))
+    assert damaged != before
+    with pytest.raises(CorruptLog) as error:
+        world.open(clean=False)
+    assert f"{name} is damaged at byte {position}" in str(error.value)
+    assert "Restore the file" in str(error.value)
+    assert world.disk.read_file(world.path(name)) == damaged
+    assert torn_files(world) == []
+
+
+def test_a_batch_that_straddles_the_recovery_point_is_not_cut_either() -> None:
+    world = World(config=LogConfig())
+    log = world.open()
+    append(log, b"a")
+    append(log, b"b", b"c", b"d")
+    log.abandon()
+    world.recovery_point = 2
+    cut(world, "00000000000000000000.log", log.size - 5)
+    with pytest.raises(CorruptLog):
+        world.open(clean=False)
+
+
+def test_a_log_that_ends_below_its_recovery_point_says_so() -> None:
+    world = World(config=LogConfig())
+    filled(world, 3).abandon()
+    world.recovery_point = 10
+    log = world.open(clean=False)
+    assert log.recovery is not None
+    assert (log.end_offset, log.recovery_point, log.recovery.missing_offsets) == (3, 3, 7)
+    assert "7 offsets below its recovery point" in world.warnings[0]
+
+
+def test_only_what_is_above_the_recovery_point_is_read() -> None:
+    world = World(config=LogConfig(index_interval_bytes=200, segment_bytes=1 << 20))
+    log = filled(world, 200)
+    world.close(log)
+    world.recovery_point = 190
+    log = world.open(clean=False)
+    assert log.recovery is not None
+    assert 0 < log.recovery.checked_bytes < 3000
+    assert 180 < log.recovery.from_offset <= 190
+    assert read_all(log) == read_all(world.open())
+
+
+def test_segments_of_overlapping_offsets() -> None:
+    world = World()
+    filled(world, 6).abandon()
+    data = world.disk.read_file(world.path("00000000000000000000.log"))
+    file = world.disk.open(world.path("00000000000000000003.log"), create=True)
+    file.append([data])
+    file.close()
+    log = world.open(clean=False)
+    assert [segment.base_offset for segment in log.segments] == [0]
+    assert log.end_offset == 6
+    assert torn_files(world) == ["00000000000000000003.log.0.torn"]
+
+
+def test_a_hole_between_segments_is_torn_unless_the_topic_is_compacted() -> None:
+    for policy, segments_kept in (("delete", 2), ("compact", 4)):
+        config = SMALL._replace(cleanup_policy=frozenset({policy}), segment_bytes=500)
+        world = World(config=config)
+        log = world.open()
+        for number in range(20):
+            put(log, batch(b"v" * 50, key=b"%d" % number))
+        assert len(log.segments) == 5
+        log.segments[2].remove()
+        log.abandon()
+        assert len(world.open(clean=False).segments) == segments_kept
+
+
+DAMAGES: list[Callable[[Disk, str], None]] = [
+    lambda disk, path: disk.remove(path),
+    lambda disk, path: _resize(disk, path, 0),
+    lambda disk, path: _resize(disk, path, disk.size(path) - 5),
+    lambda disk, path: _write(disk, path, 0, b"\xff" * 8),
+    lambda disk, path: _write(disk, path, 0, bytes(disk.size(path))),
+    lambda disk, path: _write(disk, path, disk.size(path) - 12, b"\x00\x00\x01\x00" * 3),
+    lambda disk, path: _write(disk, path, disk.size(path) // 24 * 12, b"\x7f" * 12),
+    lambda disk, path: _write(disk, path, disk.size(path) // 24 * 8 + 7, b"\x03"),
+]
+
+
+def _resize(disk: Disk, path: str, length: int) -> None:
+    file = disk.open(path)
+    file.truncate(length)
+    file.close()
+
+
+def _write(disk: Disk, path: str, position: int, data: bytes) -> None:
+    file = disk.open(path)
+    file.write(data, position)
+    file.close()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("kind", [".index", ".timeindex"])
+@pytest.mark.parametrize("damage", range(len(DAMAGES)))
+def test_damaged_indexes_do_no_harm(clean: bool, kind: str, damage: int) -> None:
+    """Of a sealed segment and of the last one: every record is found, by offset and by time."""
+    config = LogConfig(segment_bytes=5000, index_interval_bytes=200, retention_ms=-1)
+    for which in (0, -1):
+        world = World(config=config)
+        log = filled(world, 80)
+        expected = read_all(log)
+        world.close(log)
+        DAMAGES[damage](world.disk, log.segments[which].path(kind))
+        log = world.open(clean=clean)
+        for offset, value in expected:
+            assert read_all(log, offset)[0] == (offset, value)
+            found = log.offset_for_timestamp(NOW + offset, log.end_offset)
+            assert found is not None
+            assert found.offset == offset
+        largest = log.max_timestamp_offset()
+        assert largest is not None
+        assert largest.offset == 79
+        append(log, b"next")
+        world.close(log)
+        world.open().close()
+        assert read_all(world.open()) == [*expected, (80, b"next")]
+
+
+def test_a_damaged_epoch_file_is_rebuilt() -> None:
+    for clean in (True, False):
+        world = World()
+        log = world.open()
+        for number in range(30):
+            append(log, b"v" * 40, epoch=number // 7)
+        expected = log.epochs.entries()
+        assert len(expected) == 5
+        world.close(log)
+        overwrite(world, "leader-epoch-checkpoint", 0, b"x")
+        log = world.open(clean=clean)
+        assert log.epochs.entries() == expected
+        assert "leader-epoch-checkpoint is rebuilt" in world.warnings[0]
+        append(log, b"v", epoch=9)
+        world.close(log)
+        assert world.open().epochs.entries() == [*expected, (9, 30)]
+        assert world.warnings == []
+
+
+def test_kafkas_preallocated_indexes_after_a_hard_stop() -> None:
+    world = World(config=LogConfig(index_interval_bytes=200))
+    log = filled(world, 40)
+    world.close(log)
+    for kind in (".index", ".timeindex"):
+        path = log.segments[0].path(kind)
+        _write(world.disk, path, world.disk.size(path), bytes(1_200_000 - world.disk.size(path)))
+    for clean in (True, False):
+        log = world.open(clean=clean)
+        assert log.end_offset == 40
+        assert read_all(log, 33)[0][0] == 33
+        assert world.warnings == []
+        log.abandon()
+
+
+def test_a_batch_larger_than_a_read() -> None:
+    world = World(config=LogConfig(max_message_bytes=1 << 24))
+    log = world.open()
+    append(log, b"a")
+    put(log, batch(b"x" * 3_000_000))
+    append(log, b"z")
+    log.abandon()
+    log = world.open(clean=False)
+    assert log.end_offset == 3
+    log.abandon()
+    cut(world, "00000000000000000000.log", log.size - 1_000)
+    log = world.open(clean=False)
+    assert log.end_offset == 1
+
+
+def test_a_start_beyond_the_end_begins_anew() -> None:
+    world = World()
+    filled(world, 5).abandon()
+    world.start_offset = 100
+    for clean in (True, False):
+        log = world.open(clean=clean)
+        assert (log.start_offset, log.end_offset, read_all(log)) == (100, 100, [])
+        log.abandon()
