@@ -158,9 +158,12 @@ def test_a_reader_stops_before_what_is_not_whole_and_says_what_is_damaged() -> N
     assert place is not None
     reader = LogReader(world.disk, world.folder)
     file = world.disk.open(log.active.path())
-    for length in range(place.position, log.size):
+    for length in range(log.size - 1, place.position - 1, -1):
         file.truncate(length)
         assert len([*reader.batches()]) == 4
+    # Set aside for what is still to come.
+    file.truncate(log.size + 1000)
+    assert len([*reader.batches()]) == 4
     file.write(b"\xff", 100)
     with pytest.raises(BadBatch):
         [*reader.batches()]

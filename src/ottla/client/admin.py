@@ -140,7 +140,7 @@ class Admin:
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int], *, isolation_level: int = 0
     ) -> dict[TopicPartition, ListedOffset]:
-        """Offsets by EARLIEST, LATEST, MAX_TIMESTAMP or a time in ms (the first record at or after it; offset -1: none)."""
+        """Offsets by EARLIEST, LATEST, MAX_TIMESTAMP or a time in ms: the first record as young, or offset -1."""
         return await list_offsets(self.cluster, timestamps, isolation_level=isolation_level)
 
     async def delete_records(

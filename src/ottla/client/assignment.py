@@ -145,7 +145,7 @@ class Assigned:
         key_deserializer: Deserializer | None,
         value_deserializer: Deserializer | None,
     ) -> list[ConsumerRecord]:
-        """Up to `limit` next records, out of one batch. Empty when nothing is buffered; raises what is wrong with it."""
+        """Up to `limit` next records of one batch. Empty when nothing is buffered; raises what is wrong with it."""
         while self._batch is None:
             if not self.chunks:
                 return []

@@ -197,7 +197,7 @@ class Cluster:
             task.exception()  # nobody may be waiting any more: that is no news for the log
 
     async def _connect(self, place: _Place) -> Connection:
-        node_id, lane = place
+        node_id = place[0]
         node = self.metadata.nodes.get(node_id) or self._bootstrap.get(node_id)
         if self._closed:
             raise ClientClosed("the client is closed")

@@ -256,7 +256,7 @@ class Consumer:
 
     @staticmethod
     def _raised(one: Assigned) -> KafkaError:
-        """The partition's error; one that has nothing to do with the position is forgotten, so that it is tried again."""
+        """The partition's error. One that does not lie in the position is forgotten, so that it is tried again."""
         error = one.error
         assert error is not None
         if not isinstance(error, CorruptRecords | NoOffset | OffsetOutOfRange | LogTruncated):

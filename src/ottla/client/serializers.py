@@ -99,7 +99,7 @@ def serialized(value: Any, serializer: Serializer | None, what: str) -> bytes | 
         except Exception as error:
             raise SerializationFailed(f"the {what} cannot be serialized: {error}") from error
     if value is None or value.__class__ is bytes:
-        return value  # type: ignore[no-any-return]
+        return value
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)  # a copy: the caller may go on writing to it
     raise SerializationFailed(

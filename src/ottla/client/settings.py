@@ -186,10 +186,8 @@ def _boolean(name: str, value: Any) -> bool:
 
 def _integer(name: str, value: Any, least: int | None, most: int) -> int:
     try:
-        if isinstance(value, bool | float):
-            raise TypeError
-        number = int(value)
-    except (TypeError, ValueError):
+        number = int(str(value))  # by its text: 1.5 and True are no whole numbers
+    except ValueError:
         raise SettingsError(f"{name} must be a whole number, not {value!r}") from None
     if (least is not None and number < least) or number > most:
         raise SettingsError(f"{name} must be from {least} to {most}, not {number}")

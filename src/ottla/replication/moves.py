@@ -14,7 +14,7 @@ from ottla.model import TopicPartition
 from ottla.ports import Clock
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_errors import DirectoryError
-from ottla.storage.errors import OffsetOutOfRange, StorageFault
+from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
 from ottla.storage.log import Log
 from ottla.storage.removal import FolderRemoval
 
@@ -52,6 +52,7 @@ class Moves:
         if config is None:
             return
         move = self._directories.start_move(tp, target_path, config, now_ms=self._clock.wall_ms())
+        self._remove_dropped()
         if move is not None:
             log_event.info("moving a replica", partition=tp, to=target_path)
             self._schedule(tp, 0)
@@ -75,12 +76,19 @@ class Moves:
             log_event.warning_limited("a replica cannot be moved for now", key=str(tp), partition=tp, reason=fault)
             self._schedule(tp, _RETRY_S)
             return
-        except (OffsetOutOfRange, DirectoryError, OSError) as fault:
+        except (OffsetOutOfRange, CorruptLog, DirectoryError, OSError) as fault:
             log_event.error("a replica could not be moved", partition=tp, reason=fault)
+            self._remove_dropped()
             return
         self._remove_later(removal)
         self._replaced(tp, log)
         log_event.info("a replica was moved", partition=tp, to=log.directory)
+
+    def _remove_dropped(self) -> None:
+        """Copies that were given up are out of use, and their files may go."""
+        for removal in self._directories.removals:
+            self._remove_later(removal)
+        self._directories.removals.clear()
 
     def close(self) -> None:
         for handle in self._scheduled.values():

@@ -258,6 +258,10 @@ class Replicas:
                 self._flushing.request(leader.log)
         await self._flushing.idle()
 
+    async def flushes_end(self) -> None:
+        """Returns when no flush is running any more."""
+        await self._flushing.idle()
+
     def _flushed(self, tp: TopicPartition) -> None:
         leader = self.leaders.get(tp)
         if leader is not None:

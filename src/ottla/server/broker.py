@@ -6,6 +6,7 @@ At stop no connection is left before the logs are flushed, and the marker of a c
 
 from __future__ import annotations
 
+import asyncio
 import os.path
 from collections.abc import Sequence
 from typing import Final
@@ -149,12 +150,17 @@ class Broker:
             found = known.topics.get(topic)
             return None if found is None else effective_log_config(found.configs, defaults)
 
+        def topic_id_for(topic: str) -> bytes | None:
+            found = known.topics.get(topic)
+            return None if found is None else found.id
+
         return LogDirectories.open(
             self.ports.disk,
             self.config.storage.log_dirs,
             broker_id=self.broker_id,
             cluster_id=cluster,
             config_for=config_for,
+            topic_id_for=topic_id_for,
             now_ms=self.ports.clock.wall_ms(),
             entropy=self.ports.entropy,
             on_event=_log_directory_event,
@@ -208,6 +214,7 @@ class Broker:
             connections_max=server.connections_max,
             connections_per_address_max=server.connections_per_ip_max,
             connections_by_address=server.connections_per_ip_overrides,
+            connections_by_listener=server.connections_per_listener,
             idle_ms_max=server.connections_idle_ms_max,
         )
         has_control = server.control_plane_listener is not None
@@ -246,16 +253,26 @@ class Broker:
         if self._controller is not None:
             await self._controller.stop()
         if self._directories is not None:
-            high_watermarks = {}
-            if self.services is not None:
-                self.services.replicas.moves.close()
-                high_watermarks = self.services.replicas.high_watermarks()
-            self._directories.close(high_watermarks)
+            await self._close_directories(self._directories)
             self._directories = None
         if self._coordination is not None:
             await self._coordination.close()
             self._coordination = None
             log_event.info("broker stopped", id=self.broker_id)
+
+    async def _close_directories(self, directories: LogDirectories) -> None:
+        """Flushes what is dirty, several logs at a time, then writes checkpoints and the marker of a clean stop."""
+        high_watermarks = {}
+        if self.services is not None:
+            self.services.replicas.moves.close()
+            await self.services.replicas.flushes_end()
+            high_watermarks = self.services.replicas.high_watermarks()
+        flushes = directories.prepare_close()
+        workers = self.ports.workers
+        await asyncio.gather(*(workers.thread(flush.run) for flush in flushes), return_exceptions=True)
+        for flush in flushes:
+            flush.settle()
+        directories.close(high_watermarks)
 
 
 def _log_directory_event(event: DirectoryEvent) -> None:

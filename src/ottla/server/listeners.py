@@ -32,6 +32,8 @@ class Limits:
     connections_max: int = 2**31 - 1
     connections_per_address_max: int = 2**31 - 1
     connections_by_address: Mapping[str, int]
+    #: By listener, where a listener has a limit of its own.
+    connections_by_listener: Mapping[str, int]
     #: How long a connection may say nothing; a request that waits counts as speech when it is answered.
     idle_ms_max: int = 600_000
 
@@ -44,6 +46,7 @@ class Server:
         self._rounds = Rounds(clock, limits.frame_bytes_max, self._closed)
         self._connections: dict[Connection, None] = {}
         self._by_address: dict[str, int] = {}
+        self._by_listener: dict[str, int] = {}
         self._listening: list[Listening] = []
         self._sweep: asyncio.TimerHandle | None = None
         #: Whether requests are read; who connects before waits.
@@ -70,7 +73,9 @@ class Server:
         address = channel.peer
         held = self._by_address.get(address, 0)
         allowed = self._limits.connections_by_address.get(address, self._limits.connections_per_address_max)
-        if held >= allowed or len(self._connections) >= self._limits.connections_max:
+        on_listener = self._by_listener.get(listener.name, 0)
+        full = on_listener >= self._limits.connections_by_listener.get(listener.name, self._limits.connections_max)
+        if held >= allowed or full or len(self._connections) >= self._limits.connections_max:
             log_event.warning_limited(
                 "refusing a connection over the limit", peer=address, open=len(self._connections), from_peer=held
             )
@@ -78,6 +83,7 @@ class Server:
         connection = Connection(channel, listener, self._clock.monotonic_ms(), self._rounds.touched)
         self._connections[connection] = None
         self._by_address[address] = held + 1
+        self._by_listener[listener.name] = on_listener + 1
         if not self._open:
             connection.mute(True)
         return connection
@@ -93,6 +99,7 @@ class Server:
         if connection not in self._connections:
             return
         del self._connections[connection]
+        self._by_listener[connection.listener.name] -= 1
         address = connection.host
         left = self._by_address[address] - 1
         if left:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ottla.ports import Disk, File
-from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, check_crc, parse_header
+from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_AT, BatchHeader, check_crc, parse_header
 from ottla.records.errors import CorruptBatch
 from ottla.storage.errors import BadBatch, OffsetOutOfRange
 from ottla.storage.formats.names import LOG, format_segment_file, parse_segment_file
@@ -101,6 +101,8 @@ class LogReader:
             chunk = memoryview(file.read(wanted, position))
             at = 0
             while len(chunk) - at >= HEADER_SIZE:
+                if tolerant and chunk[at + MAGIC_AT] == 0 and not any(chunk[at : at + HEADER_SIZE]):
+                    return
                 header = self._header(chunk, at, position)
                 if at + header.size > len(chunk):
                     break
