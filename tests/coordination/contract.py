@@ -37,6 +37,7 @@ from ottla.coordination.errors import (
     SessionExpired,
 )
 from ottla.coordination.transfer import DamagedDump, export_tree, import_tree
+from ottla.coordination.znodes import BROKER_SEQUENCE
 
 
 class Provider(Protocol):
@@ -555,6 +556,23 @@ async def a_tree_moves(provider: Provider, base: str) -> None:
     assert (await session.get(f"{base}/text"))[0] == '{"größe":1}'.encode()
     assert (await session.get(f"{base}/binary"))[0] == b"\xff\x00"
     assert await session.exists(f"{base}/text/child")
+
+
+async def ids_that_were_given_out_move_with_the_tree(provider: Provider, base: str) -> None:
+    session = await provider.session()
+    if await session.exists(BROKER_SEQUENCE) is None:
+        await import_tree(session, {"format": 1, "nodes": [dumped("/brokers", 0)]})
+    given = await session.exists(BROKER_SEQUENCE)
+    before = given.version if given else 0
+    await import_tree(session, {"format": 1, "nodes": [dumped(BROKER_SEQUENCE, before + 3)]})
+    assert (await session.set(BROKER_SEQUENCE, b"")).version == before + 4
+    # Fewer than were given out here are no reason to begin again.
+    await import_tree(session, {"format": 1, "nodes": [dumped(BROKER_SEQUENCE, 1)]})
+    assert (await session.set(BROKER_SEQUENCE, b"")).version == before + 5
+
+
+def dumped(path: str, version: int) -> dict[str, Any]:
+    return {"path": path, "text": "", "version": version, "ephemeral_owner": 0}
 
 
 async def a_damaged_dump_is_refused(provider: Provider, base: str) -> None:

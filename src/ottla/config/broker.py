@@ -148,7 +148,6 @@ def _server(reader: Reader) -> ServerConfig:
             if (limit := reader.listener_integer(listener.name, "max.connections")) is not None
         },
         connection_creation_rate_max=reader.integer("max.connection.creation.rate"),
-        queued_requests_max=reader.integer("queued.max.requests"),
         queued_request_bytes_max=reader.integer("queued.max.request.bytes"),
         fetch_bytes_max=reader.integer("fetch.max.bytes"),
         fetch_sessions_max=reader.integer("max.incremental.fetch.session.cache.slots"),
@@ -269,7 +268,6 @@ def _storage(reader: Reader, data_directory: str) -> StorageConfig:
         flush_checkpoint_interval_ms=reader.integer("log.flush.offset.checkpoint.interval.ms"),
         start_offset_checkpoint_interval_ms=reader.integer("log.flush.start.offset.checkpoint.interval.ms"),
         initial_task_delay_ms=reader.integer("log.initial.task.delay.ms"),
-        recovery_threads_per_dir=reader.integer("num.recovery.threads.per.data.dir"),
         producer_id_expiration_ms=reader.integer("producer.id.expiration.ms"),
         producer_id_check_interval_ms=reader.integer("producer.id.expiration.check.interval.ms"),
         cleaner_enabled=reader.boolean("log.cleaner.enable"),

@@ -19,10 +19,15 @@ class ConfigError(ValueError):
         self.value = value
         self.why = why
         self.code = ErrorCode.INVALID_CONFIG
-        shown = "" if value is None else value.replace("\n", "\\n").replace("\r", "\\r")
+        shown = "" if value is None else value
         if len(shown) > 200:
             shown = f"{shown[:200]}..."
-        super().__init__(f"Invalid value {shown} for configuration {name}: {why}")
+        super().__init__(one_line(f"Invalid value {shown} for configuration {name}: {why}"))
+
+
+def one_line(text: str) -> str:
+    """The text with everything that could break a line written out: values come from files and from clients."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class UnknownConfigError(ConfigError):

@@ -52,8 +52,6 @@ class ServerConfig(NamedTuple):
     #: By listener name, where a listener has a limit of its own (`listener.name.<name>.max.connections`).
     connections_per_listener: dict[str, int]
     connection_creation_rate_max: int
-    #: Requests that wait for their turn, over all connections.
-    queued_requests_max: int
     #: -1: no limit.
     queued_request_bytes_max: int
     fetch_bytes_max: int
@@ -71,7 +69,6 @@ class StorageConfig(NamedTuple):
     flush_checkpoint_interval_ms: int
     start_offset_checkpoint_interval_ms: int
     initial_task_delay_ms: int
-    recovery_threads_per_dir: int
     producer_id_expiration_ms: int
     producer_id_check_interval_ms: int
     cleaner_enabled: bool

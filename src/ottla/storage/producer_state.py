@@ -11,7 +11,7 @@ what has not been written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.model import ErrorCode, TopicPartition
@@ -104,7 +104,8 @@ class ProducerStates:
         """Takes a batch of data, or returns the one that it repeats. Raises AppendRefused."""
         known = self._known.get(producer_id)
         last_sequence = base_sequence if base_sequence < 0 else (base_sequence + delta) & SEQUENCE_MAX
-        batch = WrittenBatch(last_sequence, first_offset + delta, delta, timestamp)
+        # On the hot path a named tuple's own constructor costs three times this.
+        batch: WrittenBatch = tuple.__new__(WrittenBatch, (last_sequence, first_offset + delta, delta, timestamp))
         if known is None:
             begun = first_offset if transactional else NO_TRANSACTION
             new = Producer(epoch, -1, timestamp, begun, (batch,), now_ms)
@@ -123,7 +124,8 @@ class ProducerStates:
                     f"Expected transactional write from producer {producer_id} at offset {first_offset} in partition "
                     f"{self._tp}",
                 )
-            new = Producer(epoch, coordinator_epoch, timestamp, begun, (*batches[-(BATCHES_KEPT - 1) :], batch), now_ms)
+            kept = (*batches[1 - BATCHES_KEPT :], batch)
+            new = tuple.__new__(Producer, (epoch, coordinator_epoch, timestamp, begun, kept, now_ms))
         if producer_id not in self._undo:
             self._undo[producer_id] = known
         if begun == first_offset and transactional:
@@ -306,3 +308,17 @@ class ProducerStates:
                 now_ms,
             )
         self._index_open()
+
+    def incomplete(self) -> dict[int, int]:
+        """Producers, with their epochs, of which a snapshot told only the last of several batches."""
+        return {
+            producer_id: known.epoch
+            for producer_id, known in self._known.items()
+            if len(known.batches) == 1 and known.batches[0].last_sequence > known.batches[0].offset_delta
+        }
+
+    def complete(self, producer_id: int, batches: Sequence[WrittenBatch]) -> None:
+        """Takes the last batches as they are in the log, where they lead up to the one that is known."""
+        known = self._known[producer_id]
+        if batches and batches[-1][:3] == known.batches[0][:3]:
+            self._known[producer_id] = known._replace(batches=tuple(batches))

@@ -17,6 +17,7 @@ from ottla.storage.formats.names import SNAPSHOT, format_segment_file
 from ottla.storage.indexed_file import Surroundings
 from ottla.storage.markers import apply_written
 from ottla.storage.producer_state import ProducerStates
+from ottla.storage.recall import recall
 from ottla.storage.segment import Segment
 
 
@@ -77,6 +78,7 @@ class Snapshots:
 
 def replay(producers: ProducerStates, segments: Sequence[Segment], first: int, end: int, now_ms: int) -> None:
     """Applies the batches from offset `first` up to `end` that are in the log, from their headers."""
+    recall(producers, segments, first)
     for number, segment in enumerate(segments):
         following = segments[number + 1].base_offset if number + 1 < len(segments) else end
         start = max(first, segment.base_offset)

@@ -36,6 +36,8 @@ class PowerCycles:
         self.seed = seed
         self.flush = flush
         self.history = History()
+        #: No more faults.
+        self.healed = False
         self.simulation = Simulation(seed)
         self.random: Random = self.simulation.random
         directories = self.random.choice(("/data/a", "/data/a", "/data/a,/data/b"))
@@ -99,7 +101,7 @@ class PowerCycles:
         life = self.broker.lives
 
         def act() -> None:
-            if self.broker.lives == life and self.broker.broker is not None:
+            if self.broker.lives == life and self.broker.broker is not None and not self.healed:
                 action()
 
         self.simulation.loop.call_later(seconds, act)
@@ -166,7 +168,7 @@ class PowerCycles:
                 task.result()
             if not done:
                 raise HistoryFault(f"not done after {LIVENESS_S} s: {len(pending)} clients")
-        self.cycles_left = 0
+        self.cycles_left, self.healed = 0, True
         await self._last_restart()
         for task in followers:
             task.cancel()

@@ -95,7 +95,7 @@ message.max.bytes  INT  1048588  0..  HIGH  cluster-wide  used
     The largest batch that is accepted, as it comes (compressed).
 min.insync.replicas  INT  1  1..  HIGH  cluster-wide  used
     A write with acks=all is refused while fewer replicas than this are in sync.
-num.recovery.threads.per.data.dir  INT  2  1..  HIGH  cluster-wide  used
+num.recovery.threads.per.data.dir  INT  2  1..  HIGH  cluster-wide  unused
     How many logs of one directory are recovered at the same time after an unclean stop.
 producer.id.expiration.check.interval.ms  INT  600000  1..  LOW  read-only  used  internal
     How often idle producers are looked for.

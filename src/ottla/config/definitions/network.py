@@ -22,7 +22,7 @@ SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT  -  
     Which protocol each listener name speaks, as NAME:PROTOCOL, separated by commas.
 listeners  LIST  PLAINTEXT://:9092  some  HIGH  read-only  used
     The addresses to listen on, as NAME://host:port, separated by commas; an empty host means all interfaces.
-max.connection.creation.rate  INT  2147483647  0..  MEDIUM  cluster-wide  used
+max.connection.creation.rate  INT  2147483647  0..  MEDIUM  cluster-wide  later
     How many new connections a second are accepted.
 max.connections  INT  2147483647  0..  MEDIUM  cluster-wide  used
     How many connections there may be at a time; also for one listener, as listener.name.NAME.max.connections.
@@ -38,9 +38,9 @@ num.io.threads  INT  8  1..  HIGH  cluster-wide  unused
     How many of Kafka's threads handle requests; one event loop does it here.
 num.network.threads  INT  3  1..  HIGH  cluster-wide  unused
     How many of Kafka's threads read and write sockets; one event loop does it here.
-queued.max.request.bytes  LONG  -1  -  MEDIUM  read-only  used
+queued.max.request.bytes  LONG  -1  -  MEDIUM  read-only  later
     No more requests are read while those in hand hold so many bytes; -1 for no limit.
-queued.max.requests  INT  500  1..  HIGH  read-only  used
+queued.max.requests  INT  500  1..  HIGH  read-only  unused
     No more requests are read while so many wait for their turn.
 request.timeout.ms  INT  30000  -  HIGH  read-only  later
     How long this broker waits for another one's answer.
