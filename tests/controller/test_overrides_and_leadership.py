@@ -210,3 +210,16 @@ def test_replicas_on_a_failed_directory_lead_no_more(started: Cluster) -> None:
     assert (good.leader, bad.leader, bad.leader_epoch, bad.offline_replicas) == (1, -1, 1, (1,))
     (result,) = started.run(started.controller.alter_isr(ONE, [isr_change(tp=TopicPartition("orders", 1))]))
     assert result.error is ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_an_election_does_not_overwrite_a_state_that_changed_behind_the_controller(started: Cluster) -> None:
+    path = "/brokers/topics/orders/partitions/1/state"
+    other = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":3,"isr":[1]}'
+    started.run(started.session.set(path, other))
+    failed = [TopicPartition("orders", 1)]
+    started.run(started.controller.replicas_failed(ONE, failed))
+    assert started.run(started.session.get(path))[0] == other
+    # The next turn reads the tree first, and elects on what is there.
+    started.run(started.controller.replicas_failed(ONE, failed))
+    state = started.broker.cache.topics["orders"].partitions[1]
+    assert (state.leader, state.leader_epoch) == (-1, 4)

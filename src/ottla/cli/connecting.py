@@ -15,26 +15,29 @@ from ottla.model import ErrorCode
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
+    from ottla.client.cluster import Cluster
 
 T = TypeVar("T")
 
 #: A person at a terminal does not wait a minute to learn that nothing listens there.
-API_TIMEOUT_MS_DEFAULT = 10_000
+REACH_MS_MAX = 3_000
 
 _EXIT_CODES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_ID: NOT_FOUND,
+    ErrorCode.BROKER_NOT_AVAILABLE: NOT_FOUND,
     ErrorCode.TOPIC_ALREADY_EXISTS: EXISTS,
 }
 _ADVICE = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` names the topics",
+    ErrorCode.BROKER_NOT_AVAILABLE: "`ottla cluster describe` lists the brokers",
     ErrorCode.TOPIC_ALREADY_EXISTS: "--if-not-exists makes this no error",
 }
 
 
 def settings_of(options: argparse.Namespace, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The client's settings: the file's, over them the command line's."""
-    settings: dict[str, Any] = {"client.id": "ottla-cli", "default.api.timeout.ms": API_TIMEOUT_MS_DEFAULT}
+    settings: dict[str, Any] = {"client.id": "ottla-cli"}
     if options.command_config is not None:
         from ottla.cli.property_file import read_properties
 
@@ -51,7 +54,13 @@ async def admin(options: argparse.Namespace) -> AsyncIterator[Admin]:
 
     with explained(options):
         async with Admin(settings_of(options)) as client:
+            await reach(client.cluster)
             yield client
+
+
+async def reach(cluster: Cluster) -> None:
+    """Finds out early that nobody is there: clients themselves are patient, and rightly so."""
+    await cluster.retrying(cluster.any_connection, timeout_ms=REACH_MS_MAX)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -77,8 +86,14 @@ def explained(options: argparse.Namespace) -> Iterator[None]:
 
 
 def advised(error: KafkaError) -> str:
+    """What is wrong, and where there is an answer to it, what to do."""
+    text = str(error).rstrip(".")
+    if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        # Brokers say this in several ways, and none of them for people.
+        subject, colon, _ = text.partition(": ")
+        text = f"{subject}: there is no such topic or partition" if colon else text
     advice = _ADVICE.get(error.code)
-    return f"{error}; {advice}" if advice else str(error)
+    return f"{text}; {advice}" if advice else text
 
 
 def exit_code(error: KafkaError) -> int:

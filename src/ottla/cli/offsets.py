@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.cli.faults import UsageFault
 
 if TYPE_CHECKING:
-    from ottla.client.admin import Admin
+    from ottla.client.cluster import Cluster
     from ottla.model import TopicPartition
+
+    Offsets = dict[TopicPartition, int]
 
 OFFSET_MAX = 2**63 - 1
 #: What the words stand for in requests for offsets; a time asks for the first record at or after it.
@@ -92,29 +94,28 @@ def _iso_ms(text: str) -> int | None:
     return round(moment.timestamp() * 1000)
 
 
-async def resolved(client: Admin, places: Mapping[TopicPartition, Place]) -> dict[TopicPartition, int]:
+async def resolved(cluster: Cluster, places: Mapping[TopicPartition, Place], isolation: int = 0) -> Offsets:
     """The offset that each place is now. A time after the last record is the end."""
-    timestamps = {}
-    ends_needed = set()
-    for tp, place in places.items():
-        if place.word is not None:
-            timestamps[tp] = place.word
-        elif place.time_ms is not None:
-            timestamps[tp] = place.time_ms
-            ends_needed.add(tp)
-        elif place.before_end is not None:
-            ends_needed.add(tp)
-    listed = await client.list_offsets(timestamps) if timestamps else {}
-    ends = await client.list_offsets(dict.fromkeys(ends_needed, LATEST)) if ends_needed else {}
+    asked = {tp: place.word if place.word is not None else place.time_ms for tp, place in places.items()}
+    listed = await offsets_of(cluster, {tp: code for tp, code in asked.items() if code is not None}, isolation)
+    late = [tp for tp, offset in listed.items() if offset < 0]
     backwards = [tp for tp, place in places.items() if place.before_end is not None]
-    starts = await client.list_offsets(dict.fromkeys(backwards, EARLIEST)) if backwards else {}
-    found: dict[TopicPartition, int] = {}
+    ends = await offsets_of(cluster, dict.fromkeys([*late, *backwards], LATEST), isolation)
+    starts = await offsets_of(cluster, dict.fromkeys(backwards, EARLIEST), isolation)
+    found: Offsets = {}
     for tp, place in places.items():
         if place.offset is not None:
             found[tp] = place.offset
         elif place.before_end is not None:
-            found[tp] = max(starts[tp].offset, ends[tp].offset - place.before_end)
+            found[tp] = max(starts[tp], ends[tp] - place.before_end)
         else:
-            offset = listed[tp].offset
-            found[tp] = offset if offset >= 0 or tp not in ends else ends[tp].offset
+            found[tp] = ends.get(tp, listed[tp])
     return found
+
+
+async def offsets_of(cluster: Cluster, asked: Mapping[TopicPartition, int], isolation: int = 0) -> Offsets:
+    """By EARLIEST, LATEST or a time; -1 where nothing is as young as that."""
+    from ottla.client.offsets import list_offsets
+
+    listed = await list_offsets(cluster, asked, isolation_level=isolation) if asked else {}
+    return {tp: one.offset for tp, one in listed.items()}

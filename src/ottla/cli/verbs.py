@@ -12,7 +12,7 @@ VERBS = (
     ("topic alter", "topic.alter", "add partitions to a topic"),
     ("topic delete", "topic.delete", "delete topics with all their records"),
     ("topic trim", "topic.trim", "delete the records below an offset"),
-    ("produce", "produce", "send lines, JSON envelopes or files to a topic"),
+    ("produce", "produce", "send lines or JSON envelopes to a topic"),
     ("consume", "consume", "print records of a topic"),
     ("config describe", "config.describe", "show the settings of a topic or a broker"),
     ("config alter", "config.alter", "change the settings of a topic or of brokers"),

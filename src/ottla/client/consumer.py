@@ -211,14 +211,21 @@ class Consumer:
                 return []
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
-        """All records, for ever."""
+        """All records, for ever. `position` counts what was given out here, not what was polled for it."""
         while True:
-            ahead = self._ahead
-            if not ahead:
-                ahead.extend(await self.poll())
-            while ahead:
-                yield ahead.popleft()
-                ahead = self._ahead
+            record = self.next_ahead()
+            if record is None:
+                await self.read_ahead()
+            else:
+                yield record
+
+    async def read_ahead(self) -> None:
+        """Waits for records and lays them ready for `next_ahead`."""
+        self._ahead.extend(await self.poll())
+
+    def next_ahead(self) -> ConsumerRecord | None:
+        """A record that lies ready, without waiting."""
+        return self._ahead.popleft() if self._ahead else None
 
     def _take(self, limit: int) -> list[ConsumerRecord]:
         """What is there, of one partition after the other; an error where there is nothing but one."""

@@ -63,7 +63,7 @@ class ControllerWrites:
 
     async def _multi(self, ops: Sequence[Op]) -> None:
         try:
-            await self._coordination.multi([*ops])
+            await self._coordination.multi([self._fence, *ops])
         except MultiFailed as failed:
             if failed.index == 0 and isinstance(failed.error, BadVersion):
                 raise ControllerMoved(f"another controller is active: {failed.error}") from failed

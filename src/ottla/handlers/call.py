@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.config import Config
 from ottla.config.live import LiveConfig
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from ottla.handlers.producer_ids import ProducerIds
 
 
-@dataclass(slots=True, kw_only=True)
-class Services:
+class Services(NamedTuple):
     """The broker's parts, as handlers use them."""
 
     broker_id: int
@@ -41,8 +39,7 @@ class Services:
         return self.live.current
 
 
-@dataclass(slots=True, kw_only=True)
-class Call:
+class Call(NamedTuple):
     services: Services
     version: int
     correlation_id: int

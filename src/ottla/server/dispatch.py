@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from importlib import import_module
 from inspect import isawaitable
 from struct import Struct
@@ -43,7 +44,7 @@ class Dispatcher:
         }
         self._handles: dict[int, Handle] = {}
         #: Handlers that are waiting: kept so that they are not collected, and can be ended at stop.
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Future[Any], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
 
@@ -124,18 +125,19 @@ class Dispatcher:
             self._answer(connection, header, result, started_ms)
             return
         connection.busy = True
-        task = asyncio.ensure_future(self._wait(connection, header, result, started_ms))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = asyncio.ensure_future(result)
+        self._tasks[task] = None
+        task.add_done_callback(partial(self._waited, connection, header, started_ms))
 
-    async def _wait(self, connection: Peer, header: RequestHeader, result: Awaitable[Any], started_ms: int) -> None:
-        try:
-            response = await result
-        except Exception as error:
-            self._failed(connection, header, error)
+    def _waited(self, connection: Peer, header: RequestHeader, started_ms: int, task: asyncio.Future[Any]) -> None:
+        self._tasks.pop(task, None)
+        if task.cancelled():
             return
-        if not connection.closed:
-            self._answer(connection, header, response, started_ms)
+        error = task.exception()
+        if isinstance(error, Exception):
+            self._failed(connection, header, error)
+        elif error is None and not connection.closed:
+            self._answer(connection, header, task.result(), started_ms)
             connection.finish()
 
     def _handle(self, key: int) -> Handle:
@@ -183,5 +185,5 @@ class Dispatcher:
             self._timer = None
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
-        for task in self._tasks:
+        for task in list(self._tasks):
             task.cancel()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla import logs
 from ottla.ports import Channel, Clock, Listening, Network
@@ -17,8 +17,7 @@ from ottla.server.rounds import Dispatch, Rounds
 log_event = logs.logger("server")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedListener:
+class ServedListener(NamedTuple):
     """A listener as connections know it."""
 
     name: str
@@ -26,16 +25,15 @@ class ServedListener:
     control: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    frame_bytes_max: int = 100 * 1024 * 1024
-    connections_max: int = 2**31 - 1
-    connections_per_address_max: int = 2**31 - 1
+class Limits(NamedTuple):
+    frame_bytes_max: int
+    connections_max: int
+    connections_per_address_max: int
     connections_by_address: Mapping[str, int]
     #: By listener, where a listener has a limit of its own.
     connections_by_listener: Mapping[str, int]
-    #: How long a connection may say nothing; a request that waits counts as speech when it is answered.
-    idle_ms_max: int = 600_000
+    #: How long a connection may say nothing; one that waits for its answer says something.
+    idle_ms_max: int
 
 
 class Server:

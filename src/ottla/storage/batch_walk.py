@@ -53,8 +53,7 @@ def read_header(file: File, position: int, end: int) -> BatchHeader:
     data = file.read(HEADER_SIZE, position)
     if len(data) < HEADER_SIZE:
         raise BadBatch(position, f"only {len(data)} bytes are left, and a header has {HEADER_SIZE}")
-    header: BatchHeader = tuple.__new__(BatchHeader, HEADER.unpack_from(data))
-    fault = header_fault(header, end - position)
-    if fault is not None:
-        raise BadBatch(position, fault)
+    header: BatchHeader = tuple.__new__(BatchHeader, HEADER.unpack(data))
+    if not LENGTH_MIN <= header[1] <= end - position - LOG_OVERHEAD or header[3] != MAGIC or header[0] | header[6] < 0:
+        raise BadBatch(position, header_fault(header, end - position) or "it is no batch")
     return header

@@ -112,9 +112,10 @@ class Log(AppendableLog):
             size = max_bytes if first_size <= max_bytes else first_size if whole_first_batch else 0
         if size <= 0:
             return EMPTY
-        if size == first_size:
-            self.places.goes_on(next_offset, segment, position + size)
-        return Slice(segment.file, position, size)
+        if size < 2 * first_size:
+            # Likely the only whole batch of this slice, so that the reader comes back for the next one.
+            self.places.goes_on(next_offset, segment, position + first_size)
+        return tuple.__new__(Slice, (segment.file, position, size))
 
     def _find(self, offset: int) -> Spot | None:
         try:

@@ -60,11 +60,7 @@ class AppendableLog(LogState):
             or not 0 < count <= size
             or (sequence < 0 <= producer_id)
             or timestamp > now_ms + self._future_ms
-            or (
-                count <= COUNTED_RECORDS_MAX
-                and not attributes & 7
-                and not (count == 1 and _is_one_record(records, size))
-            )
+            or (count <= COUNTED_RECORDS_MAX and not attributes & 7 and not _are_whole(records, size, count))
             or crc32c(records[21:]) != crc
         ):
             records, header, stamped = examine(records, self.config, self._rules, now_ms, origin)
@@ -184,9 +180,20 @@ class AppendableLog(LogState):
             self._producers.rollback()
 
 
-def _is_one_record(records: memoryview, size: int) -> bool:
-    """Whether the record behind the header fills the batch, by its length of one or two bytes."""
-    first = records[HEADER_SIZE]
-    if first < 128:
-        return first == 2 * (size - HEADER_SIZE - 1)
-    return size < 8192 and first + (records[HEADER_SIZE + 1] << 7) == 2 * (size - HEADER_SIZE - 2) + 128
+def _are_whole(records: memoryview, size: int, count: int) -> bool:
+    """Whether `count` records of less than 8 KiB, by their lengths of one or two bytes, fill the batch exactly."""
+    at = HEADER_SIZE
+    try:
+        for _ in range(count):
+            # Zigzag: a length that is not negative is even, and its double.
+            if (length := records[at]) < 128:
+                at += 1
+            else:
+                length += (records[at + 1] << 7) - 128
+                at += 2
+            if length & 1 or length >= 16384:
+                return False
+            at += length >> 1
+    except IndexError:
+        return False
+    return at == size

@@ -43,11 +43,14 @@ class Places:
         None where all batches up to the end lie below: that is so only where compaction left a hole.
         """
         spot = self._spots.get(offset)
-        if spot is not None and spot[2]:
-            return spot
-        spot = self._look_at(spot) if spot is not None else self._search(offset, end_offset)
-        if spot is not None:
-            self.remember(offset, spot)
+        if spot is None:
+            spot = self._search(offset, end_offset)
+            if spot is not None:
+                self.remember(offset, spot)
+        elif not spot[2]:
+            segment, position, _, _ = spot
+            header = read_header(segment.file, position, segment.size)
+            spot = self._spots[offset] = (segment, position, header[1] + LOG_OVERHEAD, header[0] + header[6] + 1)
         return spot
 
     def remember(self, offset: int, spot: Spot) -> None:
@@ -60,12 +63,6 @@ class Places:
         """A read ended there: the next one likely begins with `offset`."""
         if offset not in self._spots and position < segment.size:
             self.remember(offset, (segment, position, 0, 0))
-
-    @staticmethod
-    def _look_at(spot: Spot) -> Spot:
-        segment, position, _, _ = spot
-        header = read_header(segment.file, position, segment.size)
-        return segment, position, header[1] + LOG_OVERHEAD, header[0] + header[6] + 1
 
     def _search(self, offset: int, end_offset: int) -> Spot | None:
         recent = self.recent

@@ -195,6 +195,7 @@ class PowerCycles:
                 acks=self.random.choice((1, -1)),
                 version=self.random.choice((3, 7, 8, 9, 12)),
                 padding=self.random.choice((0, 0, 900)),
+                gives_up=not self.flush,
             )
             self.producers.append(producer)
             work.append(producer.run())

@@ -48,13 +48,13 @@ async def _delete(options: argparse.Namespace) -> int:
 
 
 async def _planned(client: Admin, name: str) -> dict[str, Any]:
-    from ottla.cli.offsets import EARLIEST, LATEST
+    from ottla.cli.offsets import EARLIEST, LATEST, offsets_of
     from ottla.model import TopicPartition
 
     topic = await client.describe_topic(name)
     led = [TopicPartition(name, each.partition) for each in topic.partitions if each.leader is not None]
-    starts = await client.list_offsets(dict.fromkeys(led, EARLIEST)) if led else {}
-    ends = await client.list_offsets(dict.fromkeys(led, LATEST)) if led else {}
+    starts = await offsets_of(client.cluster, dict.fromkeys(led, EARLIEST))
+    ends = await offsets_of(client.cluster, dict.fromkeys(led, LATEST))
     #: As many records at most: compaction and transactions leave gaps.
-    offsets = sum(ends[tp].offset - starts[tp].offset for tp in led)
+    offsets = sum(ends[tp] - starts[tp] for tp in led)
     return {"topic": name, "partitions": len(topic.partitions), "offsets": offsets}

@@ -114,16 +114,16 @@ def _is_wanted(partition: PartitionDescription, options: argparse.Namespace) -> 
 
 
 async def _add_offsets(client: Admin, topic: str, rows: list[dict[str, Any]]) -> None:
-    from ottla.cli.offsets import EARLIEST, LATEST
+    from ottla.cli.offsets import EARLIEST, LATEST, offsets_of
     from ottla.model import TopicPartition
 
     led = [TopicPartition(topic, row["partition"]) for row in rows if row["leader"] is not None]
-    starts = await client.list_offsets(dict.fromkeys(led, EARLIEST)) if led else {}
-    ends = await client.list_offsets(dict.fromkeys(led, LATEST)) if led else {}
+    starts = await offsets_of(client.cluster, dict.fromkeys(led, EARLIEST))
+    ends = await offsets_of(client.cluster, dict.fromkeys(led, LATEST))
     for row in rows:
         tp = TopicPartition(topic, row["partition"])
-        row["start"] = starts[tp].offset if tp in starts else None
-        row["end"] = ends[tp].offset if tp in ends else None
+        row["start"] = starts.get(tp)
+        row["end"] = ends.get(tp)
 
 
 def _table(topic: dict[str, Any]) -> str:

@@ -43,22 +43,22 @@ def run(options: argparse.Namespace) -> int:
 
 async def _trim(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import admin
-    from ottla.cli.offsets import EARLIEST, LATEST, resolved
+    from ottla.cli.offsets import EARLIEST, LATEST, offsets_of, resolved
     from ottla.cli.plan import show_plan
 
     from_file = _places_of_file(options)
     async with admin(options) as client:
         places = from_file if from_file is not None else await _places(client, options)
-        wanted = await resolved(client, places)
-        starts = await client.list_offsets(dict.fromkeys(wanted, EARLIEST))
-        ends = await client.list_offsets(dict.fromkeys(wanted, LATEST))
+        wanted = await resolved(client.cluster, places)
+        starts = await offsets_of(client.cluster, dict.fromkeys(wanted, EARLIEST))
+        ends = await offsets_of(client.cluster, dict.fromkeys(wanted, LATEST))
         rows: list[dict[str, Any]] = [
             {
                 "topic": tp.topic,
                 "partition": tp.partition,
-                "start": starts[tp].offset,
-                "end": ends[tp].offset,
-                "new_start": max(starts[tp].offset, offset),
+                "start": starts[tp],
+                "end": ends[tp],
+                "new_start": max(starts[tp], offset),
             }
             for tp, offset in wanted.items()
         ]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import Final, NamedTuple
 
-import crc32c
+from ottla.records.checksum import crc32c
 
 from ottla.storage.formats.errors import FormatError
 
@@ -39,7 +39,7 @@ class ProducerEntry(NamedTuple):
 def encode(entries: Iterable[ProducerEntry]) -> bytes:
     packed = [ENTRY.pack(*entry) for entry in entries]
     body = COUNT.pack(len(packed)) + b"".join(packed)
-    return HEAD.pack(VERSION, crc32c.crc32c(body)) + body
+    return HEAD.pack(VERSION, crc32c(body)) + body
 
 
 def decode(data: bytes) -> list[ProducerEntry]:
@@ -49,7 +49,7 @@ def decode(data: bytes) -> list[ProducerEntry]:
     version, checksum = HEAD.unpack_from(data)
     if version != VERSION:
         raise FormatError(f"the snapshot has version {version}, and only version {VERSION} is known")
-    if checksum != crc32c.crc32c(memoryview(data)[SUMMED_FROM:]):
+    if checksum != crc32c(memoryview(data)[SUMMED_FROM:]):
         raise FormatError("the snapshot's checksum does not match its contents")
     (count,) = COUNT.unpack_from(data, SUMMED_FROM)
     if count < 0 or count * ENTRY.size != len(data) - start:

@@ -82,8 +82,12 @@ class IdempotentProducer:
         acks: int = -1,
         version: int = 9,
         padding: int = 0,
+        gives_up: bool = False,
     ) -> None:
         self.name = client.name
+        #: Whether a gap in the sequence ends a partition's load: without a flush the broker may have lost a batch that
+        #: it acknowledged, and then has to say so.
+        self._gives_up = gives_up
         self.acks = acks
         self.version = version
         self.errors: dict[ErrorCode, int] = {}
@@ -185,6 +189,8 @@ class IdempotentProducer:
             self._decide(lane, batch, ErrorCode(said.error_code), said.base_offset)
 
     def _decide(self, lane: Lane, batch: Batch, error: ErrorCode, offset: int) -> None:
+        if not lane.unacknowledged:
+            return  # given up
         lane.in_flight -= 1
         if error in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
             self._history.acknowledge(lane.tp, batch.values, offset if error == ErrorCode.NONE else None)
@@ -193,6 +199,10 @@ class IdempotentProducer:
         else:
             self._count(error)
             first = lane.unacknowledged[0] is batch
+            if self._gives_up and first and error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                lane.left = lane.in_flight = 0
+                lane.unacknowledged.clear()
+                return
             if error not in RETRIABLE and not (error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not first):
                 raise HistoryFault(
                     f"{self.name}: {lane.tp}, sequence {batch.sequence} of {batch.values[0]!r}: {error.name}"

@@ -1,0 +1,135 @@
+"""Print records of a topic, from all of its partitions or some of them.
+
+By default it begins at the end and goes on for ever; --from-beginning, --offset, --exit-at-end and --max-messages say
+otherwise. OFFSET is start, end, a number, -N (the last N of each partition), @TIME or @FROM:TO, where a time is
+ISO 8601 (UTC where it names no zone) or milliseconds since 1970.
+
+A FORMAT is text with %t topic, %p partition, %o offset, %T timestamp, %k key, %v or %s value, %K and %V their lengths,
+%h headers, %% a percent sign, and \\n \\t \\r \\0 \\xHH:  ottla consume orders -f '%o %k: %v\\n'
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from ottla.cli import options as shared
+from ottla.cli.faults import NOT_FOUND, OK, CommandFault, UsageFault
+from ottla.cli.numbers import count, milliseconds, partition_number
+
+if TYPE_CHECKING:
+    from ottla.cli.offsets import Place
+    from ottla.cli.reading import Reading
+    from ottla.cli.record_format import Format
+    from ottla.client.consumer import Consumer
+    from ottla.model import TopicPartition
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    shared.topic(parser)
+    shared.connection(parser)
+    where = parser.add_argument_group("where to begin and end")
+    where.add_argument(
+        "-p", "--partition", type=partition_number, metavar="N", action="append", help="only this; may be given again"
+    )
+    where.add_argument("--offset", metavar="OFFSET", help="where to begin (default: end)")
+    where.add_argument("--from-beginning", action="store_true", help="the same as --offset start")
+    where.add_argument("-c", "--max-messages", type=count, metavar="N", help="end after this many records")
+    where.add_argument("-e", "--exit-at-end", action="store_true", help="end at what is the end now")
+    where.add_argument("--timeout-ms", type=milliseconds, metavar="MS", help="end when nothing comes for so long")
+    where.add_argument("--isolation-level", choices=("read_uncommitted", "read_committed"))
+    how = parser.add_argument_group("how to print")
+    how.add_argument("-f", "--format", metavar="FORMAT", help="what to print for each record; ends no line by itself")
+    how.add_argument("-J", "--json", action="store_true", help="a JSON envelope a line, which `produce -J` reads")
+    how.add_argument("--null", metavar="TEXT", help="what stands for no key or value in FORMAT (default: null)")
+    how.add_argument(
+        "--property",
+        "--formatter-property",
+        dest="properties",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="of Kafka's console formatter: print.key=true, key.separator, ...",
+    )
+    how.add_argument(
+        "--consumer-property", metavar="NAME=VALUE", action="append", default=[], help="a setting of the client"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    from ottla.cli.connecting import run as run_on_loop
+
+    return run_on_loop(_consume(options))
+
+
+def _format(options: argparse.Namespace) -> Format:
+    from ottla.cli.assignments import assignments
+    from ottla.cli.record_format import console_format, escaped, json_format, parse_format
+
+    properties = assignments("--property", options.properties)
+    if sum((options.format is not None, options.json, bool(properties))) > 1:
+        raise UsageFault("give one of --format, --json and --property")
+    if options.json:
+        return json_format
+    null = "null" if options.null is None else options.null
+    if options.format is not None:
+        return parse_format(options.format, escaped(null))
+    return console_format({"null.literal": null, **properties})
+
+
+def _place(options: argparse.Namespace) -> Place:
+    from ottla.cli.offsets import parse_place
+
+    if options.from_beginning and options.offset is not None:
+        raise UsageFault("give --from-beginning or --offset")
+    return parse_place("start" if options.from_beginning else options.offset or "end")
+
+
+async def _consume(options: argparse.Namespace) -> int:
+    from ottla.cli.assignments import assignments
+    from ottla.cli.connecting import explained, reach, settings_of
+    from ottla.cli.reading import Limits, Reading
+    from ottla.client.consumer import Consumer
+
+    topic, formatted, place = shared.topic_of(options), _format(options), _place(options)
+    more = {**assignments("--consumer-property", options.consumer_property), "allow.auto.create.topics": False}
+    # A record that retention takes while it is being read up to is no reason to end.
+    more.setdefault("auto.offset.reset", "earliest")
+    if options.isolation_level:
+        more["isolation.level"] = options.isolation_level
+    with explained(options):
+        async with Consumer(settings_of(options, more)) as consumer:
+            await reach(consumer.cluster)
+            partitions = await _partitions(consumer, topic, options.partition)
+            limits = Limits(records=options.max_messages, idle_ms=options.timeout_ms, at_end=options.exit_at_end)
+            reading = Reading(consumer, limits, place)
+            await reading.begin(partitions)
+            await _print_all(reading, formatted)
+    return OK
+
+
+async def _partitions(consumer: Consumer, topic: str, wanted: list[int] | None) -> list[TopicPartition]:
+    from ottla.client.admin_topics import describe
+    from ottla.model import TopicPartition
+
+    described = (await consumer.cluster.retrying(lambda: describe(consumer.cluster, [topic])))[topic]
+    known = [each.partition for each in described.partitions]
+    for number in wanted or ():
+        if number not in known:
+            raise CommandFault(f"{topic} has {len(known)} partitions, and no {number}", NOT_FOUND)
+    return [TopicPartition(topic, number) for number in dict.fromkeys(wanted or known)]
+
+
+async def _print_all(reading: Reading, formatted: Format) -> None:
+    from ottla.cli.progress import Progress
+
+    write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
+    # A bar between printed records helps nobody.
+    watched = reading.expected is not None and not sys.stdout.isatty()
+    with Progress("consuming", reading.expected, "records", wanted=watched) as progress:
+        while (records := await reading.more()) is not None:
+            if records:
+                write(b"".join(map(formatted, records)))
+                flush()
+                progress.add(len(records))

@@ -1,0 +1,94 @@
+"""What a line of input is to `produce`: a value, key and value, all with headers, or a JSON envelope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from ottla.cli.envelope import EnvelopeFault, Opened
+from ottla.cli.faults import UsageFault
+
+#: Key, value, headers and time of a record.
+Record: TypeAlias = "tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int | None]"
+Parse = Callable[[bytes], Record]
+
+
+class LineFault(ValueError):
+    """A line is not what it was said to be."""
+
+
+#: What Kafka's line reader knows, with its defaults.
+READER_DEFAULTS: Mapping[str, bytes] = {
+    "parse.key": b"false",
+    "parse.headers": b"false",
+    "key.separator": b"\t",
+    "headers.delimiter": b"\t",
+    "headers.separator": b",",
+    "headers.key.separator": b":",
+    "ignore.error": b"false",
+    "null.marker": b"",
+}
+
+
+def kafka_lines(properties: Mapping[str, bytes]) -> Parse:
+    """`headers<delimiter>key<separator>value`, as far as the properties ask for them."""
+    for name in properties:
+        if name not in READER_DEFAULTS:
+            raise UsageFault(f"--property: there is no {name}; known are {', '.join(READER_DEFAULTS)}")
+    chosen = {**READER_DEFAULTS, **properties}
+    has_key, has_headers = chosen["parse.key"] == b"true", chosen["parse.headers"] == b"true"
+    separator, delimiter = chosen["key.separator"], chosen["headers.delimiter"]
+    null, lenient = chosen["null.marker"], chosen["ignore.error"] == b"true"
+    if has_key and not separator:
+        raise UsageFault("the separator of key and value is empty")
+
+    def parse(line: bytes) -> Record:
+        headers: list[tuple[str, bytes | None]] = []
+        rest = line
+        if has_headers:
+            before, found, after = rest.partition(delimiter)
+            if found:
+                headers, rest = _headers(before, chosen, null), after
+            elif not lenient:
+                raise LineFault(f"there is no {_shown(delimiter)} behind its headers")
+        key: bytes | None = None
+        if has_key:
+            before, found, after = rest.partition(separator)
+            if found:
+                key, rest = before, after
+            elif not lenient:
+                raise LineFault(f"there is no {_shown(separator)} between key and value")
+        return _unless_null(key, null), _unless_null(rest, null), headers, None
+
+    return parse
+
+
+def _headers(text: bytes, chosen: Mapping[str, bytes], null: bytes) -> list[tuple[str, bytes | None]]:
+    if not text or text == null:
+        return []
+    headers = []
+    for pair in text.split(chosen["headers.separator"]):
+        name, found, value = pair.partition(chosen["headers.key.separator"])
+        if not found:
+            raise LineFault(f"the header {_shown(pair)} has no {_shown(chosen['headers.key.separator'])}")
+        headers.append((name.decode("utf-8", "replace"), _unless_null(value, null)))
+    return headers
+
+
+def _unless_null(content: bytes | None, null: bytes) -> bytes | None:
+    return None if null and content == null else content
+
+
+def _shown(text: bytes) -> str:
+    return repr(text[:40].decode("utf-8", "replace"))
+
+
+def envelopes() -> Parse:
+    def parse(line: bytes) -> Record:
+        try:
+            opened = Opened(line)
+        except EnvelopeFault as fault:
+            raise LineFault(str(fault)) from fault
+        return opened.key, opened.value, opened.headers, opened.timestamp
+
+    return parse

@@ -1,0 +1,119 @@
+"""Reads partitions from a place on until it is enough: at an offset, at a time, after so many records, or never."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ottla.cli.offsets import LATEST, Place, offsets_of, resolved
+from ottla.client.consumer import Consumer
+from ottla.client.records import ConsumerRecord
+from ottla.model import TopicPartition
+
+#: Between looks at whether partitions that give no records have come to their ends: what is left of them may be
+#: markers of transactions, or what compaction took.
+_LOOK_MS: Final = 200
+
+
+class Limits(NamedTuple):
+    records: int | None = None
+    #: Without any record for so long it is over.
+    idle_ms: int | None = None
+    #: Whether what is the end at the beginning is the end.
+    at_end: bool = False
+
+
+class Reading:
+    def __init__(self, consumer: Consumer, limits: Limits, place: Place) -> None:
+        self._consumer = consumer
+        self._limits = limits
+        self._place = place
+        self._left = limits.records
+        #: Where to stop, of open partitions that have such an offset.
+        self._stops: dict[TopicPartition, int] = {}
+        #: The time that no record may have any more, where that time was yet to come.
+        self._until_ms: int | None = None
+        self._open: set[TopicPartition] = set()
+        self._last_ms = 0.0
+        #: How many records there will be at most, if that is known.
+        self.expected = limits.records
+
+    async def begin(self, partitions: Sequence[TopicPartition]) -> None:
+        consumer = self._consumer
+        isolation = int(consumer.settings.isolation_level == "read_committed")
+        starts = await resolved(consumer.cluster, dict.fromkeys(partitions, self._place), isolation)
+        await self._find_stops(partitions, isolation)
+        consumer.assign(partitions)
+        for tp, offset in starts.items():
+            consumer.seek(tp, offset)
+        self._open = set(partitions)
+        if len(self._stops) == len(self._open):
+            there = sum(max(0, stop - starts[tp]) for tp, stop in self._stops.items())
+            self.expected = there if self._left is None else min(there, self._left)
+        for tp, stop in list(self._stops.items()):
+            if starts[tp] >= stop:
+                self._close(tp)
+        self._last_ms = _now_ms()
+
+    async def _find_stops(self, partitions: Sequence[TopicPartition], isolation: int) -> None:
+        cluster, until_ms = self._consumer.cluster, self._place.until_ms
+        if self._limits.at_end:
+            self._stops = await offsets_of(cluster, dict.fromkeys(partitions, LATEST), isolation)
+        if until_ms is None:
+            return
+        if until_ms <= time.time() * 1000:
+            stops = await resolved(cluster, dict.fromkeys(partitions, Place(time_ms=until_ms)), isolation)
+            self._stops = {tp: min(stop, self._stops.get(tp, stop)) for tp, stop in stops.items()}
+        else:
+            self._until_ms = until_ms
+
+    async def more(self) -> list[ConsumerRecord] | None:
+        """The next records, perhaps none yet; None when it is over."""
+        if not self._open or self._left == 0:
+            return None
+        records = await self._consumer.poll(timeout_ms=self._patience_ms())
+        if records:
+            self._last_ms = _now_ms()
+        elif self._limits.idle_ms is not None and _now_ms() - self._last_ms >= self._limits.idle_ms:
+            return None
+        wanted = [record for record in records if self._is_wanted(record)]
+        if self._left is not None:
+            del wanted[self._left :]
+            self._left -= len(wanted)
+        await self._close_ended()
+        return wanted
+
+    def _patience_ms(self) -> int | None:
+        if self._limits.idle_ms is None:
+            return _LOOK_MS if self._stops else None
+        idle_left = max(0, round(self._limits.idle_ms - (_now_ms() - self._last_ms)) + 1)
+        return min(idle_left, _LOOK_MS) if self._stops else idle_left
+
+    def _is_wanted(self, record: ConsumerRecord) -> bool:
+        tp = TopicPartition(record.topic, record.partition)
+        if tp not in self._open:
+            return False
+        stop = self._stops.get(tp)
+        if stop is not None and record.offset >= stop:
+            self._close(tp)
+            return False
+        if self._until_ms is not None and record.timestamp >= self._until_ms:
+            self._close(tp)
+            return False
+        return True
+
+    async def _close_ended(self) -> None:
+        for tp, stop in list(self._stops.items()):
+            if await self._consumer.position(tp) >= stop:
+                self._close(tp)
+
+    def _close(self, tp: TopicPartition) -> None:
+        self._open.discard(tp)
+        self._stops.pop(tp, None)
+        self._consumer.pause(tp)
+
+
+def _now_ms() -> float:
+    return asyncio.get_running_loop().time() * 1000

@@ -1,0 +1,72 @@
+"""Standard input, line by line, without holding up the loop: a pipe, a file or a person's terminal.
+
+A thread reads, one piece ahead at most. It is a daemon, since nothing can wake a read of a terminal: Ctrl-C must not
+wait for one more line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+import threading
+from collections.abc import AsyncIterator
+
+from ottla.cli.faults import CommandFault
+
+PIECE_BYTES = 64 << 10
+#: A line beyond this is no line: somebody has piped something else in.
+LINE_BYTES_MAX = 64 << 20
+
+
+def size_if_known() -> int | None:
+    """The bytes to come, where the input is a file."""
+    try:
+        found = os.fstat(sys.stdin.fileno())
+    except (OSError, ValueError):
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+async def pieces(delimiter: bytes) -> AsyncIterator[list[bytes]]:
+    """All lines, in lists of those that came together, without what ends them."""
+    rest = b""
+    async for data in _read():
+        *lines, rest = (rest + data).split(delimiter)
+        if len(rest) > LINE_BYTES_MAX:
+            raise CommandFault(f"a line has more than {LINE_BYTES_MAX} bytes; --delimiter says what ends one")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
+async def _read() -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    wanted = threading.Semaphore(0)
+    arrived: asyncio.Queue[bytes | OSError] = asyncio.Queue(maxsize=1)
+
+    def read() -> None:
+        descriptor = sys.stdin.fileno()
+        data: bytes | OSError = b"-"
+        while data and not isinstance(data, OSError):
+            wanted.acquire()
+            try:
+                data = os.read(descriptor, PIECE_BYTES)
+            except OSError as error:
+                data = error
+            try:
+                loop.call_soon_threadsafe(arrived.put_nowait, data)
+            except RuntimeError:
+                return  # the loop has ended meanwhile
+
+    threading.Thread(target=read, name="standard input", daemon=True).start()
+    while True:
+        wanted.release()
+        data = await arrived.get()
+        if isinstance(data, OSError):
+            raise CommandFault(f"standard input cannot be read: {data.strerror}")
+        if not data:
+            return
+        yield data

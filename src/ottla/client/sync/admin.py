@@ -1,0 +1,145 @@
+"""Admin for threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from ottla.client.admin import Admin as AsyncAdmin
+from ottla.client.admin_results import (
+    ClusterDescription,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    CreatedTopic,
+    ListedOffset,
+    LogDirDescription,
+    NewTopic,
+    ProducerDescription,
+    TopicDescription,
+)
+from ottla.client.sync.loop_thread import LoopThread
+from ottla.client.world import World
+from ottla.model import TopicPartition
+
+
+class Admin:
+    """The methods and results of `ottla.client.Admin`."""
+
+    def __init__(
+        self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
+    ) -> None:
+        self._inner = AsyncAdmin(settings, world=world, **keywords)
+        self.settings = self._inner.settings
+        self._thread = LoopThread("ottla-admin")
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            try:
+                self._thread.run(self._inner.close)
+            finally:
+                self._thread.end()
+
+    def describe_cluster(self) -> ClusterDescription:
+        return self._thread.run(self._inner.describe_cluster)
+
+    def list_topics(self, *, internal: bool = False) -> list[str]:
+        return self._thread.run(lambda: self._inner.list_topics(internal=internal))
+
+    def describe_topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
+        return self._thread.run(lambda: self._inner.describe_topics(names))
+
+    def describe_topic(self, name: str) -> TopicDescription:
+        return self._thread.run(lambda: self._inner.describe_topic(name))
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> dict[str, CreatedTopic]:
+        return self._thread.run(
+            lambda: self._inner.create_topics(topics, validate_only=validate_only, timeout_ms=timeout_ms)
+        )
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str | None] | None = None,
+    ) -> CreatedTopic:
+        return self._thread.run(lambda: self._inner.create_topic(name, partitions, replication_factor, configs))
+
+    def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> None:
+        self._thread.run(lambda: self._inner.delete_topics(names, timeout_ms=timeout_ms))
+
+    def delete_topic(self, name: str) -> None:
+        self._thread.run(lambda: self._inner.delete_topic(name))
+
+    def create_partitions(
+        self,
+        counts: Mapping[str, int],
+        *,
+        assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        self._thread.run(
+            lambda: self._inner.create_partitions(
+                counts, assignments=assignments, validate_only=validate_only, timeout_ms=timeout_ms
+            )
+        )
+
+    def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        names: Sequence[str] | None = None,
+        synonyms: bool = False,
+        documentation: bool = False,
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+        return self._thread.run(
+            lambda: self._inner.describe_configs(resources, names=names, synonyms=synonyms, documentation=documentation)
+        )
+
+    def incremental_alter_configs(
+        self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], *, validate_only: bool = False
+    ) -> None:
+        self._thread.run(lambda: self._inner.incremental_alter_configs(changes, validate_only=validate_only))
+
+    def alter_configs(
+        self, configs: Mapping[ConfigResource, Mapping[str, str | None]], *, validate_only: bool = False
+    ) -> None:
+        self._thread.run(lambda: self._inner.alter_configs(configs, validate_only=validate_only))
+
+    def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], *, isolation_level: int = 0
+    ) -> dict[TopicPartition, ListedOffset]:
+        return self._thread.run(lambda: self._inner.list_offsets(timestamps, isolation_level=isolation_level))
+
+    def delete_records(
+        self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        return self._thread.run(lambda: self._inner.delete_records(before, timeout_ms=timeout_ms))
+
+    def describe_log_dirs(
+        self, brokers: Iterable[int] | None = None, topics: Mapping[str, Sequence[int]] | None = None
+    ) -> dict[int, dict[str, LogDirDescription]]:
+        return self._thread.run(lambda: self._inner.describe_log_dirs(brokers, topics))
+
+    def alter_replica_log_dirs(self, moves: Mapping[int, Mapping[TopicPartition, str]]) -> None:
+        self._thread.run(lambda: self._inner.alter_replica_log_dirs(moves))
+
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, list[ProducerDescription]]:
+        return self._thread.run(lambda: self._inner.describe_producers(partitions))

@@ -1,0 +1,82 @@
+"""An event loop in a thread of its own, and a way to have it do something and wait for the result."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from ottla.client.errors import ClientClosed
+
+Result = TypeVar("Result")
+
+
+class LoopThread:
+    """Started with the first thing to do, so that a client that is made before a fork does not lose its thread."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ended = False
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._ended:
+                raise ClientClosed("the client is closed")
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                # A daemon: whoever forgets to close a client can still end the program.
+                self._thread = threading.Thread(target=self._run_loop, name=self._name, daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def _run_loop(self) -> None:
+        assert self._loop is not None
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, Result]], timeout: float | None = None) -> Result:
+        """The result of a coroutine, which is made and runs in the loop's thread."""
+        loop = self.loop
+        assert threading.current_thread() is not self._thread, "a call-back must not wait: it runs in the loop's thread"
+        future = asyncio.run_coroutine_threadsafe(_made(work), loop)
+        try:
+            return future.result(timeout)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def call(self, work: Callable[[], Result]) -> Result:
+        """The result of a plain function that must run in the loop's thread."""
+
+        async def made() -> Result:
+            return work()
+
+        return self.run(made)
+
+    def end(self) -> None:
+        """Stops the loop and its thread; what still runs in it is cancelled."""
+        with self._lock:
+            self._ended = True
+            loop, thread = self._loop, self._thread
+        if loop is None or thread is None or loop.is_closed():
+            return
+        asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _made(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    return await work()
+
+
+async def _cancel_all() -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -1,0 +1,226 @@
+"""The producer for threads: `send` may be called from any of them and hands its record over without waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+
+from ottla.client import batches
+from ottla.client.errors import ClientClosed, KafkaError
+from ottla.client.producer import Producer as AsyncProducer
+from ottla.client.records import ProducerRecord, RecordMetadata
+from ottla.client.serializers import serialized, serializer_for
+from ottla.client.settings import ProducerSettings, parse_settings
+from ottla.client.sync.loop_thread import LoopThread
+from ottla.client.world import World
+from ottla.records.builder import Headers
+
+#: Records between the callers' threads and the loop's; beyond it `send` waits.
+HANDED_OVER_MAX: Final = 10_000
+
+
+class Delivery:
+    """What becomes of one record. Call-backs run in the client's own thread and must not wait in it."""
+
+    __slots__ = ("_call", "_error", "_inner", "_producer", "record")
+
+    def __init__(self, producer: Producer, record: tuple[Any, ...], call: Callable[[Delivery], object] | None) -> None:
+        self._producer = producer
+        #: topic, value, key, partition, timestamp, headers; dropped when it is in its batch.
+        self.record: tuple[Any, ...] | None = record
+        self._inner: batches.Delivery | None = None
+        self._error: KafkaError | None = None
+        self._call = call
+
+    def done(self) -> bool:
+        return self._error is not None or (self._inner is not None and self._inner.done())
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Where the record was written; raises why not, or TimeoutError after so many seconds."""
+        if not self.done():
+            self._producer.wait_for(self, timeout)
+        if self._error is not None:
+            raise self._error
+        assert self._inner is not None
+        return self._inner.result()
+
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
+        if not self.done():
+            self._producer.wait_for(self, timeout)
+        return self._error if self._inner is None else self._inner.exception()
+
+    # In the loop's thread
+
+    def entered(self, inner: batches.Delivery) -> None:
+        self._inner = inner
+        self.record = None
+        if self._call is not None:
+            call = self._call
+            inner.add_done_callback(lambda _: call(self))
+
+    def refused(self, error: KafkaError) -> None:
+        self._error = error
+        self.record = None
+        if self._call is not None:
+            self._call(self)
+
+    async def known(self) -> None:
+        """Waits until the record is in its batch (or refused) and the batch's outcome is known."""
+        while self.record is not None:
+            await self._producer.handed_over()
+        if self._inner is not None:
+            while not self._inner.done():
+                await self._inner.batch.wait()
+
+
+class Producer:
+    def __init__(
+        self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
+    ) -> None:
+        self.settings = parse_settings(ProducerSettings, settings, keywords)
+        # Values become bytes in the caller's thread, so that what cannot be serialized is refused by `send`.
+        self._key_serializer = serializer_for(self.settings.key_serializer, "key.serializer")
+        self._value_serializer = serializer_for(self.settings.value_serializer, "value.serializer")
+        plain = {**keywords, "key_serializer": None, "value_serializer": None}
+        self._inner = AsyncProducer(settings, world=world, **plain)
+        self._thread = LoopThread("ottla-producer")
+        self._handed: deque[Delivery] = deque()
+        self._room = threading.Condition()
+        self._taking: asyncio.Task[None] | None = None
+        self._told = False
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers = (),
+        on_delivery: Callable[[Delivery], object] | None = None,
+    ) -> Delivery:
+        """Hands a record over; waits only where too many are on their way already."""
+        raw_key = serialized(key, self._key_serializer, "key")
+        raw_value = serialized(value, self._value_serializer, "value")
+        delivery = Delivery(self, (topic, raw_value, raw_key, partition, timestamp, headers), on_delivery)
+        if len(self._handed) >= HANDED_OVER_MAX:
+            with self._room:
+                self._room.wait_for(lambda: self._closed or len(self._handed) < HANDED_OVER_MAX)
+        if self._closed:
+            raise ClientClosed("the producer is closed")
+        self._handed.append(delivery)
+        if not self._told:
+            self._told = True
+            self._thread.loop.call_soon_threadsafe(self._take)
+        return delivery
+
+    def send_record(self, record: ProducerRecord) -> Delivery:
+        return self.send(
+            record.topic,
+            record.value,
+            record.key,
+            partition=record.partition,
+            timestamp=record.timestamp,
+            headers=record.headers,
+        )
+
+    def send_and_wait(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers = (),
+        timeout: float | None = None,
+    ) -> RecordMetadata:
+        return self.send(topic, value, key, partition=partition, timestamp=timestamp, headers=headers).result(timeout)
+
+    def partitions_for(self, topic: str) -> int:
+        return self._thread.run(lambda: self._inner.partitions_for(topic))
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Until all that was sent before is acknowledged or has failed."""
+        self._thread.run(self._flush, timeout)
+
+    def close(self, timeout_ms: int | None = None) -> None:
+        """Sends what is there, for at most so long, and ends the thread."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._thread.run(lambda: self._close(timeout_ms))
+        finally:
+            with self._room:
+                self._room.notify_all()
+            self._thread.end()
+
+    def wait_for(self, delivery: Delivery, timeout: float | None) -> None:
+        self._thread.run(delivery.known, timeout)
+
+    # In the loop's thread
+
+    def _take(self) -> None:
+        self._told = False
+        if self._taking is None:
+            self._taking = asyncio.get_running_loop().create_task(self._enter_all())
+
+    async def handed_over(self) -> None:
+        """Until what was handed over before is in its batches."""
+        self._take()
+        if self._taking is not None:
+            await asyncio.shield(self._taking)
+
+    async def _enter_all(self) -> None:
+        handed = self._handed
+        try:
+            while handed:
+                delivery = handed.popleft()
+                record = delivery.record
+                assert record is not None
+                topic, value, key, partition, timestamp, headers = record
+                try:
+                    inner = await self._inner.send(
+                        topic, value, key, partition=partition, timestamp=timestamp, headers=headers
+                    )
+                except KafkaError as error:
+                    delivery.refused(error)
+                else:
+                    delivery.entered(inner)
+                if len(handed) == HANDED_OVER_MAX // 2:
+                    with self._room:
+                        self._room.notify_all()
+        finally:
+            self._taking = None
+            with self._room:
+                self._room.notify_all()
+
+    async def _flush(self) -> None:
+        await self.handed_over()
+        await self._inner.flush()
+
+    async def _close(self, timeout_ms: int | None) -> None:
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                await self.handed_over()
+        except TimeoutError:
+            pass
+        await self._inner.close(timeout_ms)
+        error = ClientClosed("the producer was closed before the record was sent")
+        while self._handed:
+            self._handed.popleft().refused(error)
