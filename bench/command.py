@@ -19,7 +19,7 @@ from tools.kafka_jars import JarsUnavailable, jars
 from bench import lifecycle, machine, native, throughput
 from bench.librdkafka import Librdkafka
 from bench.results import Results, misses, table
-from bench.scenario import Context, Effort, Scenario
+from bench.scenario import QUIET_SHARE_MAX, Context, Effort, Scenario
 from bench.servers import KAFKA, NULL, OTTLA, Places
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
@@ -78,7 +78,7 @@ def main(words: Sequence[str] | None = None) -> int:
     finally:
         context.stop_shared()
         shutil.rmtree(scratch, ignore_errors=True)
-    report(every, options, disk, words)
+    report(every, context, options, words)
     return 0
 
 
@@ -90,13 +90,18 @@ def run(context: Context, only: Sequence[str] | None) -> list[Results]:
         if scenario.name == lifecycle.Start().name:
             context.stop_shared()  # from here on each benchmark has the machine for its own servers
         context.tell(f"{scenario.name}: {scenario.title}")
+        context.look_around()
         every.append(scenario.run(context))
     return every
 
 
-def report(every: Sequence[Results], options: argparse.Namespace, disk: str, words: Sequence[str] | None) -> None:
+def report(
+    every: Sequence[Results], context: Context, options: argparse.Namespace, words: Sequence[str] | None
+) -> None:
     said = shlex.join(["python", "-m", "bench", *(sys.argv[1:] if words is None else words)])
-    where = f"{machine.description()}, log on {disk}"
+    where = f"{machine.description()}, log on {machine.file_system(options.data)}"
+    if context.disturbance > QUIET_SHARE_MAX:
+        where += f"; NOT QUIET: others used up to {context.disturbance:.0%} of it"
     if options.markdown:
         print(f"`{said}` on {where}.\n")
     else:

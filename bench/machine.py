@@ -45,6 +45,19 @@ def idle_cpu_share(pid: int, seconds: float) -> float:
     return (cpu_seconds(pid) - before) / (time.monotonic() - began)
 
 
+def busy_share(seconds: float) -> float:
+    """The share of all cores that anybody used during ``seconds``; a neighbour's share of the hardware counts too."""
+    before = _cpu_ticks()
+    time.sleep(seconds)
+    busy, idle = (after - earlier for after, earlier in zip(_cpu_ticks(), before, strict=True))
+    return busy / max(1, busy + idle)
+
+
+def _cpu_ticks() -> tuple[int, int]:
+    user, nice, system, idle, waiting, *others = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9])
+    return user + nice + system + sum(others), idle + waiting
+
+
 def cores() -> set[int]:
     return os.sched_getaffinity(0)
 

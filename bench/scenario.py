@@ -8,8 +8,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from bench import machine
 from bench.results import Figures, Results
 from bench.servers import NULL, Places, Running, started
+
+LOOK_SECONDS = 1.0
+#: An idle Apache Kafka uses a few hundredths of a core.
+QUIET_SHARE_MAX = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +52,16 @@ class Context:
     effort: Effort
     _stack: ExitStack = field(default_factory=ExitStack)
     _shared: dict[str, Running] = field(default_factory=dict)
+
+    #: The most that others used of this machine in the pauses between the benchmarks.
+    disturbance: float = 0.0
+
+    def look_around(self) -> None:
+        """Whether this machine is quiet: no median helps against a neighbour who stays."""
+        found = machine.busy_share(LOOK_SECONDS)
+        self.disturbance = max(self.disturbance, found)
+        if found > QUIET_SHARE_MAX:
+            self.tell(f"  others use {found:.0%} of this machine: what follows measures them too")
 
     def tell(self, what: str) -> None:
         print(what, file=sys.stderr, flush=True)

@@ -109,7 +109,7 @@ def test_a_start_goes_on_with_a_deletion_that_was_cut_short(cluster: Cluster, wh
 @pytest.mark.parametrize("operation", [2, 4, 5, 6])
 def test_a_deletion_too_large_for_one_transaction_is_finished_or_never_begun(cluster: Cluster, operation: int) -> None:
     cluster.run(cluster.start())
-    cluster.run(cluster.controller.create_topics([NewTopic("large", 4000)]))
+    cluster.run(cluster.controller.create_topics([NewTopic("large", 5200)]))
     cluster.disk.crash_at(operation)
     with suppress(SimulatedCrash):
         cluster.run(cluster.controller.delete_topics([TopicRef("large")]))
@@ -117,7 +117,7 @@ def test_a_deletion_too_large_for_one_transaction_is_finished_or_never_begun(clu
     cluster.run(cluster.start())
     left = cluster.run(below(cluster.session, "/brokers/topics"))
     topic = cluster.broker.cache.topic("large")
-    assert len(left) == (1 if topic is None else 3 + 2 * 4000)
+    assert len(left) == (1 if topic is None else 3 + 2 * 5200)
     assert topic is None or operation <= 2
 
 

@@ -140,7 +140,7 @@ def read_batches(
     return found
 
 
-def read_all(log: Log, offset: int | None = None, max_bytes: int = 500) -> list[tuple[int, bytes | None]]:
+def read_all(log: Log, offset: int | None = None, max_bytes: int = 500) -> list[tuple[int, bytes]]:
     """Offset and value of every record from an offset on."""
     start = log.start_offset if offset is None else offset
     records = [record for _, data in read_batches(log, offset, None, max_bytes) for record in decode_batch(data, 0)]

@@ -113,7 +113,7 @@ async def _partitions(consumer: Consumer, topic: str, wanted: list[int] | None) 
     from ottla.client.admin_topics import describe
     from ottla.model import TopicPartition
 
-    described = (await consumer.cluster.retrying(lambda: describe(consumer.cluster, [topic])))[topic]
+    described = (await describe(consumer.cluster, [topic]))[topic]
     known = [each.partition for each in described.partitions]
     for number in wanted or ():
         if number not in known:

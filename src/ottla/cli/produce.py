@@ -152,7 +152,7 @@ class _Sending:
             self._key if key is None else key,
             partition=self._partition,
             timestamp=timestamp,
-            headers=[*headers, *self._headers],
+            headers=(*headers, *self._headers),
             on_delivery=self._delivered,
         )
 

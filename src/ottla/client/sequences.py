@@ -5,6 +5,8 @@ the first time, and refuses a gap. So batches may be in flight together and be r
 in order, as long as the numbers of what may have been written are never given to something else:
 
 - a batch keeps its number through all retries, and while one is retried, it goes alone;
+- the first batch under an identity goes alone: of a producer that it does not know a broker takes any number, so a
+  second batch could get in before a first that is being retried;
 - where a batch was given up with its outcome unknown, nothing new is sent until what is in flight is settled; if then
   a number is missing, the partition starts anew at 0 under the next epoch of the identity;
 - a gap that the broker reports right behind the last acknowledged batch means that the broker has forgotten (its log
@@ -78,6 +80,8 @@ class PartitionSequences:
                 return False
         if batch.sequence is not None:
             return batch is self.in_flight[0]
+        if self._last_acked == _NONE_ACKED and self.in_flight:
+            return False
         return self._unresolved is None and len(self.in_flight) < IDEMPOTENT_IN_FLIGHT_MAX
 
     def stamp(self, batch: Batch) -> None:

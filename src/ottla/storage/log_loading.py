@@ -87,6 +87,8 @@ def load(
     if start_offset > end:
         return _begin_anew(around, segments, snapshots, start_offset, end, report)
     start = max(start_offset, segments[0].base_offset)
+    if epochs is not None:
+        epochs.truncate_from_start(start)
     changed = contents.changed or report is not None
     return Loaded(segments, start, end, epochs, producers, snapshots, report, changed)
 

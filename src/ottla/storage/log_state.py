@@ -120,6 +120,7 @@ class LogState:
         if self._epochs is None:
             self._epochs = load_epochs(self.around, self.segments)
             self._epochs.truncate_from_end(self.end_offset)
+            self._epochs.truncate_from_start(self.start_offset)
         return self._epochs
 
     @property

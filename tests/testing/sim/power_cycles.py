@@ -35,10 +35,10 @@ class PowerCycles:
     def __init__(self, seed: int, *, flush: bool = True) -> None:
         self.seed = seed
         self.flush = flush
-        self.history = History()
         #: No more faults.
         self.healed = False
         self.simulation = Simulation(seed)
+        self.history = History(self.simulation.trace)
         self.random: Random = self.simulation.random
         directories = self.random.choice(("/data/a", "/data/a", "/data/a,/data/b"))
         self.broker: SimulatedBroker = self.simulation.broker(

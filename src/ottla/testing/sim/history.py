@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ottla.model import TopicPartition
+from ottla.testing.sim.trace import Trace
 
 #: Offset and value of a record.
 Row = tuple[int, bytes]
@@ -20,7 +21,8 @@ class HistoryFault(Exception):
 
 
 class History:
-    def __init__(self) -> None:
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
         #: In each producer's order, by partition and producer.
         self.sent: dict[TopicPartition, dict[str, list[bytes]]] = defaultdict(dict)
         #: What was acknowledged, and at which offset; None where the answer did not say.
@@ -32,6 +34,7 @@ class History:
         self.sent[tp].setdefault(producer, []).extend(values)
 
     def acknowledge(self, tp: TopicPartition, values: Sequence[bytes], first_offset: int | None) -> None:
+        self._trace.say("acknowledged", f"{tp} {first_offset} {len(values)} from {values[0][:20]!r}")
         known = self.acknowledged[tp]
         for place, value in enumerate(values):
             known[value] = None if first_offset is None else first_offset + place

@@ -203,6 +203,7 @@ class SimulatedBroker:
     def _end(self) -> None:
         life = self._life
         life.ended = True
+        self._say(f"life {self.lives} ends after {self.ports.disk.operations} operations of the disk")
         self.serving.clear()
         self.broker = None
         self._simulation.loop.cancel_timers(lambda context: context.get(_LIFE) is life)

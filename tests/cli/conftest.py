@@ -1,0 +1,87 @@
+"""The command as a process and inside of this one, and the broker that it talks to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ottla.cli.main import main
+from ottla.testing import InProcessBroker
+from ottla.testing.pytest_plugin import ottla_broker, ottla_properties, topic
+
+__all__ = ["ottla_broker", "ottla_properties", "topic"]  # also where the package is not installed
+
+SOURCES = str(Path(__file__).resolve().parents[2] / "src")
+SECONDS_MAX = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's, without what would steer the command, and with the sources on the path."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "OTTLA_"))}
+    return {**kept, "PYTHONPATH": SOURCES, **more}
+
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def in_process(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`ottla` without a new interpreter: `in_process("topic", "list")`. A traceback fails the test."""
+    monkeypatch.setenv("OTTLA_TRACEBACK", "1")
+
+    def run(*words: str) -> Ran:
+        capfd.readouterr()
+        try:
+            code = main(list(words))
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        out, err = capfd.readouterr()
+        return Ran(code=code, out=out, err=err)
+
+    return run
+
+
+@pytest.fixture
+def ottla(in_process: Command, ottla_broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The same against the broker that the tests share."""
+    monkeypatch.setenv("OTTLA_BOOTSTRAP_SERVER", ottla_broker.bootstrap)
+    return in_process
+
+
+@pytest.fixture
+def process(ottla_broker: InProcessBroker) -> Command:
+    """`ottla` as a person has it: `process("produce", "orders", stdin=b"...")`."""
+
+    def run(*words: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> Ran:
+        return run_process(words, stdin, {"OTTLA_BOOTSTRAP_SERVER": ottla_broker.bootstrap, **(env or {})})
+
+    return run
+
+
+def run_process(words: Sequence[str], stdin: bytes = b"", env: dict[str, str] | None = None) -> Ran:
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla", *words],
+        input=stdin,
+        capture_output=True,
+        env=environment(**(env or {})),
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    return Ran(code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())

@@ -1,0 +1,24 @@
+"""What a topic holds, read from its beginning to its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.client.consumer import Consumer
+from ottla.client.records import ConsumerRecord
+
+
+async def read_all(bootstrap: str, topic: str, **settings: Any) -> list[ConsumerRecord]:
+    """Every record that is there now, partition by partition as they come."""
+    async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", **settings) as consumer:
+        partitions = await consumer.partitions_for(topic)
+        ends = await consumer.end_offsets(partitions)
+        consumer.assign(partitions)
+        records: list[ConsumerRecord] = []
+        while any([await consumer.position(tp) < end for tp, end in ends.items()]):
+            records += await consumer.poll()
+        return records
+
+
+async def values_of(bootstrap: str, topic: str, partition: int | None = None) -> list[bytes]:
+    return [one.value for one in await read_all(bootstrap, topic) if partition in {None, one.partition}]
