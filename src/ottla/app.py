@@ -62,9 +62,18 @@ async def serve(config: Config, started: Callable[[Broker], None]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     try:
+        lost: list[str] = []
+
+        def give_up(reason: str) -> None:
+            lost.append(reason)
+            stop.set()
+
         async with running(config, ports) as (broker, _):
+            broker.on_lost = give_up
             started(broker)
             await stop.wait()
+        if lost:
+            raise StartFault(f"the broker had to stop: {lost[0]}")
     finally:
         ports.network.close()
         ports.workers.close()

@@ -34,7 +34,7 @@ class Ran:
 
 def environment(**more: str) -> dict[str, str]:
     """This process's, without what would steer the command, and with the sources on the path."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "OTTLA_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "OTTLA_", "PYTHON"))}
     return {**kept, "PYTHONPATH": SOURCES, **more}
 
 
@@ -48,10 +48,7 @@ def in_process(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
 
     def run(*words: str) -> Ran:
         capfd.readouterr()
-        try:
-            code = main(list(words))
-        except SystemExit as ended:
-            code = int(ended.code or 0)
+        code = main(list(words))
         out, err = capfd.readouterr()
         return Ran(code=code, out=out, err=err)
 

@@ -67,23 +67,19 @@ def new_name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def topic(bootstrap: str, new_name: str) -> str:
     """A fresh topic of one partition."""
-    make_topic(bootstrap, new_name)
+    asyncio.run(make_topic(bootstrap, new_name))
     return new_name
 
 
 @pytest.fixture
 def wide_topic(bootstrap: str, new_name: str) -> str:
     """A fresh topic of four partitions."""
-    make_topic(bootstrap, new_name, partitions=4)
+    asyncio.run(make_topic(bootstrap, new_name, partitions=4))
     return new_name
 
 
-def make_topic(bootstrap: str, name: str, partitions: int = 1, **configs: str) -> None:
+async def make_topic(bootstrap: str, name: str, partitions: int = 1, **configs: str) -> None:
     named: dict[str, str | None] = {"retention.ms": "-1"}
     named.update({key.replace("_", "."): value for key, value in configs.items()})
-
-    async def make() -> None:
-        async with Admin(bootstrap_servers=bootstrap) as admin:
-            await admin.create_topic(name, partitions, 1, named)
-
-    asyncio.run(make())
+    async with Admin(bootstrap_servers=bootstrap) as admin:
+        await admin.create_topic(name, partitions, 1, named)

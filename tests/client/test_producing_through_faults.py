@@ -126,7 +126,7 @@ async def test_a_broker_that_forgot_the_producer_gets_a_new_epoch(
 
 
 async def test_a_batch_over_the_brokers_limit_is_split(bootstrap: str, new_name: str) -> None:
-    make_topic(bootstrap, new_name, max_message_bytes="1000")
+    await make_topic(bootstrap, new_name, max_message_bytes="1000")
     async with Producer(bootstrap_servers=bootstrap, linger_ms=50, **IMPATIENT) as producer:
         deliveries = [await producer.send(new_name, b"%03d" % n + b"." * 97) for n in range(60)]
         await producer.flush()

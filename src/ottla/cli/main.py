@@ -68,7 +68,11 @@ def _run_verb(verb: str, module: str, rest: list[str]) -> int:
     work = import_module(f"ottla.cli.{module}")
     parser = Parser(f"ottla {verb}", work.__doc__ or "")
     work.arguments(parser)
-    code: int = work.run(parser.parse_args(rest))
+    try:
+        options = parser.parse_args(rest)
+    except SystemExit:
+        return faults.OK  # argparse has printed the help; its mistakes are faults of ours
+    code: int = work.run(options)
     return code
 
 

@@ -56,6 +56,8 @@ class Accumulator:
         self._delivery_timeout_ms = delivery_timeout_ms
         self._memory_bytes = memory_bytes
         self.memory_used = 0
+        #: Someone waits for room: nothing lingers.
+        self.pressed = False
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         #: Queues whose first batch may go, the longest waiting first.
         self.ready: dict[PartitionQueue, None] = {}
@@ -122,7 +124,7 @@ class Accumulator:
         batch = queue.open = Batch(queue, (queue.newest_ordinal,), now_ms + self._delivery_timeout_ms)
         queue.waiting.append(batch)
         self.live[batch] = None
-        if self._linger_ms:
+        if self._linger_ms and not self.pressed:
             self._lingering[batch] = now_ms + self._linger_ms
         else:
             self.ready[queue] = None

@@ -301,6 +301,7 @@ class Producer:
         assert self._sender is not None
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
+        self._queues.pressed = True
         self._queues.hurry()
         self._sender.wake()
         try:
@@ -317,6 +318,7 @@ class Producer:
         finally:
             if future in self._waiting:
                 self._waiting.remove(future)
+            self._queues.pressed = bool(self._waiting)
             self._on_room()
 
     def _on_room(self) -> None:

@@ -6,15 +6,30 @@ The hot handlers add to plain attributes of counters; everything else is worked 
 from __future__ import annotations
 
 from ottla.metrics import Counter, Registry
+from ottla.replication.replicas import Replicas
 
 
 class RequestMetrics:
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, replicas: Replicas) -> None:
         topic_metric = "kafka_server_brokertopicmetrics_{}_total".format
 
         def counter(name: str, text: str) -> Counter:
             return registry.counter(topic_metric(name), text)
 
+        registry.gauges(
+            topic_metric("messagesin"),
+            "Records appended.",
+            (),
+            lambda: [((), replicas.records_written)],
+            type_="counter",
+        )
+        registry.gauges(
+            topic_metric("bytesin"),
+            "Bytes of record batches appended.",
+            (),
+            lambda: [((), replicas.bytes_written)],
+            type_="counter",
+        )
         self.bytes_out = counter("bytesout", "Bytes of record batches sent to consumers.")
         self.failed_produces = counter("failedproducerequests", "Produce partitions answered with an error.")
         self.failed_fetches = counter("failedfetchrequests", "Fetch partitions answered with an error.")

@@ -63,6 +63,8 @@ class Replicas:
         self._listeners: list[RoleListener] = []
         self._dirty: list[Leader] = []
         self._faulted: list[Leader] = []
+        #: Told which replicas a failed directory has taken with it.
+        self.on_failed: Callable[[Sequence[TopicPartition]], None] | None = None
         #: For metrics.
         self.records_written = 0
         self.bytes_written = 0
@@ -281,9 +283,12 @@ class Replicas:
             self.fail_directory(path, reason)
 
     def fail_directory(self, path: str, reason: str) -> None:
-        for tp in self.directories.fail_directory(path, reason):
+        failed = self.directories.fail_directory(path, reason)
+        for tp in failed:
             self._drop_roles(tp)
         self.waiters.settle(self._clock.monotonic_ms())
+        if failed and self.on_failed is not None:
+            self.on_failed(failed)
 
     def _go_offline(self, tp: TopicPartition, reason: str) -> None:
         self._offline[tp] = reason

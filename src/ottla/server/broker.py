@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os.path
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
 
 from ottla import __version__, logs
 from ottla.config import Config, LogConfig
@@ -20,6 +20,7 @@ from ottla.controller.identity import cluster_id, generated_broker_id
 from ottla.controller.loading import load_topics
 from ottla.controller.rules import ControllerSettings
 from ottla.controller.single import SingleController
+from ottla.coordination.interface import SessionEvent
 from ottla.coordination.local import LocalSession, open_local
 from ottla.handlers.call import Services
 from ottla.handlers.fetch import FetchHandler
@@ -74,6 +75,9 @@ class Broker:
         self._dispatcher: Dispatcher | None = None
         self._housekeeping: Housekeeping | None = None
         self.services: Services | None = None
+        #: Called once when the broker can go on no more, with the reason: its owner is to stop it.
+        self.on_lost: Callable[[str], None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
 
     @property
     def connection_count(self) -> int:
@@ -107,6 +111,7 @@ class Broker:
             entropy=ports.entropy,
             directory=os.path.normpath(self.config.storage.log_dirs[0]) + _COORDINATION_SUFFIX,
         )
+        coordination.listen(self._session_event)
         cluster = await self._learn_identity(coordination)
         topics = ClusterContext()
         await load_topics(coordination, topics)
@@ -117,6 +122,9 @@ class Broker:
         controller, keeping = self._controller, self._housekeeping
         assert controller is not None
         assert keeping is not None
+        services.replicas.on_failed = lambda failed: self._in_background(
+            controller.replicas_failed(self.broker_id, failed)
+        )
         await controller.start()
         await services.replicas.flush_found()
         self._dispatcher = Dispatcher(services, ProduceHandler(services), FetchHandler(services, ports.entropy))
@@ -127,6 +135,18 @@ class Broker:
             keeping.remove_folder_later(removal)
         directories.removals.clear()
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__)
+
+    def _session_event(self, event: SessionEvent) -> None:
+        if event is SessionEvent.EXPIRED and self._coordination is not None:
+            reason = "the session with the coordination tree is over: nothing can be decided any more"
+            log_event.error("the broker gives up", reason=reason)
+            if self.on_lost is not None:
+                self.on_lost(reason)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def _learn_identity(self, coordination: LocalSession) -> str:
         """The cluster's id and this broker's: as configured, as in the directories, or made now."""
@@ -190,6 +210,8 @@ class Broker:
             default_replication_factor=config.broker.default_replication_factor,
             delete_topics=config.broker.delete_topics,
             unclean_leader_election=config.log.unclean_leader_election,
+            # What was not flushed before a crash may be gone: who read it finds out by the new term.
+            new_leader_epochs=not directories.was_clean,
         )
         controller = SingleController(coordination, ports.clock, ports.entropy, announced, settings)
         self._controller = controller
@@ -204,7 +226,7 @@ class Broker:
             authorizer=AllowAll(),
             quotas=Unlimited(),
             producer_ids=ProducerIds(controller, self.broker_id),
-            metrics=RequestMetrics(self.registry),
+            metrics=RequestMetrics(self.registry, replicas),
         )
 
     def _make_server(self) -> Server:

@@ -55,6 +55,11 @@ class DirectoryTable:
         return MappingProxyType(self._moves)
 
     @property
+    def was_clean(self) -> bool:
+        """Whether every directory that works was left clean, or held nothing."""
+        return all(each.was_clean or not each.logs for each in self._directories if each.is_online)
+
+    @property
     def paths(self) -> list[str]:
         return [directory.path for directory in self._directories]
 

@@ -1,0 +1,235 @@
+"""`ottla up` and `ottla broker` as processes: the line that scripts wait for, the clean stop, and faults at start."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tools.server_process import answers_metadata, free_port
+
+from ottla.testing import broker as broker_in_process
+from tests.cli.conftest import environment, run_process
+
+
+class Started:
+    """A broker's process, after its line on standard output."""
+
+    def __init__(self, child: subprocess.Popen[str]) -> None:
+        self.child = child
+        assert child.stdout is not None
+        self.line = child.stdout.readline()
+        found = re.fullmatch(r"Ottla is listening on (127\.0\.0\.1):(\d+)\n", self.line)
+        assert found, (self.line, child.stderr.read() if child.stderr else "")
+        self.port = int(found[2])
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+        """The exit code, and what was written to both outputs since."""
+        self.child.send_signal(number)
+        out, err = self.child.communicate(timeout=60)
+        return self.child.returncode, out, err
+
+
+@contextmanager
+def started(*words: str, **env: str) -> Iterator[Started]:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "ottla", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(**env),
+        start_new_session=True,
+    )
+    try:
+        yield Started(child)
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def folders(path: Path) -> list[str]:
+    return sorted(os.listdir(path))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_up_serves_and_stops_cleanly(tmp_path: Path, number: int) -> None:
+    with started("up", "--port", "0", "--data", str(tmp_path)) as up:
+        assert answers_metadata(up.port)
+        code, out, err = up.stop(number)
+        assert (code, out) == (0, "")
+        assert "broker stopped" in err
+        assert not answers_metadata(up.port)
+    assert ".kafka_cleanshutdown" in folders(tmp_path / "data")
+
+
+def test_up_takes_the_port_that_it_is_told_and_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    port = free_port()
+    with started("up", "--port", str(port), "--data", str(tmp_path / "new" / "deeper")) as up:
+        assert up.port == port
+    assert folders(tmp_path / "new" / "deeper") == ["data", "data.coordination"]
+
+
+def test_up_keeps_its_data_in_the_users_state_folder(tmp_path: Path) -> None:
+    with started("up", "--port", "0", XDG_STATE_HOME=str(tmp_path / "state")) as up:
+        up.stop()
+    assert folders(tmp_path / "state" / "ottla") == ["data", "data.coordination"]
+    home = tmp_path / "home"
+    with started("up", "--port", "0", XDG_STATE_HOME="", HOME=str(home)) as up:
+        up.stop()
+    assert folders(home / ".local" / "state" / "ottla") == ["data", "data.coordination"]
+
+
+def test_the_command_line_comes_before_the_environment(tmp_path: Path) -> None:
+    taken = free_port()
+    surroundings = {"KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{taken}", "KAFKA_BROKER_ID": "7"}
+    with started("up", "--port", "0", "--data", str(tmp_path), **surroundings) as up:
+        assert up.port != taken
+        _, _, err = up.stop()
+        assert "broker started id=7 " in err
+    with started("up", "--data", str(tmp_path), **surroundings) as up:
+        assert up.port == taken
+
+
+def test_json_logs_and_metrics(tmp_path: Path) -> None:
+    with started("up", "--port", "0", "--data", str(tmp_path), "--json-logs", "--metrics-port", "0") as up:
+        assert up.child.stderr is not None
+        served = next(event for line in up.child.stderr if (event := json.loads(line))["part"] == "metrics")
+        with urllib.request.urlopen(f"http://{served['address']}{served['path']}", timeout=10) as answer:
+            assert b"\nkafka_brokers 1\n" in answer.read()
+        code, _, err = up.stop()
+    assert code == 0
+    assert {json.loads(line)["level"] for line in err.splitlines()} == {"INFO"}
+
+
+def test_broker_reads_a_property_file_and_overrides_come_last(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        f"# for a test\nbroker.id=3\nlisteners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path}/a,{tmp_path}/b\n"
+        "num.network.threads=3\nnum.partition=4\n"
+    )
+    words = ("broker", "--config", str(file), "--override", "broker.id=5", "--override", "ottla.log.level=WARN")
+    with started(*words, KAFKA_BROKER_ID="4") as run:
+        code, _, err = run.stop()
+    assert code == 0
+    assert folders(tmp_path) == ["a", "a.coordination", "b", "server.properties"]
+    assert "broker.id=5" in (tmp_path / "b" / "meta.properties").read_text().splitlines()
+    assert "num.network.threads" in err
+    assert "num.partitions" in err  # the nearest name to the unknown one
+    assert "INFO" not in err
+
+
+# What keeps a broker from starting: one line that says what and where, and exit code 1.
+
+
+def refused(*words: str, **env: str) -> str:
+    ran = run_process(words, env=env)
+    assert ran.code == 1, ran
+    assert ran.out == ""
+    said = [line for line in ran.err.splitlines() if line.startswith("ottla: ")]
+    assert len(said) == 1, ran.err
+    assert "Traceback" not in ran.err
+    return said[0]
+
+
+def up_refused(data: Path) -> str:
+    return refused("up", "--port", "0", "--data", str(data))
+
+
+def test_the_port_is_in_use(tmp_path: Path) -> None:
+    with broker_in_process() as other:
+        said = refused("up", "--port", str(other.port), "--data", str(tmp_path))
+    assert f"cannot listen on 127.0.0.1:{other.port}: Address already in use" in said
+    assert "--port" in said
+
+
+def test_the_metrics_port_is_in_use(tmp_path: Path) -> None:
+    with broker_in_process() as other:
+        said = refused("up", "--port", "0", "--data", str(tmp_path), "--metrics-port", str(other.port))
+    assert f"ottla.metrics.port: cannot listen on 127.0.0.1:{other.port}: Address already in use" in said
+
+
+def test_another_broker_works_in_the_folder(tmp_path: Path) -> None:
+    with broker_in_process(data=tmp_path):
+        said = up_refused(tmp_path)
+    assert str(tmp_path) in said
+    assert "in use by another process" in said
+
+
+def test_another_broker_has_a_log_directory_of_ours(tmp_path: Path) -> None:
+    with broker_in_process(data=tmp_path):
+        shared = f"log.dirs={tmp_path}/own,{tmp_path}/data"
+        file = tmp_path / "server.properties"
+        file.write_text(f"listeners=PLAINTEXT://127.0.0.1:0\n{shared}\n")
+        said = refused("broker", "--config", str(file))
+    assert f"{tmp_path}/data" in said
+    assert "another broker is using this directory" in said
+
+
+@pytest.mark.parametrize("name", ["", "data", "data.coordination"])
+def test_a_file_is_in_the_way(tmp_path: Path, name: str) -> None:
+    in_the_way = tmp_path / "place" / name if name else tmp_path / "place"
+    in_the_way.parent.mkdir(exist_ok=True)
+    in_the_way.write_text("")
+    said = up_refused(tmp_path / "place")
+    assert str(in_the_way) in said
+
+
+def test_meta_properties_is_damaged(tmp_path: Path) -> None:
+    with broker_in_process(data=tmp_path):
+        pass
+    (tmp_path / "data" / "meta.properties").write_text("broker.id=many\nversion=0\n")
+    assert f"{tmp_path}/data/meta.properties" in up_refused(tmp_path)
+
+
+def test_the_folder_is_of_another_broker(tmp_path: Path) -> None:
+    with broker_in_process(data=tmp_path, properties={"broker.id": "1"}):
+        pass
+    said = refused("up", "--port", "0", "--data", str(tmp_path), KAFKA_BROKER_ID="2")
+    assert "broker.id" in said
+
+
+def test_the_journal_of_the_tree_is_damaged(tmp_path: Path) -> None:
+    with broker_in_process(data=tmp_path) as broker:
+        broker.create_topic("kept")
+        for name in folders(tmp_path / "data.coordination"):
+            if name.startswith("journal."):
+                copied = (tmp_path / "data.coordination" / name).read_bytes()
+                journal = name
+    # Behind a clean stop there is nothing in the journal any more: this is as SIGKILL would leave it, with one bit off.
+    for name in folders(tmp_path / "data.coordination"):
+        (tmp_path / "data.coordination" / name).unlink()
+    damaged = bytearray(copied)
+    damaged[len(damaged) // 3] ^= 0x10
+    (tmp_path / "data.coordination" / journal).write_bytes(damaged)
+    said = up_refused(tmp_path)
+    assert f"{tmp_path}/data.coordination/{journal}" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("num.partitions=zwei", "Invalid value zwei for configuration num.partitions"),
+        ("listeners=nonsense", "listeners"),
+        ("log.dirs", "log.dirs"),
+        ("broker.rack=\\u12", "line 1: a \\u is followed by four hexadecimal digits"),
+    ],
+)
+def test_a_property_is_bad(tmp_path: Path, line: str, said: str) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"{line}\n")
+    if line == "log.dirs":
+        file.write_text("log.dirs=/dev/null/nowhere\nlisteners=PLAINTEXT://127.0.0.1:0\n")
+    assert said in refused("broker", "--config", str(file)).replace("/dev/null/nowhere", "log.dirs")
+
+
+def test_the_property_file_is_not_there(tmp_path: Path) -> None:
+    said = refused("broker", "--config", str(tmp_path / "none"))
+    assert said == f"ottla: cannot read {tmp_path}/none: No such file or directory"
