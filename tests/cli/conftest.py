@@ -13,9 +13,9 @@ import pytest
 
 from ottla.cli.main import main
 from ottla.testing import InProcessBroker
-from ottla.testing.pytest_plugin import ottla_broker, ottla_properties, topic
+from ottla.testing.pytest_plugin import ottla_broker, ottla_properties, pytest_configure, topic
 
-__all__ = ["ottla_broker", "ottla_properties", "topic"]  # also where the package is not installed
+__all__ = ["ottla_broker", "ottla_properties", "pytest_configure", "topic"]  # also where the package is not installed
 
 SOURCES = str(Path(__file__).resolve().parents[2] / "src")
 SECONDS_MAX = 60

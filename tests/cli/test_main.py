@@ -11,6 +11,7 @@ from ottla import __version__
 from ottla.cli import faults, top_help
 from ottla.cli.main import main
 from ottla.cli.verbs import VERBS
+from ottla.testing import InProcessBroker
 from tests.cli.conftest import Command, environment, run_process
 
 NAMES = [verb for verb, _, _ in VERBS]
@@ -56,8 +57,8 @@ def test_a_verb_that_does_nothing_loads_neither_asyncio_nor_a_client_nor_a_broke
     assert not {name for name in loaded if name.startswith(("ottla.client", "ottla.server", "ottla.storage"))}
 
 
-def test_a_verb_of_the_client_loads_no_broker() -> None:
-    loaded = modules_after("topic", "list", "--bootstrap-server", "127.0.0.1:1")
+def test_a_verb_of_the_client_loads_no_broker(ottla_broker: InProcessBroker) -> None:
+    loaded = modules_after("topic", "list", "--bootstrap-server", ottla_broker.bootstrap)
     assert "ottla.client.admin" in loaded
     layers = ("ottla.server", "ottla.storage", "ottla.replication", "ottla.handlers", "ottla.app")
     assert not {name for name in loaded if name.startswith((*layers, "ottla.client.producer"))}

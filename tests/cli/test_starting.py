@@ -218,16 +218,13 @@ def test_the_journal_of_the_tree_is_damaged(tmp_path: Path) -> None:
     [
         ("num.partitions=zwei", "Invalid value zwei for configuration num.partitions"),
         ("listeners=nonsense", "listeners"),
-        ("log.dirs", "log.dirs"),
         ("broker.rack=\\u12", "line 1: a \\u is followed by four hexadecimal digits"),
     ],
 )
 def test_a_property_is_bad(tmp_path: Path, line: str, said: str) -> None:
     file = tmp_path / "server.properties"
     file.write_text(f"{line}\n")
-    if line == "log.dirs":
-        file.write_text("log.dirs=/dev/null/nowhere\nlisteners=PLAINTEXT://127.0.0.1:0\n")
-    assert said in refused("broker", "--config", str(file)).replace("/dev/null/nowhere", "log.dirs")
+    assert said in refused("broker", "--config", str(file))
 
 
 def test_the_property_file_is_not_there(tmp_path: Path) -> None:

@@ -47,16 +47,12 @@ async def order_in_the_log(
 
 
 async def test_a_retry_overtaken_by_its_successor_without_idempotence(bootstrap: str, topic: str) -> None:
-    order = await order_in_the_log(
-        bootstrap, topic, enable_idempotence=False, max_in_flight_requests_per_connection=5
-    )
+    order = await order_in_the_log(bootstrap, topic, enable_idempotence=False, max_in_flight_requests_per_connection=5)
     assert order == [b"second", b"first"]
 
 
 async def test_one_request_in_flight_keeps_the_order(bootstrap: str, topic: str) -> None:
-    order = await order_in_the_log(
-        bootstrap, topic, enable_idempotence=False, max_in_flight_requests_per_connection=1
-    )
+    order = await order_in_the_log(bootstrap, topic, enable_idempotence=False, max_in_flight_requests_per_connection=1)
     assert order == [b"first", b"second"]
 
 

@@ -141,9 +141,7 @@ def session(peer: Peer, session_id: int, epoch: int, topics: list[Any], **option
 
 def test_an_incremental_session_tells_only_what_is_new(peer: Peer, topic: str) -> None:
     everything = fetch_request(topic=topic).topics
-    everything[0].partitions = [
-        FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=1000) for n in range(3)
-    ]
+    everything[0].partitions = [FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=1000) for n in range(3)]
     opened = session(peer, 0, 0, everything)
     assert opened.session_id > 0
     assert len(opened.responses[0].partitions) == 3

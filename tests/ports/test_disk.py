@@ -66,6 +66,14 @@ def test_read_into_fills_what_there_is(world: World) -> None:
     file.close()
 
 
+def test_what_was_just_written_is_not_cold(world: World) -> None:
+    file = world.ports.disk.open(world.folder + "/warm", create=True)
+    file.append([b"x" * 10_000])
+    assert not file.is_cold(10_000, 0)
+    assert not file.is_cold(1, 9_999)
+    file.close()
+
+
 def test_write_overwrites_and_extends_with_zeros(world: World) -> None:
     file = world.ports.disk.open(world.folder + "/index", create=True)
     file.write(b"abcdef", 0)

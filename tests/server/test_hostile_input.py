@@ -77,7 +77,9 @@ def test_random_bytes_never_disturb_another_connection(running: BrokerThread) ->
             with running.connect() as noisy:
                 noise = rng.randbytes(rng.randrange(1, 300))
                 if rng.random() < 0.7:
-                    noise = raw_frame(struct.pack(">hh", rng.choice([0, 1, 2, 3, 18, 19, 22, 32]), rng.randrange(14)) + noise)
+                    noise = raw_frame(
+                        struct.pack(">hh", rng.choice([0, 1, 2, 3, 18, 19, 22, 32]), rng.randrange(14)) + noise
+                    )
                 noisy.send(noise)
             assert other.ask(api_versions(), 3, ApiVersionsResponse).error_code == ErrorCode.NONE
 

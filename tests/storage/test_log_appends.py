@@ -241,6 +241,29 @@ def test_a_roll_that_finds_the_disk_full_leaves_the_log_whole() -> None:
         log.abandon()
 
 
+@pytest.mark.parametrize("name", ["*.snapshot", "*.index", "*.timeindex", "*002.log"])
+def test_a_roll_that_fails_halfway_can_be_done_again(name: str) -> None:
+    disk = memory_disk()
+    world = World(disk)
+    log = world.open()
+    append(log, b"x" * 800)
+    append(log, b"x" * 800)
+    disk.fail("*", name, errno.ENOSPC, times=1)
+    with pytest.raises(StorageFault) as fault:
+        log.stage(batch(b"y" * 800), leader_epoch=0, now_ms=NOW)
+    assert not fault.value.directory_failed
+    log.discard_staged()
+    append(log, b"z")
+    append(log, b"y" * 800)
+    expected = [(0, b"x" * 800), (1, b"x" * 800), (2, b"z"), (3, b"y" * 800)]
+    assert read_all(log) == expected
+    log.abandon()
+    for clean in (False, True):
+        log = world.open(clean=clean)
+        assert read_all(log) == expected
+        world.close(log)
+
+
 def test_a_coordinator_writes_without_sequences() -> None:
     log = World().open()
     assert put(log, batch(b"a", producer=(5, 1, -1)), origin=Origin.COORDINATOR).first_offset == 0

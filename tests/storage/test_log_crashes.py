@@ -188,6 +188,39 @@ def test_nothing_answered_is_lost(first: int) -> None:
         CrashRun(seed).run()
 
 
+def test_retention_and_a_power_cut() -> None:
+    """Whatever renaming and removing the cut undoes, all that retention had kept is there."""
+    for seed in range(150):
+        rng = Random(seed)
+        world = World(config=LogConfig(segment_bytes=300, retention_ms=-1))
+        disk = world.disk
+        assert isinstance(disk, MemoryDisk)
+        log = world.open()
+        for number in range(30):
+            log.stage(batch(b"%d" % number * 20), leader_epoch=0, now_ms=NOW)
+        log.write_staged()
+        world.flush(log)
+        # The checkpoints are as old as can be: none was ever written.
+        world.recovery_point = 0
+        removals = []
+        for _ in range(3):
+            log.advance_start(rng.randint(log.start_offset, log.end_offset))
+            removals += log.expire(NOW, log.end_offset)
+        expected = dict(read_all(log))
+        for removal in rng.sample(removals, rng.randint(0, len(removals))):
+            removal.run()
+        world.crash(rng)
+        for _ in range(2):
+            log = world.open(clean=False)
+            found = dict(read_all(log))
+            assert expected.items() <= found.items(), f"seed {seed}: {log.recovery}"
+            assert log.end_offset == 30
+            offsets = list(found)
+            assert offsets == list(range(30 - len(offsets), 30)), f"seed {seed}: a hole"
+            log.abandon()
+            world.crash(rng)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1000, 9000, 500))
 def test_nothing_answered_is_lost_in_thousands_of_schedules(first: int) -> None:

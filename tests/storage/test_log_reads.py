@@ -76,6 +76,25 @@ def test_a_read_stays_within_its_segment() -> None:
         assert (taken.position, taken.size) == (0, segment.size)
 
 
+def test_a_cut_makes_remembered_places_worthless() -> None:
+    log = World().open()
+    for number in range(6):
+        append(log, b"%d" % number)
+    small = log.read(3, 1, 6).size
+    assert log.read(0, 1 << 20, 5).size == 5 * small
+    log.truncate_to(3)
+    append(log, b"x" * 300)
+    append(log, b"y" * 300)
+    append(log, b"z" * 300)
+    assert log.read(3, 1, 6).size == small - 1 + 300 + 1
+    assert log.read(0, 1 << 20, 5).size == log.size - log.read(5, 1, 6).size
+    log.truncate_fully_and_start_at(3)
+    append(log, b"0")
+    append(log, b"1")
+    taken = log.read(3, 1, 4)
+    assert (taken.position, taken.size) == (0, small)
+
+
 def test_places_are_remembered_without_bounds_being_passed() -> None:
     world = World(config=LogConfig(segment_bytes=1 << 20))
     log = world.open()

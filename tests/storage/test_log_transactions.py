@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.storage.log_world import World, batch, marker, put
+from tests.storage.log_world import NOW, World, batch, marker, put
 
 from ottla.model import ErrorCode
 from ottla.storage.append import Appended, Origin
@@ -56,6 +56,23 @@ def test_an_ended_transaction_is_unstable_until_its_marker_is_committed() -> Non
     assert log.first_unstable(marked + 1) == 2
     # Once passed it stays passed.
     assert log.first_unstable(marked) == 2
+
+
+def test_a_marker_that_is_taken_back_ends_nothing() -> None:
+    log = World().open()
+    write(log, 1, 0)
+    for _ in range(2):
+        log.stage(marker(1, 0, aborts=True), leader_epoch=0, now_ms=NOW, origin=Origin.COORDINATOR)
+        log.discard_staged()
+        assert unstable(log) == 0
+        assert log.first_unstable(10) == 0
+    end(log, 1, aborts=True)
+    assert log.first_unstable(10) is None
+    assert log.aborted_transactions(0, 10) == [(1, 0)]
+    # One that had been taken back would still hold readers up.
+    write(log, 1, 1)
+    assert log.first_unstable(0) == 0
+    assert log.first_unstable(2) == 2
 
 
 def test_a_marker_without_a_transaction_changes_nothing() -> None:

@@ -168,12 +168,30 @@ def test_only_what_is_above_the_recovery_point_is_read() -> None:
     world = World(config=LogConfig(index_interval_bytes=200, segment_bytes=1 << 20))
     log = filled(world, 200)
     world.close(log)
+    indexes = {kind: world.disk.read_file(log.active.path(kind)) for kind in (".index", ".timeindex")}
     world.recovery_point = 190
     log = world.open(clean=False)
     assert log.recovery is not None
     assert 0 < log.recovery.checked_bytes < 3000
     assert 180 < log.recovery.from_offset <= 190
     assert read_all(log) == read_all(world.open())
+    world.close(log)
+    assert {kind: world.disk.read_file(log.active.path(kind)) for kind in indexes} == indexes
+
+
+def test_terms_that_were_cut_do_not_come_back() -> None:
+    world = World(config=LogConfig())
+    log = world.open()
+    for epoch in range(4):
+        append(log, b"v", epoch=epoch)
+    world.flush(log)
+    log.truncate_to(2)
+    world.recovery_point = log.recovery_point
+    assert log.epochs.latest == 1
+    # The file beside the log still has all four.
+    log.abandon()
+    log = world.open(clean=False)
+    assert log.epochs.entries() == [(0, 0), (1, 1)]
 
 
 def test_segments_of_overlapping_offsets() -> None:

@@ -37,8 +37,10 @@ def run_broker(config: Config, port_hint: str) -> int:
     except (ConfigError, DirectoryError, CoordinationError) as fault:
         raise CommandFault(str(fault)) from fault
     except OSError as fault:
-        where = f"{fault.filename}: " if fault.filename else ""
-        raise CommandFault(f"the broker cannot start: {where}{fault.strerror or fault}") from fault
+        where = fault.filename or "its files"
+        raise CommandFault(
+            f"the broker cannot use {where}: {fault.strerror or fault}; give it a folder that it can write to"
+        ) from fault
     return OK
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from ottla import logs
 from ottla.handlers.call import Services
+from ottla.handlers.cold_reads import Warming, is_warm
 from ottla.handlers.fetch_answer import encode_answer, encode_refusal
 from ottla.handlers.fetch_memo import Memo, remember
 from ottla.handlers.fetch_read import CONSUMER, PartitionRead, Reader
@@ -72,10 +73,7 @@ class FetchWait:
     def try_complete(self, now_ms: int) -> bool:
         if not self._has_news():
             return False
-        if not self.first_try():
-            return False
-        self.peer.finish()
-        return True
+        return self.first_try()
 
     def _has_news(self) -> bool:
         """A cheap look before all partitions are read: a thousand of them cost a millisecond to read."""
@@ -88,7 +86,6 @@ class FetchWait:
 
     def expire(self, now_ms: int) -> None:
         self.handler.answer(self, self.reader.read_all(self.asked, self.max_bytes))
-        self.peer.finish()
 
 
 class FetchHandler:
@@ -122,7 +119,7 @@ class FetchHandler:
         except (OffsetOutOfRange, CorruptLog, StorageFault, OSError):
             return False
         size = found.size
-        if size < memo.min_bytes or found.file is None:
+        if size < memo.min_bytes or found.file is None or not is_warm(leader.log, found):
             return False
         head = memo.head.fill(correlation, leader.high_watermark, leader.log.start_offset, size)
         whole = len(head) + size + len(memo.head.tail)
@@ -216,15 +213,34 @@ class FetchHandler:
                 self._waiters.changed(leader.tp)
 
     def answer(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
+        """Answers, and lets the connection go on; what is not in memory is brought there by a worker first."""
+        cold = [read.slice for read in reads if read.slice is not None and read.is_cold]
+        if not cold:
+            self._answer(wait, reads)
+            return
+        peer = wait.peer
+        self._metrics.cold_reads.value += 1
+        peer.busy = True
+        peer.cancel = None
+        warming = Warming(cold)
+        future = self.services.workers.thread(warming.run)
+
+        def done(_: object) -> None:
+            warming.release()
+            if not peer.closed:
+                self._answer(wait, reads)
+
+        future.add_done_callback(done)
+
+    def _answer(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
         session = wait.session
         session_id = NO_SESSION
         if session is not None:
             session_id = session.id
-            if session.epoch > 1:  # an answer to an incremental fetch tells only what is new
-                reads = [read for read in reads if self._is_news(session, read)]
-            else:
-                for read in reads:
-                    self._is_news(session, read)
+            # The first answer of a session tells everything, the following ones only what is new.
+            news = [read for read in reads if self._is_news(session, read)]
+            if session.epoch > 1:
+                reads = news
         failed = 0
         size = 0
         for read in reads:
@@ -236,6 +252,8 @@ class FetchHandler:
             self._metrics.bytes_out.value += size
         for piece in encode_answer(wait.version, wait.correlation, session_id, reads):
             wait.peer.answer(piece)
+        if wait.peer.busy:
+            wait.peer.finish()
 
     @staticmethod
     def _is_news(session: Session, read: PartitionRead) -> bool:

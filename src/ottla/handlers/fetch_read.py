@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.handlers.call import Services
+from ottla.handlers.cold_reads import is_warm
 from ottla.handlers.fetch_sessions import Asked
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
@@ -49,6 +50,15 @@ class PartitionRead:
         self.aborted: list[tuple[int, int]] | None = None
         #: (epoch, end offset) where the reader's log parts from this one.
         self.diverging: tuple[int, int] | None = None
+
+    @property
+    def is_cold(self) -> bool:
+        return (
+            self.slice is not None
+            and self.slice.size > 0
+            and self.leader is not None
+            and not is_warm(self.leader.log, self.slice)
+        )
 
     @property
     def size(self) -> int:

@@ -55,7 +55,7 @@ def _settle(outcome: Outcome, acks: int) -> bool:
     assert leader is not None
     assert appended is not None
     if not leader.active:
-        outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        outcome.fail(leader.end_error)
     elif acks != ACKS_NONE and not acknowledged(leader, appended.last_offset + 1, acks):
         return False
     elif acks == ACKS_ALL and not leader.has_enough_replicas():

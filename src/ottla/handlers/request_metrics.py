@@ -35,6 +35,7 @@ class RequestMetrics:
         self.failed_fetches = counter("failedfetchrequests", "Fetch partitions answered with an error.")
         self.total_produces = counter("totalproducerequests", "Produce requests.")
         self.total_fetches = counter("totalfetchrequests", "Fetch requests.")
+        self.cold_reads = registry.counter("ottla_fetch_cold_reads_total", "Fetches that a worker read from the disk.")
         labels = ("request",)
         self._requests = registry.counters("kafka_network_requestmetrics_requests_total", "Requests by API.", labels)
         self._times = registry.counters("kafka_network_requestmetrics_totaltimems", "Time in requests, by API.", labels)

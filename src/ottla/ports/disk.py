@@ -32,6 +32,10 @@ class File(Protocol):
 
     def read_into(self, view: memoryview, position: int) -> int: ...
 
+    def is_cold(self, size: int, position: int) -> bool:
+        """Whether reading this piece would wait for the medium; False where nobody can tell."""
+        ...
+
     def write(self, data: Buffer, position: int) -> None:
         """Writes all of `data` at `position`."""
         ...

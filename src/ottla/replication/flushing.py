@@ -1,7 +1,8 @@
 """Flushes in the background, one at a time for each log, so that many appends share one fsync.
 
 fsync runs in a worker thread; the loop only hears of its end. A failed fsync is never tried again: the kernel may have
-dropped the pages, and a second call would report success for data that is gone. The directory goes offline instead.
+dropped the pages, and a second call would report success for data that is gone. The directory goes offline instead. A
+full disk is something else: what could not be written beside the log is written with a later flush.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ottla.model import TopicPartition
 from ottla.ports import Workers
 from ottla.storage.errors import StorageFault
 from ottla.storage.log import Flush, Log
@@ -17,47 +17,51 @@ from ottla.storage.log import Flush, Log
 
 class Flushing:
     def __init__(
-        self,
-        workers: Workers,
-        flushed: Callable[[TopicPartition], None],
-        failed: Callable[[TopicPartition, Exception], None],
+        self, workers: Workers, flushed: Callable[[Log], None], failed: Callable[[Log, OSError | StorageFault], None]
     ) -> None:
         self._workers = workers
         self._flushed = flushed
         self._failed = failed
-        self._running: dict[TopicPartition, tuple[Log, asyncio.Future[None]]] = {}
+        #: By log and not by partition: one that is deleted and created again has another log.
+        self._running: dict[Log, asyncio.Future[None]] = {}
         #: Asked for while a flush of the same log was running, which may have missed the newest writes.
-        self._again: set[TopicPartition] = set()
+        self._again: set[Log] = set()
 
     def request(self, log: Log) -> None:
-        if log.tp in self._running:
-            self._again.add(log.tp)
+        if log in self._running:
+            self._again.add(log)
             return
-        flush = log.prepare_flush()
+        try:
+            flush = log.prepare_flush()
+        except StorageFault as fault:
+            self._failed(log, fault)
+            return
         if flush is None:
             return
         future = self._workers.thread(flush.run)
-        self._running[log.tp] = log, future
+        self._running[log] = future
         future.add_done_callback(lambda done: self._ended(log, flush, done))
 
     async def idle(self) -> None:
         """Returns when no flush is running."""
         while self._running:
-            await asyncio.wait([future for _, future in self._running.values()])
+            await asyncio.wait(list(self._running.values()))
 
     def _ended(self, log: Log, flush: Flush, done: asyncio.Future[None]) -> None:
-        self._running.pop(log.tp, None)
-        again = log.tp in self._again
-        self._again.discard(log.tp)
+        self._running.pop(log, None)
+        again = log in self._again
+        self._again.discard(log)
         if done.cancelled():
             return
         error = done.exception()
+        if isinstance(error, StorageFault) and not error.directory_failed:
+            log.flush_refused(flush)
         if isinstance(error, (OSError, StorageFault)):
-            self._failed(log.tp, error)
+            self._failed(log, error)
             return
         if error is not None:
             raise error
         log.flushed(flush)
-        self._flushed(log.tp)
+        self._flushed(log)
         if again:
             self.request(log)

@@ -14,7 +14,7 @@ from ottla.storage.log import Log
 
 
 class Leader:
-    __slots__ = ("active", "dirty", "epoch", "fault", "high_watermark", "isr", "log", "tp")
+    __slots__ = ("active", "dirty", "end_error", "epoch", "fault", "high_watermark", "isr", "log", "tp")
 
     def __init__(self, tp: TopicPartition, log: Log, epoch: int, isr: InSyncReplicas, high_watermark: int) -> None:
         self.tp = tp
@@ -25,6 +25,8 @@ class Leader:
         self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
         #: False once the role has moved on: those who kept a reference must look again.
         self.active = True
+        #: What those are told who waited for it when it ceased to lead.
+        self.end_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         #: Whether something is staged that the round has yet to write.
         self.dirty = False
         #: Why a write of this round failed. While it stands nothing is staged: offsets that were given to lost batches

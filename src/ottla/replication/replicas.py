@@ -209,6 +209,11 @@ class Replicas:
         dirty, self._dirty = self._dirty, []
         for leader in dirty:
             leader.dirty = False
+            if not leader.active:
+                # Its directory has failed in this very round.
+                self._faulted.append(leader)
+                leader.fault = leader.end_error
+                continue
             log = leader.log
             end, size = log.end_offset, log.size
             try:
@@ -264,15 +269,19 @@ class Replicas:
         """Returns when no flush is running any more."""
         await self._flushing.idle()
 
-    def _flushed(self, tp: TopicPartition) -> None:
-        leader = self.leaders.get(tp)
-        if leader is not None:
+    def _flushed(self, log: Log) -> None:
+        leader = self.leaders.get(log.tp)
+        if leader is not None and leader.log is log:
             leader.advance()
-            self.waiters.changed(tp)
+            self.waiters.changed(log.tp)
             self.waiters.settle(self._clock.monotonic_ms())
 
-    def _flush_failed(self, tp: TopicPartition, error: Exception) -> None:
-        self.fail_directory_of(tp, f"fsync failed: {error}")
+    def _flush_failed(self, log: Log, error: OSError | StorageFault) -> None:
+        if isinstance(error, StorageFault) and not error.directory_failed:
+            log_event.warning_limited("a flush waits for space", key=str(log.tp), partition=log.tp, reason=error)
+        elif self.directories.get(log.tp) is log:
+            # One that was deleted meanwhile has lost its files, which says nothing about the device.
+            self.fail_directory_of(log.tp, f"fsync failed: {error}")
 
     # -- failures
 
@@ -285,6 +294,9 @@ class Replicas:
     def fail_directory(self, path: str, reason: str) -> None:
         failed = self.directories.fail_directory(path, reason)
         for tp in failed:
+            leader = self.leaders.get(tp)
+            if leader is not None:
+                leader.end_error = ErrorCode.KAFKA_STORAGE_ERROR
             self._drop_roles(tp)
         self.waiters.settle(self._clock.monotonic_ms())
         if failed and self.on_failed is not None:

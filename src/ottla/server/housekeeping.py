@@ -19,6 +19,7 @@ from ottla.replication.replicas import Replicas
 from ottla.storage.checkpoints import CheckpointWrite
 from ottla.storage.errors import StorageFault
 from ottla.storage.log import Log
+from ottla.storage.placing import is_full
 from ottla.storage.removal import FolderRemoval
 
 log_event = logs.logger("server")
@@ -185,7 +186,13 @@ class Housekeeping:
     def _write_checkpoint(self, write: CheckpointWrite) -> None:
         def done(future: asyncio.Future[None]) -> None:
             error = None if future.cancelled() else future.exception()
-            if isinstance(error, OSError):
-                self._replicas.fail_directory(write.directory, f"a checkpoint could not be written: {error}")
+            if not isinstance(error, OSError):
+                return
+            if is_full(error):
+                # The old one still holds. It is due again at the next interval, whether anything changes or not.
+                self._checkpointed, self._recovery_points = {}, {}
+                log_event.warning_limited("a checkpoint waits for space", directory=write.directory, reason=error)
+                return
+            self._replicas.fail_directory(write.directory, f"a checkpoint could not be written: {error}")
 
         self._workers.thread(write.run).add_done_callback(done)

@@ -35,11 +35,11 @@ class Flush:
         "_disk",
         "_epochs",
         "_files",
-        "_paths",
         "done",
         "failed",
         "generation",
         "offset",
+        "paths",
         "sizes",
     )
 
@@ -66,7 +66,7 @@ class Flush:
         #: Log files, held open by a lease each.
         self._files = tuple(files)
         #: Small files, by path, as they are opened for this only.
-        self._paths = tuple(paths)
+        self.paths = tuple(paths)
         self._epochs = epochs
         #: The partition's folder, where names in it have changed.
         self._directory = directory
@@ -74,13 +74,17 @@ class Flush:
             file.lease()
 
     def run(self) -> None:
-        """Blocks. Raises OSError when anything is not on the medium for certain."""
+        """Blocks. Raises OSError when anything is not on the medium for certain.
+
+        Raises StorageFault where there is no room for a file beside the log: nothing is lost, and another flush may do
+        it all again (`Log.flush_refused`).
+        """
         assert not self.done, "a flush runs once"
         assert not self.failed, "a failed flush is never tried again"
         try:
             for file in self._files:
                 file.sync()
-            for path in self._paths:
+            for path in self.paths:
                 self._sync_path(path)
             if self._epochs is not None:
                 # This syncs the folder as well.
@@ -94,6 +98,15 @@ class Flush:
             for file in self._files:
                 file.release()
         self.done = True
+
+    def _write_epochs(self, path: str, entries: list[tuple[int, int]]) -> None:
+        try:
+            epoch_checkpoint.write(self._disk, path, entries)
+        except OSError as error:
+            fault = StorageFault.of(path, error)
+            if fault.directory_failed:
+                raise
+            raise fault from error
 
     def _sync_path(self, path: str) -> None:
         # Retention or another roll may have taken it away meanwhile.
@@ -114,11 +127,21 @@ def prepare(log: Log, *, closing: bool) -> Flush | None:
         if closing:
             _complete(log)
         elif log.active.unwritten_entries >= UNWRITTEN_ENTRIES_MAX:
-            log.active.write_indexes(complete=False)
-            log.unsynced_paths.extend(index_paths(log.active))
+            _write_indexes(log)
         return _collect(log, closing=closing)
     except OSError as error:
         raise StorageFault.of(log.directory, error) from error
+
+
+def _write_indexes(log: Log) -> None:
+    try:
+        log.active.write_indexes(complete=False)
+    except OSError as error:
+        if StorageFault.of(log.directory, error).directory_failed:
+            raise
+        # The disk is full. Records matter more, and a later flush tries the index again.
+        return
+    log.unsynced_paths.extend(index_paths(log.active))
 
 
 def _complete(log: Log) -> None:
@@ -157,6 +180,15 @@ def _collect(log: Log, *, closing: bool) -> Flush | None:
     log.unsynced_paths.clear()
     log.names_changed = False
     return flush
+
+
+def take_back(log: Log, flush: Flush) -> None:
+    """A flush did not come to its end, and nothing has failed: whatever it was to do is still to be done."""
+    assert not flush.done
+    assert not flush.failed
+    log.unsynced_paths.extend(flush.paths)
+    log.epochs.dirty = True
+    log.names_changed = True
 
 
 def settle(log: Log, flush: Flush) -> None:

@@ -213,6 +213,12 @@ class Log(AppendableLog):
         self._unflushed_since_ms = -1
         flushes.settle(self, flush)
 
+    def flush_refused(self, flush: Flush) -> None:
+        """Takes note that a flush found no room for a file beside the log: the next one does it all again."""
+        assert flush is self._flush
+        self._flush = None
+        flushes.take_back(self, flush)
+
     # -- what is kept
 
     def roll(self, now_ms: int) -> None:

@@ -65,12 +65,16 @@ class MemoryFile:
     def read(self, size: int, position: int) -> bytes:
         self._check()
         self._disk.check("read", self._path)
+        self._disk.cold.discard(self._path)
         return bytes(memoryview(self._inode.data)[position : position + size])
 
     def read_into(self, view: memoryview, position: int) -> int:
         data = self.read(len(view), position)
         view[: len(data)] = data
         return len(data)
+
+    def is_cold(self, size: int, position: int) -> bool:
+        return size > 0 and self._path in self._disk.cold
 
     def size(self) -> int:
         self._check()

@@ -24,6 +24,8 @@ from ottla.ports.disk import Buffer, File
 IOV_MAX: Final = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 16
 #: The portable `allocate` writes zeros in pieces of this size.
 ZEROS: Final = bytes(64 * 1024)
+#: Only Linux can read what is in memory and nothing else.
+_NO_WAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 #: Leases are taken on the loop and may be given back by a worker. Held for some 50 ns, so that one serves all files.
 _LEASES: Final = Mutex()
 
@@ -103,6 +105,17 @@ class RealFile:
                 break
             done += got
         return done
+
+    def is_cold(self, size: int, position: int) -> bool:
+        # Looks at the first and the last page only: the kernel reads ahead in between.
+        for at in (position, position + size - 1):
+            try:
+                os.preadv(self._fd, (bytearray(1),), at, _NO_WAIT)
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False  # a file system that cannot say
+        return False
 
     def write(self, data: Buffer, position: int) -> None:
         if not self._writable:

@@ -208,7 +208,8 @@ class SimulatedBroker:
         self.broker = None
         self._simulation.loop.cancel_timers(lambda context: context.get(_LIFE) is life)
         for task in life.tasks:
-            task.cancel()
+            if task is not asyncio.current_task():
+                task.cancel()
 
     def _say(self, what: str) -> None:
         self._simulation.trace.say(self.name, what)

@@ -1,0 +1,243 @@
+"""Topics, settings and the cluster from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from confluent_kafka import Producer
+
+from ottla.cli import faults
+from ottla.testing import InProcessBroker
+from tests.cli.conftest import Command
+
+
+def fill(broker: InProcessBroker, topic: str, count: int, partition: int = 0) -> None:
+    """Records `0`, `1`, ... with times of as many seconds."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(count):
+        producer.produce(topic, str(number), partition=partition, timestamp=1_000_000 + number * 1000)
+    assert producer.flush(30) == 0
+
+
+KEPT = pytest.mark.ottla_topic(configs={"retention.ms": "-1"})
+TWO_KEPT = pytest.mark.ottla_topic(partitions=2, configs={"retention.ms": "-1"})
+
+
+def test_create_describe_alter_delete(ottla: Command) -> None:
+    assert ottla("topic", "create", "life", "--partitions", "2", "--config", "retention.ms=1000").code == 0
+    (described,) = json.loads(ottla("topic", "describe", "life", "-o", "json").out)
+    assert described["configs"] == {"retention.ms": "1000"}
+    assert [each["partition"] for each in described["partitions"]] == [0, 1]
+    assert ottla("topic", "alter", "--topic", "life", "--partitions", "3").out == "life has now 3 partitions\n"
+    ran = ottla("topic", "delete", "life", "--yes")
+    assert (ran.code, ran.lines[-1]) == (0, "deleted life")
+    assert ottla("topic", "describe", "life").code == faults.NOT_FOUND
+
+
+def test_create_says_what_it_made(ottla: Command) -> None:
+    ran = ottla("topic", "create", "made", "--partitions", "2", "--replication-factor", "1", "-o", "yaml")
+    assert yaml.safe_load(ran.out) == {"topic": "made", "created": True, "partitions": 2, "replicas": 1}
+    ottla("topic", "delete", "made", "--yes")
+
+
+def test_create_what_exists(ottla: Command, topic: str) -> None:
+    ran = ottla("topic", "create", topic)
+    assert ran.code == faults.EXISTS
+    assert "--if-not-exists" in ran.err
+    ran = ottla("topic", "create", topic, "--if-not-exists")
+    assert (ran.code, ran.out) == (0, f"{topic} exists already\n")
+
+
+def test_a_dry_run_creates_nothing(ottla: Command, ottla_broker: InProcessBroker) -> None:
+    assert ottla("topic", "create", "never", "--dry-run").code == 0
+    assert "never" not in ottla_broker.topics()
+
+
+def test_brokers_of_partitions_can_be_chosen(ottla: Command, ottla_broker: InProcessBroker) -> None:
+    (broker,) = json.loads(ottla("cluster", "describe", "-o", "json").out)["brokers"]
+    placed = f"{broker['id']},{broker['id']}"
+    assert ottla("topic", "create", "placed", "--replica-assignment", placed).code == 0
+    assert ottla("topic", "alter", "placed", "--partitions", "3", "--replica-assignment", str(broker["id"])).code == 0
+    assert ottla("topic", "create", "elsewhere", "--replica-assignment", "4711").code == faults.FAILED
+    ottla_broker.delete_topic("placed")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["create", "a/b"], "characters other than ASCII alphanumerics"),
+        (["create", "t", "--config", "retention.ms=soon"], "Invalid value soon for configuration retention.ms"),
+        (["create", "t", "--replication-factor", "2"], "only 1 broker(s) are registered"),
+    ],
+)
+def test_what_the_broker_refuses(ottla: Command, words: list[str], said: str) -> None:
+    ran = ottla("topic", *words)
+    assert (ran.code, ran.err.count("\n")) == (faults.FAILED, 1)
+    assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["describe", "none"],
+        ["alter", "none", "--partitions", "2"],
+        ["delete", "none"],
+        ["trim", "none", "--before", "1"],
+    ],
+)
+def test_a_topic_that_is_not_there(ottla: Command, words: list[str]) -> None:
+    ran = ottla("topic", *words)
+    assert ran.code == faults.NOT_FOUND
+    assert ran.err == "ottla: none: there is no such topic or partition; `ottla topic list` names the topics\n"
+
+
+def test_what_is_not_there_may_be_passed_over(ottla: Command) -> None:
+    assert ottla("topic", "delete", "none", "--if-exists").lines[-1] == "nothing to delete"
+    assert ottla("topic", "alter", "none", "--partitions", "2", "--if-exists").code == 0
+
+
+@pytest.mark.ottla_topic(partitions=3)
+def test_list(ottla: Command, topic: str) -> None:
+    assert json.loads(ottla("topic", "list", "-o", "json").out) == [
+        {"topic": topic, "partitions": 3, "replicas": 1, "internal": False}
+    ]
+    assert [line.split() for line in ottla("topic", "list").lines] == [
+        ["TOPIC", "PARTITIONS", "REPLICAS"],
+        [topic, "3", "1"],
+    ]
+
+
+@KEPT
+def test_describe_shows_offsets_and_only_what_needs_attention(
+    ottla: Command, ottla_broker: InProcessBroker, topic: str
+) -> None:
+    fill(ottla_broker, topic, 5)
+    (described,) = json.loads(ottla("topic", "describe", topic, "--offsets", "-o", "json").out)
+    assert [(each["start"], each["end"]) for each in described["partitions"]] == [(0, 5)]
+    assert ottla("topic", "describe", topic, "--offsets").lines[1].split()[-2:] == ["START", "END"]
+    for option in ("--unavailable-partitions", "--unavailable", "--under-replicated", "--under-replicated-partitions"):
+        assert json.loads(ottla("topic", "describe", topic, option, "-o", "json").out) == []
+
+
+@TWO_KEPT
+def test_deleting_shows_a_plan_and_waits_for_yes(ottla: Command, ottla_broker: InProcessBroker, topic: str) -> None:
+    fill(ottla_broker, topic, 3, partition=1)
+    ran = ottla("topic", "delete", topic)
+    assert ran.code == faults.NOT_CONFIRMED
+    assert "add --yes" in ran.err
+    assert ran.lines[-1].split() == [topic, "2", "3"]
+    assert topic in ottla_broker.topics()
+
+
+@TWO_KEPT
+def test_trim_shows_a_plan_and_waits_for_yes(ottla: Command, ottla_broker: InProcessBroker, topic: str) -> None:
+    fill(ottla_broker, topic, 10)
+    fill(ottla_broker, topic, 4, partition=1)
+
+    def starts() -> list[int]:
+        (described,) = json.loads(ottla("topic", "describe", topic, "--offsets", "-o", "json").out)
+        return [each["start"] for each in described["partitions"]]
+
+    ran = ottla("topic", "trim", topic, "--before", "3", "-o", "json")
+    assert ran.code == faults.NOT_CONFIRMED
+    assert [(each["start"], each["end"], each["new_start"]) for each in json.loads(ran.out)] == [(0, 10, 3), (0, 4, 3)]
+    assert starts() == [0, 0]
+    assert ottla("topic", "trim", topic, "--before", "3", "--partition", "0", "--yes").code == 0
+    assert starts() == [3, 0]
+    assert ottla("topic", "trim", topic, "--before", "-2", "--yes").code == 0
+    assert starts() == [8, 2]
+    assert ottla("topic", "trim", topic, "--before", "@1009000", "--partition", "0", "--yes").code == 0
+    assert starts() == [9, 2]
+    ran = ottla("topic", "trim", topic, "--before", "start")
+    assert (ran.code, ran.lines[0]) == (0, "nothing lies below these offsets:")
+    ran = ottla("topic", "trim", topic, "--before", "11", "--yes")
+    assert (ran.code, ran.err) == (1, f"ottla: {topic}-0 ends at 10: 11 is beyond; `end` deletes everything\n")
+    assert ottla("topic", "trim", topic, "--before", "end", "--yes").code == 0
+    assert starts() == [10, 4]
+    assert ottla("topic", "trim", topic, "--before", "1", "--partition", "2").code == faults.NOT_FOUND
+
+
+@KEPT
+def test_trim_takes_kafkas_file(ottla: Command, ottla_broker: InProcessBroker, topic: str, tmp_path: Path) -> None:
+    fill(ottla_broker, topic, 5)
+    file = tmp_path / "offsets.json"
+    file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0, "offset": -1}], "version": 1}))
+    assert ottla("topic", "trim", "--offset-json-file", str(file), "--yes").code == 0
+    (described,) = json.loads(ottla("topic", "describe", topic, "--offsets", "-o", "json").out)
+    assert described["partitions"][0]["start"] == 5
+    file.write_text("[]")
+    assert ottla("topic", "trim", "--offset-json-file", str(file)).code == faults.USAGE
+    assert ottla("topic", "trim", "--offset-json-file", str(file) + "x").code == faults.NOT_FOUND
+
+
+# Settings
+
+
+def settings(ran_out: str) -> dict[str, str]:
+    return {entry["name"]: entry["value"] for entry in json.loads(ran_out)}
+
+
+def test_settings_of_a_topic(ottla: Command, topic: str) -> None:
+    whose = ("--topic", topic)
+    ran = ottla("config", "alter", *whose, "--add-config", "cleanup.policy=[compact,delete],retention.ms=1000")
+    assert (ran.code, ran.out) == (0, "changed: cleanup.policy, retention.ms\n")
+    assert (
+        ottla("config", "alter", "--entity-type", "topics", "--entity-name", topic, "--config", "segment.ms=5").code
+        == 0
+    )
+    assert ottla("config", "alter", *whose, "--delete-config", "retention.ms,segment.ms").code == 0
+    assert settings(ottla("config", "describe", *whose, "-o", "json").out) == {"cleanup.policy": "compact,delete"}
+    everything = settings(ottla("config", "describe", *whose, "--all", "-o", "json").out)
+    assert everything["retention.ms"] == "604800000"
+    (one,) = json.loads(ottla("config", "describe", *whose, "retention.ms", "--documentation", "-o", "json").out)
+    assert one["source"] == "default"
+    assert one["documentation"]
+
+
+def test_settings_of_brokers(ottla: Command) -> None:
+    (broker,) = json.loads(ottla("cluster", "describe", "-o", "json").out)["brokers"]
+    ident = str(broker["id"])
+    assert ottla("config", "alter", "--all-brokers", "--config", "log.retention.ms=5000").code == 0
+    assert ottla("config", "alter", "--broker", ident, "--config", "log.retention.ms=6000").code == 0
+    (one,) = json.loads(ottla("config", "describe", "--broker", ident, "-o", "json").out)
+    assert (one["name"], one["value"], one["source"]) == ("log.retention.ms", "6000", "dynamic-broker")
+    assert settings(ottla("config", "describe", "--entity-type", "brokers", "--entity-default", "-o", "json").out) == {
+        "log.retention.ms": "5000"
+    }
+    for whose in (("--all-brokers",), ("--broker", ident)):
+        assert ottla("config", "alter", *whose, "--delete-config", "log.retention.ms").code == 0
+    assert settings(ottla("config", "describe", "--broker", ident, "-o", "json").out) == {}
+
+
+def test_a_dry_run_changes_no_setting(ottla: Command, topic: str) -> None:
+    assert ottla("config", "alter", "--topic", topic, "--config", "segment.ms=5", "--dry-run").code == 0
+    assert settings(ottla("config", "describe", "--topic", topic, "-o", "json").out) == {}
+
+
+def test_settings_that_are_not_there(ottla: Command, topic: str) -> None:
+    assert ottla("config", "describe", "--topic", "none").code == faults.NOT_FOUND
+    assert ottla("config", "describe", "--topic", topic, "retention.mss").code == faults.NOT_FOUND
+    assert ottla("config", "describe", "--broker", "4711").code == faults.NOT_FOUND
+    ran = ottla("config", "alter", "--topic", topic, "--config", "retention.mss=1")
+    assert (ran.code, ran.err.count("\n")) == (faults.FAILED, 1)
+
+
+@pytest.mark.ottla_topic(partitions=3)
+def test_the_cluster(ottla: Command, ottla_broker: InProcessBroker, topic: str) -> None:
+    told = json.loads(ottla("cluster", "describe", "-o", "json").out)
+    assert (told["topics"], told["partitions"], told["leaderless"]) == (1, 3, 0)
+    (broker,) = told["brokers"]
+    assert (broker["port"], broker["controller"], broker["leads"]) == (ottla_broker.port, True, 3)
+    assert str(ottla_broker.port) in ottla("cluster", "describe").lines[-1]
+    assert topic
+
+
+def test_the_address_may_stand_in_a_property_file(
+    in_process: Command, ottla_broker: InProcessBroker, tmp_path: Path
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={ottla_broker.bootstrap}\nclient.id=me\n")
+    assert in_process("topic", "list", "--command-config", str(file)).code == 0

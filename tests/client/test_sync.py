@@ -1,0 +1,142 @@
+"""The synchronous face: the same behaviour from plain threads."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ottla.client.errors import ClientClosed, InvalidTopic, SerializationFailed, UnknownTopicOrPartition
+from ottla.client.records import ProducerRecord
+from ottla.client.sync import Admin, Consumer, Producer
+from ottla.client.sync.producer import HANDED_OVER_MAX, Delivery
+from ottla.model import TopicPartition
+
+
+def read(bootstrap: str, topic: str, count: int) -> list[bytes]:
+    with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign(consumer.partitions_for(topic))
+        values = []
+        while len(values) < count:
+            values += [record.value for record in consumer.poll(timeout_ms=10_000)]
+        return values
+
+
+def test_records_there_and_back(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap_servers=bootstrap, value_serializer="str") as producer:
+        assert producer.partitions_for(topic) == 1
+        first = producer.send(topic, "one", b"k")
+        second = producer.send_record(ProducerRecord(topic=topic, value="two", timestamp=5))
+        assert (first.result(10).offset, second.result(10).offset) == (0, 1)
+        assert second.result().timestamp == 5
+        assert first.exception() is None
+        assert producer.send_and_wait(topic, "three").offset == 2
+    assert read(bootstrap, topic, 3) == [b"one", b"two", b"three"]
+
+
+def test_leaving_sends_what_is_there(bootstrap: str, topic: str) -> None:
+    count = 2 * HANDED_OVER_MAX
+    with Producer(bootstrap_servers=bootstrap, linger_ms=1000) as producer:
+        deliveries = [producer.send(topic, b"%d" % n) for n in range(count)]
+    assert all(delivery.done() for delivery in deliveries)
+    assert read(bootstrap, topic, count) == [b"%d" % n for n in range(count)]
+
+
+def test_flush_and_call_backs(bootstrap: str, topic: str) -> None:
+    told: list[Delivery] = []
+    with Producer(bootstrap_servers=bootstrap, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
+        deliveries = [producer.send(topic, b"%d" % n, on_delivery=told.append) for n in range(10)]
+        assert not deliveries[0].done()
+        with pytest.raises(TimeoutError):
+            deliveries[0].result(0.01)
+        producer.flush()
+        assert told == deliveries
+        assert [delivery.result().offset for delivery in deliveries] == list(range(10))
+
+
+def test_threads_share_a_producer(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap_servers=bootstrap) as producer:
+
+        def work(name: int) -> None:
+            for n in range(100):
+                producer.send(topic, b"%d %d" % (name, n))
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    values = [tuple(map(int, value.split())) for value in read(bootstrap, topic, 400)]
+    for name in range(4):
+        assert [n for who, n in values if who == name] == list(range(100))
+
+
+def test_faults_are_told(bootstrap: str, topic: str) -> None:
+    told: list[Delivery] = []
+    producer = Producer(bootstrap_servers=bootstrap, max_block_ms=2000)
+    with pytest.raises(SerializationFailed):
+        producer.send(topic, "text")
+    delivery = producer.send("bad/name", b"x", on_delivery=told.append)
+    with pytest.raises(InvalidTopic):
+        delivery.result(10)
+    assert isinstance(delivery.exception(), InvalidTopic)
+    assert told == [delivery]
+    producer.close()
+    producer.close()
+    with pytest.raises(ClientClosed):
+        producer.send(topic, b"x")
+
+
+def test_the_consumers_verbs(bootstrap: str, topic: str) -> None:
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        for n in range(10):
+            producer.send(topic, b"%d" % n, timestamp=1000 + n)
+    tp = TopicPartition(topic, 0)
+    with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", fetch_max_wait_ms=50) as consumer:
+        consumer.assign([tp])
+        assert consumer.assignment() == [tp]
+        seen = []
+        for record in consumer:
+            seen.append(record.value)
+            if len(seen) == 3:
+                break
+        assert seen == [b"0", b"1", b"2"]
+        assert consumer.position(tp) == 3
+        consumer.seek(tp, 8)
+        assert [record.value for record in consumer.poll()] == [b"8", b"9"]
+        consumer.seek_to_beginning(tp)
+        assert consumer.poll(max_records=1)[0].value == b"0"
+        consumer.seek_to_end()
+        assert consumer.position(tp) == 10
+        consumer.pause(tp)
+        assert consumer.paused() == [tp]
+        consumer.resume(tp)
+        assert consumer.beginning_offsets([tp]) == {tp: 0}
+        assert consumer.end_offsets([tp]) == {tp: 10}
+        found = consumer.offsets_for_times({tp: 1004})[tp]
+        assert found is not None
+        assert found.offset == 4
+        assert consumer.poll(timeout_ms=1) == []
+        assert consumer.high_watermark(tp) == 10
+    with pytest.raises(ClientClosed):
+        consumer.poll()
+
+
+def test_admin(bootstrap: str, new_name: str) -> None:
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        assert admin.create_topic(new_name, 2, 1).partitions == 2
+        assert new_name in admin.list_topics()
+        assert len(admin.describe_topic(new_name).partitions) == 2
+        assert admin.describe_cluster().brokers
+        admin.delete_topic(new_name)
+        with pytest.raises(UnknownTopicOrPartition):
+            admin.describe_topic(new_name)
+
+
+def test_no_thread_is_left_behind(bootstrap: str, topic: str) -> None:
+    before = {thread.name for thread in threading.enumerate()}
+    with Producer(bootstrap_servers=bootstrap) as producer, Consumer(bootstrap_servers=bootstrap) as consumer:
+        producer.send(topic, b"x")
+        consumer.assign([TopicPartition(topic, 0)])
+        assert "ottla-producer" in {thread.name for thread in threading.enumerate()}
+    assert {thread.name for thread in threading.enumerate()} == before
