@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -136,15 +138,22 @@ def test_partitions_that_have_nothing_do_not_keep_it_from_ending(ottla: Command,
 
 
 @KEPT
-def test_an_offset_beyond_the_end_shows_what_there_is_from_the_beginning_or_nothing(
-    ottla: Command, filled: str
-) -> None:
+def test_an_offset_that_is_yet_to_come_is_waited_for(process: Command, ottla: Command, filled: str) -> None:
     assert ottla("consume", filled, "--offset", "11", "-e").lines == []
+    assert ottla("consume", filled, "--offset", "11", "--timeout-ms", "200").lines == []
+    command = [sys.executable, "-m", "ottla", "consume", filled, "--offset", "11", "-c", "1", "-f", "%o %v"]
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=environment(OTTLA_BOOTSTRAP_SERVER=os.environ["OTTLA_BOOTSTRAP_SERVER"])
+    )
+    try:
+        assert process("produce", filled, stdin=b"ten\neleven\ntwelve\n").code == 0
+        assert child.communicate(timeout=60)[0] == b"11 eleven"
+    finally:
+        child.kill()
+        child.communicate()
 
 
 def test_it_goes_on_for_ever_until_ctrl_c(ottla_broker: InProcessBroker, topic: str) -> None:
-    import signal
-
     command = [sys.executable, "-m", "ottla", "consume", topic, "--bootstrap-server", ottla_broker.bootstrap]
     child = subprocess.Popen(
         [*command, "--from-beginning"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
@@ -161,8 +170,6 @@ def test_it_goes_on_for_ever_until_ctrl_c(ottla_broker: InProcessBroker, topic: 
 
 
 def test_ctrl_c_does_not_wait_for_one_more_line(ottla_broker: InProcessBroker, topic: str) -> None:
-    import signal
-
     command = [sys.executable, "-m", "ottla", "produce", topic, "--bootstrap-server", ottla_broker.bootstrap]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     child = subprocess.Popen(command, env=environment(), **pipes)  # type: ignore[call-overload]

@@ -166,8 +166,10 @@ async def test_an_answer_that_nobody_asked_for() -> None:
 
     async with ScriptedServer(script) as server:
         connection = await connect(server)
-        while not connection.closed:
-            await asyncio.sleep(0.001)
+        lost = asyncio.Event()
+        connection.on_lost = lambda _: lost.set()
+        if not connection.closed:
+            await lost.wait()
         assert isinstance(connection.fault, BadAnswer)
 
 

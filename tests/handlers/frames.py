@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.server.conftest import Peer
+
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from ottla.protocol.generated.list_offsets import (
     ListOffsetsPartition,
@@ -13,7 +15,6 @@ from ottla.protocol.generated.list_offsets import (
 )
 from ottla.protocol.generated.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from ottla.records.record import Record, decode_batch, encode_batch
-from tests.server.conftest import Peer
 
 
 def batch(*values: bytes, timestamp: int = 1_700_000_000_000, **options: Any) -> bytes:

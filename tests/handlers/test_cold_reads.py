@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-
 from tests.handlers.frames import batch, fetch, produce, values
 from tests.server.conftest import BrokerThread
 

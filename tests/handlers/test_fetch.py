@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 import pytest
+from tests.handlers.frames import ForgottenTopic, batch, fetch, fetch_request, list_offset, produce, values
+from tests.server.conftest import BrokerThread, Peer
 
 from ottla.model import ErrorCode
 from ottla.protocol.generated.fetch import FetchPartition, FetchResponse, FetchTopic
-from tests.handlers.frames import ForgottenTopic, batch, fetch, fetch_request, list_offset, produce, values
-from tests.server.conftest import BrokerThread, Peer
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 
 import pytest
+from tests.handlers.frames import batch, fetch, list_offset, produce, produce_request, values
+from tests.server.conftest import BrokerThread, Peer
 
 from ottla.model import ErrorCode
 from ottla.protocol.generated.produce import ProduceResponse
 from ottla.records.compression import GZIP
-from tests.handlers.frames import batch, fetch, list_offset, produce, produce_request, values
-from tests.server.conftest import BrokerThread, Peer
 
 Make = Callable[..., BrokerThread]
 

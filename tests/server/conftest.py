@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pytest
 
@@ -32,7 +32,7 @@ class BrokerThread:
         self.port = 0
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
-    def __enter__(self) -> BrokerThread:
+    def __enter__(self) -> Self:
         self._thread.start()
         self.run(self._start())
         return self
@@ -84,7 +84,7 @@ class Peer:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
         self.correlation = 0
 
-    def __enter__(self) -> Peer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

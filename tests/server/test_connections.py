@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 
 import pytest
+from tests.server.conftest import BrokerThread, Peer
 
 from ottla.model import ErrorCode
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.protocol.generated.metadata import MetadataRequest
-from tests.server.conftest import BrokerThread, Peer
 
 Make = Callable[..., BrokerThread]
 

@@ -8,13 +8,13 @@ import socket
 import struct
 
 import pytest
+from tests.server.conftest import BrokerThread, Peer
 
 from ottla.model import ErrorCode
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse
 from ottla.protocol.header import RequestHeader, encode_request
-from tests.server.conftest import BrokerThread, Peer
 
 
 def api_versions() -> ApiVersionsRequest:

@@ -44,6 +44,10 @@ class Reading:
         consumer = self._consumer
         isolation = int(consumer.settings.isolation_level == "read_committed")
         starts = await resolved(consumer.cluster, dict.fromkeys(partitions, self._place), isolation)
+        if self._place.offset is not None:
+            # An offset that is yet to come is waited for: a fetch beyond the end would be an error.
+            ends = await offsets_of(consumer.cluster, dict.fromkeys(partitions, LATEST), isolation)
+            starts = {tp: min(offset, ends[tp]) for tp, offset in starts.items()}
         await self._find_stops(partitions, isolation)
         consumer.assign(partitions)
         for tp, offset in starts.items():
@@ -102,7 +106,7 @@ class Reading:
         if self._until_ms is not None and record.timestamp >= self._until_ms:
             self._close(tp)
             return False
-        return True
+        return self._place.offset is None or record.offset >= self._place.offset
 
     async def _close_ended(self) -> None:
         for tp, stop in list(self._stops.items()):

@@ -88,7 +88,7 @@ class Flush:
                 self._sync_path(path)
             if self._epochs is not None:
                 # This syncs the folder as well.
-                epoch_checkpoint.write(self._disk, *self._epochs)
+                self._write_epochs(*self._epochs)
             elif self._directory is not None:
                 self._disk.sync_directory(self._directory)
         except OSError:

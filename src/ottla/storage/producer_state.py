@@ -25,6 +25,8 @@ SEQUENCE_MAX: Final = 2**31 - 1
 #: A client has at most five batches in flight.
 BATCHES_KEPT: Final = 5
 NO_TRANSACTION: Final = -1
+#: New producers that are remembered while the disk is full; beyond it the oldest is forgotten.
+UNWRITTEN_MAX: Final = 1_000
 
 
 class WrittenBatch(NamedTuple):
@@ -70,7 +72,7 @@ class Marker(NamedTuple):
 
 
 class ProducerStates:
-    __slots__ = ("_decided", "_decided_kept", "_known", "_open", "_tp", "_undo")
+    __slots__ = ("_decided", "_decided_kept", "_known", "_open", "_tp", "_undo", "_unwritten")
 
     def __init__(self, tp: TopicPartition) -> None:
         self._tp = tp
@@ -83,6 +85,9 @@ class ProducerStates:
         self._decided_kept = 0
         #: The state before what is staged, of each producer that it changed.
         self._undo: dict[int, Producer | None] = {}
+        #: Epoch and sequence of the first batch of a producer, where the disk had no room for it. A client has others in
+        #: flight behind it: without this they would pass for the beginning, and the first one for a gap.
+        self._unwritten: dict[int, tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._known)
@@ -107,6 +112,8 @@ class ProducerStates:
         # On the hot path a named tuple's own constructor costs three times this.
         batch: WrittenBatch = tuple.__new__(WrittenBatch, (last_sequence, first_offset + delta, delta, timestamp))
         if known is None:
+            if self._unwritten and origin is Origin.CLIENT:
+                self._check_beginning(producer_id, epoch, base_sequence, first_offset)
             begun = first_offset if transactional else NO_TRANSACTION
             new = Producer(epoch, -1, timestamp, begun, (batch,), now_ms)
         else:
@@ -132,6 +139,15 @@ class ProducerStates:
             self._open[producer_id] = first_offset
         self._known[producer_id] = new
         return None
+
+    def _check_beginning(self, producer_id: int, epoch: int, base_sequence: int, offset: int) -> None:
+        unwritten = self._unwritten.get(producer_id)
+        if unwritten is not None and unwritten[0] == epoch and base_sequence > unwritten[1]:
+            raise AppendRefused(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {producer_id} at offset {offset} in partition {self._tp}: "
+                f"{base_sequence} (incoming seq. number), and {unwritten[1]} could not be written",
+            )
 
     def _check_new_epoch(
         self, producer_id: int, known: Producer, epoch: int, base_sequence: int, offset: int, origin: Origin
@@ -207,6 +223,9 @@ class ProducerStates:
 
     def commit(self) -> None:
         """What was staged has been written."""
+        if self._unwritten:
+            for producer_id in self._undo:
+                self._unwritten.pop(producer_id, None)
         self._undo.clear()
         self._decided_kept = len(self._decided)
 
@@ -214,12 +233,20 @@ class ProducerStates:
         """What was staged has not been written."""
         for producer_id, before in self._undo.items():
             if before is None:
-                del self._known[producer_id]
+                self._remember_unwritten(producer_id, self._known.pop(producer_id))
             else:
                 self._known[producer_id] = before
         self._undo.clear()
         del self._decided[self._decided_kept :]
         self._index_open()
+
+    def _remember_unwritten(self, producer_id: int, staged: Producer) -> None:
+        if not staged.batches or producer_id in self._unwritten:
+            return
+        while len(self._unwritten) >= UNWRITTEN_MAX:
+            del self._unwritten[next(iter(self._unwritten))]
+        first = staged.batches[0]
+        self._unwritten[producer_id] = staged.epoch, (first.last_sequence - first.offset_delta) & SEQUENCE_MAX
 
     def _index_open(self) -> None:
         begun = [(known.first_offset_open, producer_id) for producer_id, known in self._known.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.memory.disk import MemoryDisk
@@ -28,7 +28,7 @@ class OneBroker:
         self.client = self.new_client("client")
         self._made = 0
 
-    def __enter__(self) -> OneBroker:
+    def __enter__(self) -> Self:
         self.simulation.__enter__()
         return self
 

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.testing.sim.power_cycles import PowerCycles
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -6,12 +6,12 @@ import asyncio
 from random import Random
 
 import pytest
+from tests.testing.sim.one_broker import TP, OneBroker
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.testing.sim.producer import IdempotentProducer
 from ottla.testing.sim.reader import ReadFault, read_all
 from ottla.testing.sim.wire import Unreachable
-from tests.testing.sim.one_broker import TP, OneBroker
 
 #: Everything that is written beside records comes soon: checkpoints, rolled segments, indexes.
 BUSY = {

@@ -10,9 +10,9 @@ import os
 from collections import Counter
 
 import pytest
+from tests.testing.sim.power_cycles import PowerCycles
 
 from ottla.model import ErrorCode
-from tests.testing.sim.power_cycles import PowerCycles
 
 #: Found faults of the broker, and are run again each time.
 KEPT_SEEDS = {

@@ -10,7 +10,6 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from ottla.records.checksum import crc32c
-
 from ottla.storage.formats.errors import FormatError
 
 VERSION: Final = 1

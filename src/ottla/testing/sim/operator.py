@@ -30,7 +30,12 @@ TOPIC_RESOURCE: Final = 2
 DYNAMIC_TOPIC: Final = 1
 #: Nothing is known of what became of the request.
 _UNDECIDED: Final = frozenset(
-    {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_CONTROLLER, ErrorCode.UNKNOWN_SERVER_ERROR}
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
 )
 
 

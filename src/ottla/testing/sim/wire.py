@@ -116,7 +116,7 @@ class Wire(asyncio.Protocol):
 
 
 def _expects_no_answer(message: Any) -> bool:
-    return message.API_KEY == 0 and message.acks == 0
+    return bool(message.API_KEY == 0 and message.acks == 0)
 
 
 class Client:
