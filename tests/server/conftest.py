@@ -26,7 +26,8 @@ class BrokerThread:
     """Starts and stops with `with`; `run` carries a coroutine over to the broker's loop."""
 
     def __init__(self, folder: str, **properties: str) -> None:
-        self.properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": f"{folder}/logs", **properties}
+        self.properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": f"{folder}/logs"}
+        self.properties.update(properties)
         self.loop = asyncio.new_event_loop()
         self.broker: Broker
         self.port = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-import pytest
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.model import ErrorCode
@@ -27,6 +27,15 @@ def until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it never came to be"
         time.sleep(0.01)
+
+
+def send_until_it_blocks(peer: Peer, frame: bytes) -> int:
+    for sent in range(200_000):
+        try:
+            peer.send(frame)
+        except TimeoutError:
+            return sent
+    raise AssertionError("the broker takes whatever it is sent")
 
 
 def long_poll(peer: Peer, wait_ms: int = 30_000) -> bytes:
@@ -50,12 +59,19 @@ def test_a_connection_over_the_total_limit_is_closed(make_broker: Make) -> None:
 
 
 def test_a_connection_over_its_addresss_limit_is_closed(make_broker: Make) -> None:
-    properties = {"max_connections_per_ip": "1", "max_connections_per_ip_overrides": "127.0.0.2:2"}
-    with make_broker(**{k: v for k, v in properties.items() if k != "max_connections_per_ip_overrides"}) as running:
-        with running.connect() as one:
-            assert asks(one)
-            with running.connect() as two:
-                assert two.is_closed()
+    limits = {"max_connections_per_ip": "1", "max_connections_per_ip_overrides": "127.0.0.2:2"}
+    with make_broker(**limits) as running, running.connect() as one:
+        assert asks(one)
+        with running.connect() as two:
+            assert two.is_closed()
+
+
+def test_a_listener_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
+    limit = {"listener.name.plaintext.max.connections": "1"}
+    with BrokerThread(str(tmp_path), **limit) as running, running.connect() as one:
+        assert asks(one)
+        with running.connect() as two:
+            assert two.is_closed()
 
 
 def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(make_broker: Make) -> None:
@@ -74,11 +90,7 @@ def test_a_client_that_never_reads_holds_up_itself_alone(make_broker: Make) -> N
         deaf.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.socket.settimeout(0.2)
         frame = deaf.frame(MetadataRequest(topics=None), 5)
-        sent = 0
-        with pytest.raises(TimeoutError):
-            for _ in range(200_000):
-                deaf.send(frame)
-                sent += 1
+        sent = send_until_it_blocks(deaf, frame)
         assert asks(other)
         held = running.look(lambda broker: broker.outgoing_bytes())
         assert held < 8 * 1024 * 1024, f"{sent} requests are answered with {held} bytes in memory"

@@ -1,4 +1,4 @@
-"""Bytes that no client should send: each costs its sender the connection, or Kafka's error, and nobody else anything."""
+"""Bytes that no client should send: each costs its sender the connection, or an error, and nobody else anything."""
 
 from __future__ import annotations
 

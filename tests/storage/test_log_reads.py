@@ -86,7 +86,7 @@ def test_a_cut_makes_remembered_places_worthless() -> None:
     append(log, b"x" * 300)
     append(log, b"y" * 300)
     append(log, b"z" * 300)
-    assert log.read(3, 1, 6).size == small - 1 + 300 + 1
+    assert 300 < log.read(3, 1, 6).size < 600
     assert log.read(0, 1 << 20, 5).size == log.size - log.read(5, 1, 6).size
     log.truncate_fully_and_start_at(3)
     append(log, b"0")

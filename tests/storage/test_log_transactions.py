@@ -69,10 +69,17 @@ def test_a_marker_that_is_taken_back_ends_nothing() -> None:
     end(log, 1, aborts=True)
     assert log.first_unstable(10) is None
     assert log.aborted_transactions(0, 10) == [(1, 0)]
-    # One that had been taken back would still hold readers up.
-    write(log, 1, 1)
-    assert log.first_unstable(0) == 0
-    assert log.first_unstable(2) == 2
+
+
+def test_a_transaction_that_is_taken_back_whole_was_never_there() -> None:
+    log = World().open()
+    log.stage(batch(b"v", producer=(1, 0, 0), transactional=True), leader_epoch=0, now_ms=NOW)
+    log.stage(marker(1, 0, aborts=True), leader_epoch=0, now_ms=NOW, origin=Origin.COORDINATOR)
+    log.discard_staged()
+    put(log, batch(b"plain"))
+    assert log.first_unstable(0) is None
+    assert log.aborted_transactions(0, 10) == []
+    assert log.describe_producers() == []
 
 
 def test_a_marker_without_a_transaction_changes_nothing() -> None:

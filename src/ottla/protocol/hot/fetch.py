@@ -85,7 +85,7 @@ class FetchRequest:
 
 
 def parse_fetch(buf: HotBuffer, pos: int, version: int, end: int | None = None) -> FetchRequest:
-    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); bytes behind it are passed over, as Kafka does."""
+    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); the rest is passed over."""
     if not 4 <= version <= 18:
         raise DecodeError(f"FetchRequest has no version {version}")
     if end is None:

@@ -66,7 +66,7 @@ class MetadataRequest:
 
 
 def parse_metadata(buf: HotBuffer, pos: int, version: int, end: int | None = None) -> MetadataRequest:
-    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); bytes behind it are passed over, as Kafka does."""
+    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); the rest is passed over."""
     if not 0 <= version <= 13:
         raise DecodeError(f"MetadataRequest has no version {version}")
     if end is None:

@@ -62,7 +62,7 @@ _GOOD_9 = b"\x01\x00\x00"  # no record errors, no message, no tagged fields
 
 
 def parse_produce(buf: HotBuffer, pos: int, version: int, end: int | None = None) -> ProduceParts:
-    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); bytes behind it are passed over, as Kafka does."""
+    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); the rest is passed over."""
     if not 0 <= version <= 13:
         raise DecodeError(f"ProduceRequest has no version {version}")
     if end is None:

@@ -208,7 +208,7 @@ class SimulatedBroker:
         self.broker = None
         self._simulation.loop.cancel_timers(lambda context: context.get(_LIFE) is life)
         for task in life.tasks:
-            if task is not asyncio.current_task():
+            if task is not asyncio.current_task(self._simulation.loop):
                 task.cancel()
 
     def _say(self, what: str) -> None:
@@ -216,8 +216,8 @@ class SimulatedBroker:
 
 
 def _task_of_a_life(
-    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], context: Context | None = None
-) -> asyncio.Task[T]:
+    loop: asyncio.AbstractEventLoop, work: Any, /, context: Context | None = None
+) -> asyncio.Task[Any]:
     """asyncio's task, noted with the process that it belongs to."""
     life = _LIFE.get() if context is None else context.get(_LIFE)
     task = asyncio.Task(work, loop=loop, context=context)
