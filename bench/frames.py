@@ -86,7 +86,7 @@ def produce(
     message = ProduceRequest(
         acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=parts)]
     )
-    good, bad = (_produce_answer(topic, error, version) for error in (0, 1))
+    good, bad = (produce_answer(topic, error, version) for error in (0, 1))
     return Frame(
         request=_request(PRODUCE, version, message),
         error_position=_first_difference(good, bad) - 1,  # the low byte of a 16-bit code is the one that differs
@@ -125,10 +125,10 @@ def null_answers(port: int, fetch_bytes: int) -> bytes:
         (METADATA, 1, _metadata(port)),
         (INIT_PRODUCER_ID, 1, InitProducerIdResponse(producer_id=1, producer_epoch=0)),
     ]
-    found = [_entry(key, version, encode_response(key, version, 0, message)) for key, version, message in entries]
-    found.append(_entry(PRODUCE, PRODUCE_VERSION, _produce_answer(TOPIC, 0, PRODUCE_VERSION)))
+    found = [entry(key, version, encode_response(key, version, 0, message)) for key, version, message in entries]
+    found.append(entry(PRODUCE, PRODUCE_VERSION, produce_answer(TOPIC, 0, PRODUCE_VERSION)))
     records = os.urandom(fetch_bytes)
-    found.append(_entry(FETCH, FETCH_VERSION, _fetch_answer(TOPIC, 0, records, FETCH_VERSION)))
+    found.append(entry(FETCH, FETCH_VERSION, _fetch_answer(TOPIC, 0, records, FETCH_VERSION)))
     return b"".join(found)
 
 
@@ -136,7 +136,7 @@ def _request(key: int, version: int, message: Message) -> bytes:
     return encode_request(RequestHeader(api_key=key, api_version=version, correlation_id=7, client_id="bench"), message)
 
 
-def _produce_answer(topic: str, error: int, version: int) -> bytes:
+def produce_answer(topic: str, error: int, version: int) -> bytes:
     part = PartitionProduceResponse(index=0, error_code=error, base_offset=0, log_start_offset=0)
     message = ProduceResponse(responses=[TopicProduceResponse(name=topic, partition_responses=[part])])
     return encode_response(PRODUCE, version, 0, message)
@@ -160,7 +160,7 @@ def _metadata(port: int) -> MetadataResponse:
     )
 
 
-def _entry(key: int, version: int, frame: bytes) -> bytes:
+def entry(key: int, version: int, frame: bytes) -> bytes:
     return struct.pack(">HHI", key, version, len(frame)) + frame
 
 

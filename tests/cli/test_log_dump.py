@@ -15,6 +15,12 @@ from ottla.cli import faults
 from ottla.testing import broker as broker_in_process
 from tests.cli.conftest import Command
 
+#: Of the first record; the others are near, since a record of another year would begin a segment.
+TIME_MS = 1531477349286
+#: Long enough to be worth compressing: librdkafka sends what does not shrink as it is.
+TWO_LINES = "two\n" + "lines" * 40
+HEADERS: list[tuple[str, str | bytes | None]] = [("h", b"1"), ("n", None)]
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -24,13 +30,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         broker.create_topic("test0", configs={"retention.ms": "-1"})
         common = {"bootstrap.servers": broker.bootstrap, "linger.ms": 1000}
         plain = Producer({**common, "acks": 1})
-        plain.produce("test0", "message_5371", timestamp=1531477349286)
+        plain.produce("test0", "message_5371", timestamp=TIME_MS)
         assert plain.flush(30) == 0
         packed = Producer({**common, "enable.idempotence": True, "compression.type": "zstd"})
         for number in range(2):
-            packed.produce(
-                "test0", b"\xff" if number else "two\nlines", f"k{number}", headers=[("h", b"1"), ("n", None)]
-            )
+            value = b"\xff" if number else TWO_LINES
+            packed.produce("test0", value, f"k{number}", headers=HEADERS, timestamp=TIME_MS + number)
         assert packed.flush(30) == 0
     return folder / "data"
 
@@ -59,7 +64,7 @@ def test_a_line_has_every_field_of_the_classic_dump(in_process: Command, data: P
         "payload: message_5371"
     )
     assert "compresscodec: zstd" in ran.lines[3]
-    assert ran.lines[4].endswith("headerKeys: [h,n] key: k0 payload: two\\nlines")
+    assert ran.lines[4].endswith("headerKeys: [h,n] key: k0 payload: two\\n" + "lines" * 40)
     assert ran.lines[5].endswith("key: k1 payload: \\xff")
     assert len(ran.lines) == 6
 
@@ -89,7 +94,7 @@ def test_json_is_an_object_a_line(in_process: Command, data: Path) -> None:
     ran = in_process("log", "dump", str(data), "-o", "json")
     entries = [json.loads(line) for line in ran.lines]
     records = [each for each in entries if each["kind"] == "record"]
-    assert [each["payload"] for each in records] == ["message_5371", "two\nlines", {"base64": "/w=="}]
+    assert [each["payload"] for each in records] == ["message_5371", TWO_LINES, {"base64": "/w=="}]
     assert records[1]["headers"] == [["h", "1"], ["n", None]]
     assert {"batch", "record", "producer", "property", "epoch", "offset", "timeindex"} <= {
         each["kind"] for each in entries

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -171,3 +173,12 @@ def test_a_reader_that_has_enough_ends_the_command_quietly() -> None:
     assert child.wait(60) == faults.BROKEN_PIPE
     assert said == b""
     child.stderr.close()
+
+
+def test_the_documentation_names_every_verb_and_every_exit_code() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text()
+    for verb in NAMES:
+        assert f"`{verb}`" in text, verb
+    codes = [value for name, value in vars(faults).items() if name.isupper()]
+    told = re.findall(r"^\| (\d+(?:, \d+)*) \|", text, re.MULTILINE)
+    assert sorted(int(code) for cell in told for code in cell.split(", ")) == sorted(codes)

@@ -60,7 +60,7 @@ def test_kafkas_reader_and_formatter(process: Command, ottla: Command, topic: st
 
 @THREE_KEPT
 def test_envelopes_go_out_and_come_in_again(process: Command, ottla: Command, topic: str) -> None:
-    given = [
+    given: list[dict[str, object]] = [
         {"key": "a", "payload": "1", "headers": ["h", "v", "n", None], "ts": FIRST_MS},
         {"key": None, "payload": None, "headers": [], "ts": FIRST_MS + 1},
         {

@@ -241,7 +241,10 @@ def test_escapes_end_in_bytes_or_in_a_mistake_of_the_user(text: str) -> None:
 
 
 def test_a_table_is_as_wide_as_it_needs_to_be() -> None:
-    rows = [{"name": "a", "size": 5, "on": True}, {"name": "long\nname", "size": None, "on": [1, 2]}]
+    rows: list[dict[str, Any]] = [
+        {"name": "a", "size": 5, "on": True},
+        {"name": "long\nname", "size": None, "on": [1, 2]},
+    ]
     assert table_of(rows, {"name": "NAME", "size": "SIZE", "on": "ON"}).split("\n") == [
         "NAME        SIZE  ON",
         "a              5  yes",

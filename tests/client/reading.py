@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ottla.client.consumer import Consumer
 from ottla.client.records import ConsumerRecord
+
+
+async def eventually(check: Callable[[], Awaitable[bool]]) -> None:
+    """Until something has come about: in a cluster, brokers hear of a change after it was answered."""
+    while not await check():  # noqa: ASYNC110 - nothing tells when
+        await asyncio.sleep(0.002)
 
 
 async def read_all(bootstrap: str, topic: str, **settings: Any) -> list[ConsumerRecord]:

@@ -34,6 +34,14 @@ from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.create_topics import CreatableTopicResult, CreateTopicsResponse
 from tests.client.proxy import Action, Pass, Proxy, Reply, Request
+from tests.client.reading import eventually
+
+
+async def has_partitions(admin: Admin, topic: str, count: int) -> bool:
+    try:
+        return len((await admin.describe_topic(topic)).partitions) == count
+    except UnknownTopicOrPartition:
+        return count == 0
 
 
 async def test_the_cluster(bootstrap: str) -> None:
@@ -51,6 +59,7 @@ async def test_a_topics_life(bootstrap: str, new_name: str) -> None:
         assert (created.name, created.partitions, created.replication_factor) == (new_name, 2, 1)
         assert created.topic_id != ZERO_TOPIC_ID
         assert created.configs["retention.ms"] == "1234567"
+        await eventually(lambda: has_partitions(admin, new_name, 2))
         assert new_name in await admin.list_topics()
         described = await admin.describe_topic(new_name)
         assert described.topic_id == created.topic_id
@@ -62,8 +71,9 @@ async def test_a_topics_life(bootstrap: str, new_name: str) -> None:
             for one in described.partitions
         )
         await admin.create_partitions({new_name: 5})
-        assert len((await admin.describe_topic(new_name)).partitions) == 5
+        await eventually(lambda: has_partitions(admin, new_name, 5))
         await admin.delete_topic(new_name)
+        await eventually(lambda: has_partitions(admin, new_name, 0))
         assert new_name not in await admin.list_topics()
         with pytest.raises(UnknownTopicOrPartition):
             await admin.describe_topic(new_name)
@@ -79,7 +89,7 @@ async def test_a_topic_with_assigned_replicas(bootstrap: str, new_name: str) -> 
     async with Admin(bootstrap_servers=bootstrap) as admin:
         node = (await admin.describe_cluster()).brokers[0].id
         await admin.create_topics([NewTopic(new_name, assignments={0: [node], 1: [node]})])
-        assert len((await admin.describe_topic(new_name)).partitions) == 2
+        await eventually(lambda: has_partitions(admin, new_name, 2))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tools.server_process import free_port
 
 from ottla.client import connection as connections
 from ottla.client.connection import Connection
+from ottla.client.dialling import connect as connect_to
 from ottla.client.errors import (
     BadAnswer,
     ClientClosed,
@@ -31,7 +32,7 @@ from tests.client.scripted_peer import Peer, Script, ScriptedServer, all_version
 
 async def connect(server: ScriptedServer, **options: Any) -> Connection:
     options = {"client_id": "test", "setup_timeout_ms": 5000, **options}
-    return await connections.connect(real_world(), "127.0.0.1", server.port, **options)
+    return await connect_to(real_world(), "127.0.0.1", server.port, **options)
 
 
 async def ask_metadata(connection: Connection, timeout_ms: int = 5000) -> MetadataResponse:
@@ -350,9 +351,9 @@ async def test_a_peer_that_is_no_broker() -> None:
 
 async def test_nobody_listens() -> None:
     with pytest.raises(ConnectFailed):
-        await connections.connect(real_world(), "127.0.0.1", free_port(), client_id="test", setup_timeout_ms=5000)
+        await connect_to(real_world(), "127.0.0.1", free_port(), client_id="test", setup_timeout_ms=5000)
 
 
 async def test_a_host_that_does_not_exist() -> None:
     with pytest.raises(ConnectFailed, match=r"no-such-host\.invalid:9092"):
-        await connections.connect(real_world(), "no-such-host.invalid", 9092, client_id="test", setup_timeout_ms=5000)
+        await connect_to(real_world(), "no-such-host.invalid", 9092, client_id="test", setup_timeout_ms=5000)

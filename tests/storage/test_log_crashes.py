@@ -221,6 +221,12 @@ def test_retention_and_a_power_cut() -> None:
             world.crash(rng)
 
 
+@pytest.mark.parametrize("seed", [525, 608, 4660])
+def test_what_a_recovery_cut_does_not_come_back(seed: int) -> None:
+    """These find a recovery that does not sync the folder after it has removed a segment."""
+    CrashRun(seed).run()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1000, 9000, 500))
 def test_nothing_answered_is_lost_in_thousands_of_schedules(first: int) -> None:

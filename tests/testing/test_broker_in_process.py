@@ -21,6 +21,10 @@ from ottla.server.broker import StartFault
 from ottla.storage.directory_errors import DirectoryError
 
 
+def broker_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "ottla-broker"}
+
+
 def topics_seen_by_a_client(bootstrap: str) -> set[str]:
     return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics)
 
@@ -60,11 +64,13 @@ def test_stop_frees_the_port_and_a_second_stop_does_nothing() -> None:
 
 
 def test_a_temporary_folder_goes_with_the_broker() -> None:
+    before = broker_threads()
     with testing.broker() as broker:
         data = broker.data
         assert os.path.isdir(data)
+        assert len(broker_threads() - before) == 1
     assert not os.path.exists(data)
-    assert not [thread for thread in threading.enumerate() if thread.name == "ottla-broker"]
+    assert broker_threads() == before
 
 
 def test_a_folder_that_was_given_stays(tmp_path: Path) -> None:
@@ -83,12 +89,12 @@ def test_two_brokers_at_once_have_nothing_in_common() -> None:
 
 def test_a_fault_at_start_is_raised_and_nothing_is_left(tmp_path: Path) -> None:
     with testing.broker(data=tmp_path) as broker:
+        before = broker_threads()
         with pytest.raises(StartFault, match="Address already in use"), testing.broker(port=broker.port):
             pass
         with pytest.raises(ConfigError, match=r"num\.partitions"), testing.broker(properties={"num.partitions": "x"}):
             pass
-        threads = [thread for thread in threading.enumerate() if thread.name == "ottla-broker"]
-        assert len(threads) == 1
+        assert broker_threads() == before
     (tmp_path / "data" / "meta.properties").write_text("version=one\n")
     with pytest.raises(DirectoryError), testing.broker(data=tmp_path):
         pass

@@ -5,11 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final
 
 from ottla.client.errors import KafkaError
+from ottla.client.listed_offset import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    ListedOffset,
+)
 from ottla.client.metadata import Node
 from ottla.model import ZERO_TOPIC_ID, TopicPartition
+
+__all__ = [
+    "EARLIEST",
+    "EARLIEST_LOCAL",
+    "LATEST",
+    "LATEST_TIERED",
+    "MAX_TIMESTAMP",
+    "ClusterDescription",
+    "ConfigChange",
+    "ConfigEntry",
+    "ConfigOperation",
+    "ConfigResource",
+    "ConfigSource",
+    "ConfigSynonym",
+    "CreatedTopic",
+    "ListedOffset",
+    "LogDirDescription",
+    "NewTopic",
+    "PartitionDescription",
+    "ProducerDescription",
+    "ReplicaSize",
+    "ResourceType",
+    "TopicDescription",
+]
 
 
 class ResourceType(IntEnum):
@@ -138,22 +169,6 @@ class ClusterDescription:
     cluster_id: str | None
     controller_id: int | None
     brokers: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedOffset:
-    offset: int
-    #: -1 where the offset was not looked up by time.
-    timestamp: int
-    leader_epoch: int
-
-
-#: Instead of a timestamp: which offset is asked for.
-LATEST: Final = -1
-EARLIEST: Final = -2
-MAX_TIMESTAMP: Final = -3
-EARLIEST_LOCAL: Final = -4
-LATEST_TIERED: Final = -5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

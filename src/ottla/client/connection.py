@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from ottla.client.errors import (
     BadAnswer,
     ClientClosed,
-    ConnectFailed,
     ConnectionLost,
     KafkaError,
     RequestTimedOut,
     UnsupportedVersion,
 )
-from ottla.client.world import World
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey, api
 from ottla.protocol.errors import DecodeError
@@ -74,7 +72,7 @@ class Pending:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """An open connection to one broker; made by `connect`."""
+    """An open connection to one broker; made by `dialling.connect`."""
 
     def __init__(self, peer: str, client_id: str, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self.peer = peer
@@ -381,36 +379,3 @@ def _copied(fault: KafkaError) -> KafkaError:
     copy = type(fault)(str(fault), code=fault.code)
     copy.__cause__ = fault.__cause__
     return copy
-
-
-async def connect(
-    world: World,
-    host: str,
-    port: int,
-    *,
-    client_id: str,
-    setup_timeout_ms: int,
-    frame_bytes_max: int = FRAME_BYTES_MAX,
-) -> Connection:
-    """Opens a connection and negotiates versions, all within the time-out; raises ConnectFailed or what ended it."""
-    peer = f"{host}:{port}"
-    made: list[Connection] = []
-
-    def protocol() -> asyncio.Protocol:
-        made.append(Connection(peer, client_id, frame_bytes_max))
-        # The port's word for "what asyncio feeds": its transports feed buffered protocols as well.
-        return cast("asyncio.Protocol", made[-1])
-
-    try:
-        async with asyncio.timeout(setup_timeout_ms / 1000):
-            await world.network.connect(protocol, host, port)
-            await made[-1].negotiate(setup_timeout_ms)
-    except BaseException as error:
-        for connection in made:
-            connection.abandon(ConnectionLost(f"{peer}: the connection was given up while it was set up"))
-        if isinstance(error, TimeoutError) and not isinstance(error, KafkaError):
-            raise ConnectFailed(f"{peer} did not answer within {setup_timeout_ms} ms") from None
-        if isinstance(error, OSError) and not isinstance(error, KafkaError):
-            raise ConnectFailed(f"{peer}: {error.strerror or error}") from error
-        raise
-    return made[-1]

@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from ottla.client.admin_results import EARLIEST, LATEST
 from ottla.client.assignment import Assigned
 from ottla.client.backoff import Backoff
 from ottla.client.cluster import Cluster
@@ -30,6 +29,7 @@ from ottla.client.errors import (
     RequestTimedOut,
 )
 from ottla.client.fetcher import Fetcher
+from ottla.client.listed_offset import EARLIEST, LATEST
 from ottla.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
 from ottla.client.resets import Resets

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.client.assignment import CHUNKS_MAX, Assigned, Chunk
 from ottla.client.backoff import Backoff
-from ottla.client.cluster import DATA, Cluster
+from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
+from ottla.client.connections import DATA
 from ottla.client.errors import (
     CorruptRecords,
     KafkaError,
@@ -128,12 +129,11 @@ class Fetcher:
             elif node not in self._under_way:
                 groups.setdefault(node, []).append(one)
         for node, group in groups.items():
-            connection = self._cluster.open_connection(node, DATA)
+            connection = self._cluster.connections.open(node, DATA)
             if connection is not None and connection.sendable:
                 self._fetch(node, connection, group)
             elif connection is None:
-                if not self._cluster.connecting(node, DATA):
-                    self._cluster.connect_soon(node, DATA, self.wake)
+                self._cluster.connections.open_soon(node, DATA, self.wake)
             else:
                 pause_ms = max(1, int((connection.throttled_until - self._loop.time()) * 1000) + 1)
                 next_ms = now_ms + pause_ms if next_ms is None else min(next_ms, now_ms + pause_ms)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ottla.client.admin_results import ListedOffset
 from ottla.client.cluster import Cluster
 from ottla.client.errors import KafkaError, error_of
 from ottla.client.leaders import ask_leaders, by_topic
+from ottla.client.listed_offset import ListedOffset
 from ottla.model import TopicPartition
 from ottla.protocol.generated.list_offsets import (
     ListOffsetsPartition,

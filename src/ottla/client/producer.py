@@ -40,6 +40,8 @@ from ottla.records.builder import Headers
 
 #: Batches that may become full before `send` lets the loop turn, so that they go out while more come in.
 _TURNS_OWED_MAX: Final = 4
+#: A partition that is in no broker's metadata after this long is a mistake of the caller's.
+_GROWTH_MS_MAX: Final = 1_000
 
 
 class _Route:
@@ -264,16 +266,26 @@ class Producer:
             self._sender = Sender(self.settings, self.cluster, self._world, self._queues, self._on_room)
         found = await self.cluster.topic(topic, self.settings.max_block_ms)
         if partition is not None and partition >= len(found.partitions):
-            await self.cluster.updated()  # the topic may have grown
-            found = await self.cluster.topic(topic, self.settings.max_block_ms)
-            if partition >= len(found.partitions):
-                raise UnknownTopicOrPartition(f"{topic} has {len(found.partitions)} partitions, no {partition}")
+            found = await self._grown(topic, partition)
         self._check_open()
         route = self._routes.get(topic)
         if route is None:
             route = self._routes[topic] = _Route(found)
         route.topic = found
         return route
+
+    async def _grown(self, topic: str, partition: int) -> Topic:
+        """The topic when it has this partition: it may have grown, and brokers hear of that at different times."""
+
+        async def attempt() -> Topic:
+            await self.cluster.updated()
+            found = self.cluster.metadata.topics.get(topic)
+            count = 0 if found is None else len(found.partitions)
+            if found is None or partition >= count:
+                raise UnknownTopicOrPartition(f"{topic} has {count} partitions, no {partition}")
+            return found
+
+        return await self.cluster.retrying(attempt, min(_GROWTH_MS_MAX, self.settings.max_block_ms))
 
     def _check_open(self) -> None:
         if self._closed:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ottla.client.admin_results import EARLIEST, LATEST
 from ottla.client.assignment import Assigned
 from ottla.client.backoff import Backoff
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientClosed, KafkaError, SettingsError, SomeFailed
+from ottla.client.listed_offset import EARLIEST, LATEST
 from ottla.client.offsets import list_offsets
 from ottla.model import TopicPartition
 from ottla.ports.clock import Clock

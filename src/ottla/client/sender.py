@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Final
 from ottla.client.accumulator import Accumulator, PartitionQueue
 from ottla.client.backoff import Backoff
 from ottla.client.batches import Batch
-from ottla.client.cluster import DATA, Cluster
+from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
-from ottla.client.errors import BadAnswer, ClientClosed, DeliveryTimedOut, KafkaError, error_of
+from ottla.client.connections import DATA
+from ottla.client.errors import BadAnswer, DeliveryTimedOut, KafkaError, error_of
+from ottla.client.identity_source import IdentitySource
 from ottla.client.metadata import Node, error_code
 from ottla.client.records import UNKNOWN_OFFSET
-from ottla.client.sequences import Identities, Identity
+from ottla.client.sequences import Identities
 from ottla.client.settings import ProducerSettings
 from ottla.model import NO_TIMESTAMP, ZERO_TOPIC_ID, ErrorCode
 from ottla.protocol.apis import ApiKey
-from ottla.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.protocol.generated.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -81,7 +82,7 @@ class Sender:
         self._level: int | None = getattr(settings, f"compression_{settings.compression_type}_level", None)
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, world.entropy)
         self._identities = Identities()
-        self._asking_identity: asyncio.Task[None] | None = None
+        self._identity_source = IdentitySource(self._identities, cluster, self._backoff, self.wake, self.stop)
         self._pump_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         #: What stopped the sender for good.
@@ -99,9 +100,7 @@ class Sender:
     async def close(self, error: KafkaError) -> None:
         """Gives up what is not settled."""
         self.stop(error)
-        if self._asking_identity is not None:
-            self._asking_identity.cancel()
-            await asyncio.gather(self._asking_identity, return_exceptions=True)
+        await self._identity_source.close()
 
     def stop(self, error: KafkaError) -> None:
         if self.fault is not None:
@@ -125,7 +124,7 @@ class Sender:
         now_ms = self._clock.monotonic_ms()
         next_ms = self._queues.take_due(now_ms)
         self._expire(now_ms)
-        if self._queues.ready and (not self._idempotent or self._has_identity()):
+        if self._queues.ready and (not self._idempotent or self._identity_source.ready()):
             retry_ms = self._send_ready(now_ms)
             if retry_ms is not None and (next_ms is None or retry_ms < next_ms):
                 next_ms = retry_ms
@@ -188,10 +187,9 @@ class Sender:
 
     def _room(self, node: int) -> Connection | None:
         """The connection to a leader, if it takes another request now."""
-        connection = self._cluster.open_connection(node, DATA)
+        connection = self._cluster.connections.open(node, DATA)
         if connection is None:
-            if not self._cluster.connecting(node, DATA):
-                self._cluster.connect_soon(node, DATA, self.wake)
+            self._cluster.connections.open_soon(node, DATA, self.wake)
             return None
         if connection.in_flight >= self._in_flight_max or not connection.sendable:
             return None
@@ -355,7 +353,8 @@ class Sender:
         expired = False
         while (batch := next(iter(self._queues.live), None)) is not None and batch.deadline_ms <= now_ms:
             expired = True
-            last = f"; the last fault was: {batch.last_fault}" if batch.last_fault is not None else ""
+            fault = batch.last_fault or self._identity_source.fault
+            last = f"; the last fault was: {fault}" if fault is not None else ""
             error = DeliveryTimedOut(
                 f"{batch.queue}: {batch.count} records were not acknowledged within "
                 f"{self._settings.delivery_timeout_ms} ms{last}"
@@ -372,38 +371,3 @@ class Sender:
 
     def _over(self, batch: Batch) -> None:
         self._queues.release(batch)
-
-    # Who we are
-
-    def _has_identity(self) -> bool:
-        if self._identities.current is not None:
-            return True
-        if self._asking_identity is None:
-            self._asking_identity = self._loop.create_task(self._ask_identity())
-        return False
-
-    async def _ask_identity(self) -> None:
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
-        failures = 0
-        try:
-            while self.fault is None:
-                try:
-                    answer = await self._cluster.ask(None, request, InitProducerIdResponse)
-                    if not answer.error_code:
-                        self._identities.current = Identity(answer.producer_id, answer.producer_epoch)
-                        return
-                    error = error_of(answer.error_code, about="the producer's id")
-                except ClientClosed:
-                    return
-                except KafkaError as fault:
-                    error = fault
-                if not error.retriable:
-                    self.stop(error)
-                    return
-                for batch in self._queues.live:
-                    batch.last_fault = error
-                failures += 1
-                await asyncio.sleep(self._backoff.pause_ms(failures) / 1000)
-        finally:
-            self._asking_identity = None
-            self.wake()

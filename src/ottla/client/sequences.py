@@ -63,8 +63,8 @@ class PartitionSequences:
         self._last_acked = _NONE_ACKED
         #: Sent at least once and not settled, by sequence: on the wire or waiting for a retry.
         self.in_flight: list[Batch] = []
-        #: The number behind a batch that was given up with its outcome unknown.
-        self._unresolved: int | None = None
+        #: The numbers behind batches that were given up: whether those before them were written is not known.
+        self._unresolved: set[int] = set()
         #: A number is missing for good: begin at 0 under another identity once nothing is on the wire.
         self.fresh_start = False
 
@@ -82,7 +82,7 @@ class PartitionSequences:
             return batch is self.in_flight[0]
         if self._last_acked == _NONE_ACKED and self.in_flight:
             return False
-        return self._unresolved is None and len(self.in_flight) < IDEMPOTENT_IN_FLIGHT_MAX
+        return not self._unresolved and len(self.in_flight) < IDEMPOTENT_IN_FLIGHT_MAX
 
     def stamp(self, batch: Batch) -> None:
         """Gives a batch that goes for the first time its number."""
@@ -100,18 +100,22 @@ class PartitionSequences:
         self._settle(batch)
 
     def is_retriable(self, batch: Batch, code: ErrorCode, log_start_offset: int) -> bool:
-        """Whether a refused batch can be sent again and stay single and in order; notes where numbers start anew."""
+        """Whether a refused batch can be sent again and stay single and in order; notes where numbers start anew.
+
+        They may start anew only where the first in flight was refused: one before it might have been written.
+        """
         if code is ErrorCode.UNKNOWN_PRODUCER_ID:
-            if log_start_offset >= 0 and batch.identity == self._identity:
+            if log_start_offset >= 0 and batch.identity == self._identity and self._is_first(batch):
                 self.fresh_start = True
             return True
         if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            if self._unresolved is None:
-                self.fresh_start = self.fresh_start or self._is_next(batch.sequence)
-            elif batch.sequence == self._unresolved:
+            if self._is_first(batch) and (self._is_next(batch.sequence) or batch.sequence in self._unresolved):
                 self.fresh_start = True
             return True
         return code.retriable
+
+    def _is_first(self, batch: Batch) -> bool:
+        return bool(self.in_flight) and self.in_flight[0] is batch
 
     def replaced(self, batch: Batch, parts: list[Batch]) -> None:
         """A batch was split; its parts share its numbers."""
@@ -121,24 +125,25 @@ class PartitionSequences:
 
     def refused(self, batch: Batch) -> None:
         """A batch failed for good and was not written: its numbers are missing, those behind it cannot follow."""
-        if batch in self.in_flight:
+        if self._is_first(batch):
             self.fresh_start = True
-        self._settle(batch)
+            self._settle(batch)
+        else:
+            self.given_up(batch)
 
     def given_up(self, batch: Batch) -> None:
         """A batch was given up, and nobody knows whether it was written."""
         if batch in self.in_flight and batch.sequence is not None and batch.identity == self._identity:
-            following = add_to_sequence(batch.sequence, batch.count)
-            self._unresolved = following if self._unresolved is None else max(self._unresolved, following)
+            self._unresolved.add(add_to_sequence(batch.sequence, batch.count))
         self._settle(batch)
 
     def _settle(self, batch: Batch) -> None:
         if batch in self.in_flight:
             self.in_flight.remove(batch)
-        if self._unresolved is not None and not self.in_flight:
+        if self._unresolved and not self.in_flight:
             if not self._is_next(self._next):
                 self.fresh_start = True
-            self._unresolved = None
+            self._unresolved.clear()
 
     def _is_next(self, sequence: int | None) -> bool:
         expected = 0 if self._last_acked == _NONE_ACKED else add_to_sequence(self._last_acked, 1)
@@ -149,7 +154,7 @@ class PartitionSequences:
         if identity is None:
             return False
         self.fresh_start = False
-        self._unresolved = None
+        self._unresolved.clear()
         self._adopt(identity)
         for batch in self.in_flight:
             batch.identity = identity

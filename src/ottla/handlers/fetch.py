@@ -233,6 +233,8 @@ class FetchHandler:
         future.add_done_callback(done)
 
     def _answer(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
+        for read in reads:
+            read.load()
         session = wait.session
         session_id = NO_SESSION
         if session is not None:

@@ -13,7 +13,6 @@ from ottla.handlers.fetch_read import PartitionRead
 from ottla.handlers.peer import FilePiece, Outgoing
 from ottla.protocol.hot.fetch_answer import RecordsGap, encode_fetch_response
 
-SENDFILE_BYTES_MIN: Final = 32 * 1024
 _NO_PREFERRED_REPLICA: Final = -1
 
 
@@ -39,8 +38,7 @@ def encode_refusal(version: int, correlation: int, error: int, session_id: int) 
 def _partition(read: PartitionRead) -> tuple[Any, ...]:
     records: bytes | RecordsGap = b""
     if read.slice is not None and read.slice.size:
-        large = read.slice.size >= SENDFILE_BYTES_MIN
-        records = RecordsGap(read.slice.size, read.slice) if large else read.slice.read()
+        records = read.records or RecordsGap(read.slice.size, read.slice)
     answer = (
         read.asked.partition,
         read.error,

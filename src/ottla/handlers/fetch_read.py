@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.cold_reads import is_warm
 from ottla.handlers.fetch_sessions import Asked
@@ -16,6 +17,10 @@ from ottla.replication.leader import Leader
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
 from ottla.storage.reader import Slice
 
+log_event = logs.logger("handlers")
+
+#: From this size on a slice goes from the segment to the socket by sendfile.
+SENDFILE_BYTES_MIN: Final = 32 * 1024
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 #: What an ordinary consumer gives as its replica id; a follower gives its broker id.
@@ -34,6 +39,7 @@ class PartitionRead:
         "last_stable_offset",
         "leader",
         "log_start_offset",
+        "records",
         "slice",
     )
 
@@ -46,6 +52,8 @@ class PartitionRead:
         #: The leader that was read, also where it had to refuse.
         self.leader: Leader | None = None
         self.slice: Slice | None = None
+        #: The slice's bytes, where they are copied into the answer.
+        self.records = b""
         #: Transactions among the records that were aborted; None where the client did not ask for committed reads.
         self.aborted: list[tuple[int, int]] | None = None
         #: (epoch, end offset) where the reader's log parts from this one.
@@ -59,6 +67,21 @@ class PartitionRead:
             and self.leader is not None
             and not is_warm(self.leader.log, self.slice)
         )
+
+    def load(self) -> None:
+        """Reads a small slice, while a fault of the disk can still be told as this partition's."""
+        if self.slice is None or not 0 < self.slice.size < SENDFILE_BYTES_MIN:
+            return
+        try:
+            self.records = self.slice.read()
+        except OSError as fault:
+            self.refuse(fault)
+
+    def refuse(self, fault: Exception) -> None:
+        self.error = ErrorCode.KAFKA_STORAGE_ERROR
+        self.slice = None
+        tp = None if self.leader is None else self.leader.tp
+        log_event.warning_limited("a partition could not be read", key=str(tp), partition=tp, reason=fault)
 
     @property
     def size(self) -> int:
@@ -110,8 +133,8 @@ class Reader:
             read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
         except OffsetOutOfRange:
             read.error = ErrorCode.OFFSET_OUT_OF_RANGE
-        except (CorruptLog, StorageFault, OSError):
-            read.error = ErrorCode.KAFKA_STORAGE_ERROR
+        except (CorruptLog, StorageFault, OSError) as fault:
+            read.refuse(fault)
         if self._committed and read.slice is not None and self.replica_id == CONSUMER:
             read.aborted = log.aborted_transactions(asked.fetch_offset, read.last_stable_offset)
         return read

@@ -305,4 +305,5 @@ class Replicas:
     def _go_offline(self, tp: TopicPartition, reason: str) -> None:
         self._offline[tp] = reason
         self._drop_roles(tp)
-        log_event.error("partition is offline", partition=tp, reason=reason)
+        if tp not in self.directories.offline:  # of those the directories have told
+            log_event.error("partition is offline", partition=tp, reason=reason)

@@ -85,8 +85,8 @@ class ProducerStates:
         self._decided_kept = 0
         #: The state before what is staged, of each producer that it changed.
         self._undo: dict[int, Producer | None] = {}
-        #: Epoch and sequence of the first batch of a producer, where the disk had no room for it. A client has others in
-        #: flight behind it: without this they would pass for the beginning, and the first one for a gap.
+        #: Epoch and sequence of the first batch of a producer, where the disk had no room for it. A client has others
+        #: in flight behind it: without this they would pass for the beginning, and the first one for a gap.
         self._unwritten: dict[int, tuple[int, int]] = {}
 
     def __len__(self) -> int:

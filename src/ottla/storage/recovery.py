@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ottla.model import TopicPartition
 from ottla.ports import File
-from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, INT32_MAX, LOG_OVERHEAD, BatchHeader
 from ottla.records.checksum import crc32c
 from ottla.storage.batch_walk import header_fault, read_header
 from ottla.storage.epochs import EpochCache
@@ -75,6 +75,8 @@ class _Recovery:
         self.now_ms = now_ms
         #: Behind the last sound batch.
         self.next_offset = 0
+        #: The offset of a batch that does not fit behind the one before it: either of them may be the damaged one.
+        self.lowest_doubt = 2**63
         self.report = RecoveryReport()
         self.buffer = bytearray(0)
 
@@ -196,6 +198,8 @@ class _Recovery:
         unpack, note = HEADER.unpack_from, segment.note_batch
         epochs, latest_epoch = self.epochs, self.epochs.latest
         next_offset = self.next_offset
+        no_gaps_below = 0 if self.gaps_allowed else self.recovery_point
+        furthest = segment.base_offset + INT32_MAX
         size, at = len(chunk), 0
         while at + HEADER_SIZE <= size:
             header = unpack(chunk, at)
@@ -203,6 +207,9 @@ class _Recovery:
             if end > size or header[1] < HEADER_SIZE - LOG_OVERHEAD:
                 break
             if header[0] < next_offset or header[3] != 2 or header[6] < 0:
+                break
+            # The offset is the one field that no checksum covers: a flipped bit makes it jump.
+            if header[0] + header[6] > furthest or (header[0] > next_offset and next_offset < no_gaps_below):
                 break
             if crc32c(chunk[at + ATTRIBUTES_AT : end]) != header[4]:
                 break
@@ -216,15 +223,22 @@ class _Recovery:
             at = end
         else:
             return at
-        self._raise_fault(header, chunk, at, position, segment.size)
+        self._raise_fault(header, chunk, at, position, segment)
         return at
 
-    def _raise_fault(self, fields: tuple[int, ...], chunk: memoryview, at: int, position: int, file_end: int) -> None:
+    def _raise_fault(
+        self, fields: tuple[int, ...], chunk: memoryview, at: int, position: int, segment: Segment
+    ) -> None:
         """Raises what is wrong with the batch at `at`, unless it is only cut by the end of the chunk."""
         header: BatchHeader = tuple.__new__(BatchHeader, fields)
-        fault = header_fault(header, file_end - position - at)
+        fault = header_fault(header, segment.size - position - at)
         if fault is None and header.base_offset < self.next_offset:
             fault = f"its offset {header.base_offset} lies below {self.next_offset}, where the one before it ends"
+            self.lowest_doubt = header.base_offset
+        if fault is None and header.last_offset > segment.base_offset + INT32_MAX:
+            fault = f"its offset {header.base_offset} is too far from that of its segment"
+        if fault is None and header.base_offset > self.next_offset < self.recovery_point and not self.gaps_allowed:
+            fault = f"its offset {header.base_offset} does not follow {self.next_offset}, where the one before it ends"
         if fault is None and at + header.size <= len(chunk):
             fault = f"its checksum is not {header.crc:#010x}"
         if fault is not None:
@@ -240,7 +254,7 @@ class _Recovery:
     def _tear(self, number: int, position: int, reason: str) -> None:
         """Ends the log in segment `number` at `position`, where that is above the recovery point."""
         segment = self.segments[number]
-        if self.next_offset < self.recovery_point:
+        if min(self.next_offset, self.lowest_doubt) < self.recovery_point:
             raise CorruptLog(self.tp, segment.path(), position, reason)
         report = self.report
         report.reason = f"{segment.path()}, byte {position}: {reason}"

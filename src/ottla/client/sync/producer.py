@@ -21,6 +21,8 @@ from ottla.records.builder import Headers
 
 #: Records between the callers' threads and the loop's; beyond it `send` waits.
 HANDED_OVER_MAX: Final = 10_000
+#: Records that go into their batches in one turn of the loop.
+_AT_ONCE: Final = 500
 
 
 class Delivery:
@@ -187,24 +189,29 @@ class Producer:
             await asyncio.shield(self._taking)
 
     async def _enter_all(self) -> None:
-        handed = self._handed
+        handed, producer = self._handed, self._inner
         try:
             while handed:
-                delivery = handed.popleft()
-                record = delivery.record
-                assert record is not None
-                topic, value, key, partition, timestamp, headers = record
-                try:
-                    inner = await self._inner.send(
-                        topic, value, key, partition=partition, timestamp=timestamp, headers=headers
-                    )
-                except KafkaError as error:
-                    delivery.refused(error)
-                else:
-                    delivery.entered(inner)
-                if len(handed) == HANDED_OVER_MAX // 2:
+                for _ in range(_AT_ONCE):
+                    if not handed:
+                        break
+                    delivery = handed.popleft()
+                    record = delivery.record
+                    assert record is not None
+                    topic, value, key, partition, timestamp, headers = record
+                    named = {"partition": partition, "timestamp": timestamp, "headers": headers}
+                    try:
+                        inner = producer.try_send(topic, value, key, **named)
+                        if inner is None:
+                            inner = await producer.send(topic, value, key, **named)
+                    except KafkaError as error:
+                        delivery.refused(error)
+                    else:
+                        delivery.entered(inner)
+                if len(handed) < HANDED_OVER_MAX // 2:
                     with self._room:
                         self._room.notify_all()
+                await asyncio.sleep(0)  # what is full goes out meanwhile
         finally:
             self._taking = None
             with self._room:

@@ -37,7 +37,7 @@ _LEVELS = Struct(">hh").pack
 
 
 def parse_api_versions(buf: HotBuffer, pos: int, version: int, end: int | None = None) -> tuple[str, str]:
-    """The client's software and its version, which are empty before version 3; bytes behind it are passed over, as Kafka does."""
+    """The client's software and its version, which are empty before version 3; the rest is passed over."""
     if not 0 <= version <= 4:
         raise DecodeError(f"ApiVersionsRequest has no version {version}")
     if end is None:

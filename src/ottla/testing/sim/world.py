@@ -129,6 +129,8 @@ class SimulatedBroker:
         self.serving = asyncio.Event()
         #: Why the last start failed; None where it did not.
         self.refusal: Exception | None = None
+        #: Why the broker ended its life by itself; None where it did not.
+        self.gave_up: str | None = None
         #: Called when the power was cut, to decide what comes next.
         self.on_power_cut: Callable[[], None] | None = None
         #: Adjusts each new life's ports: delays of workers, the next power cut.
@@ -143,7 +145,7 @@ class SimulatedBroker:
         """Starts a process; the task ends when it serves, or has failed to (see `refusal`)."""
         assert self._life.ended, "one process at a time"
         self._life = Life(self.name)
-        self.refusal = None
+        self.refusal = self.gave_up = None
         self.lives += 1
         self._say(f"life {self.lives} begins")
         if self.on_start is not None:
@@ -154,6 +156,7 @@ class SimulatedBroker:
 
     async def _start(self, life: Life) -> None:
         broker = self.broker = assemble(Config.parse(self.properties), self.ports, self.name)
+        broker.on_lost = lambda reason: self._give_up(life, reason)
         try:
             await broker.start()
         except Exception as error:
@@ -185,6 +188,12 @@ class SimulatedBroker:
             self._say("has stopped")
             self._end()
             self.ports = self._simulation.world.kill(self.name)
+
+    def _give_up(self, life: Life, reason: str) -> None:
+        if not (life.ended or self.ports.disk.is_down):
+            self._say(f"gives up: {reason}")
+            self.gave_up = reason
+            self._simulation.loop.create_task(self.stop())
 
     def kill(self) -> None:
         """Ends the process as SIGKILL does: what it has written stays."""

@@ -1,0 +1,247 @@
+"""Metadata: what may change in it and what may not; and how a client comes to know it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ottla.client.backoff import Backoff
+from ottla.client.cluster import Cluster
+from ottla.client.connections import CONTROL
+from ottla.client.errors import ClientClosed, ConnectionLost, NoBrokerReached, UnknownTopicOrPartition
+from ottla.client.metadata import EMPTY, Metadata, Node, merged, with_leader
+from ottla.client.settings import AdminSettings, parse_settings
+from ottla.client.world import real_world
+from ottla.model import ErrorCode
+from ottla.ports.memory.entropy import SeededEntropy
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.generated.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ottla.protocol.header import decode_request_header
+from tests.client.proxy import Action, Cut, Pass, Proxy, Request, read_frame
+from tests.client.scripted_peer import Peer, ScriptedServer
+
+ID = bytes(range(16))
+OTHER_ID = bytes(range(1, 17))
+
+
+def answer(*leaders: tuple[int, int, int], topic_id: bytes = ID, error: int = 0) -> MetadataResponse:
+    """Topic t with partitions (number, leader, epoch), on brokers 1 and 2."""
+    return MetadataResponse(
+        cluster_id="c",
+        controller_id=1,
+        brokers=[MetadataResponseBroker(node_id=n, host=f"host{n}", port=9000 + n) for n in (1, 2)],
+        topics=[
+            MetadataResponseTopic(
+                name="t",
+                topic_id=topic_id,
+                error_code=error,
+                partitions=[
+                    MetadataResponsePartition(
+                        partition_index=number,
+                        leader_id=leader,
+                        leader_epoch=epoch,
+                        error_code=ErrorCode.NONE if leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                    )
+                    for number, leader, epoch in leaders
+                ],
+            )
+        ],
+    )
+
+
+def known(*answers: MetadataResponse) -> Metadata:
+    metadata = EMPTY
+    for one in answers:
+        metadata = merged(metadata, one, ["t"])
+    return metadata
+
+
+def leaders(metadata: Metadata) -> list[int]:
+    return [one.leader for one in metadata.topics["t"].partitions]
+
+
+def test_a_leaderless_partition_stays() -> None:
+    """The seeds' question: four partitions, one loses its leader; a key must not move to another of three."""
+    before = known(answer((0, 1, 5), (1, 2, 5), (2, 1, 5), (3, 2, 5)))
+    for after in (
+        merged(before, answer((0, 1, 5), (1, -1, 6), (2, 1, 5), (3, 2, 5)), ["t"]),
+        merged(before, answer((3, 2, 5), (0, 1, 5), (2, 1, 5)), ["t"]),  # one that is not even mentioned
+    ):
+        assert leaders(after) == [1, -1, 1, 2]
+        assert after.leader("t", 1) is None
+        assert after.topics["t"].led == (0, 2, 3)
+
+
+def test_a_topic_whose_answer_passes_stays() -> None:
+    before = known(answer((0, 1, 5)))
+    after = merged(before, answer(error=ErrorCode.LEADER_NOT_AVAILABLE), ["t"])
+    assert leaders(after) == [1]
+    assert after.errors == {"t": ErrorCode.LEADER_NOT_AVAILABLE}
+
+
+def test_a_deleted_topic_goes_and_a_new_one_of_its_name_begins_anew() -> None:
+    before = known(answer((0, 1, 5), (1, 1, 5)))
+    gone = merged(before, answer(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), ["t"])
+    assert "t" not in gone.topics
+    again = merged(before, answer((0, 2, 0), topic_id=OTHER_ID), ["t"])
+    assert leaders(again) == [2]  # an older epoch and fewer partitions, but another topic
+    assert again.names == {OTHER_ID: "t"}
+
+
+def test_older_news_are_not_taken() -> None:
+    before = known(answer((0, 2, 7)))
+    assert leaders(merged(before, answer((0, 1, 6)), ["t"])) == [2]
+    assert leaders(merged(before, answer((0, 1, 8)), ["t"])) == [1]
+    assert leaders(merged(before, answer((0, 1, -1)), ["t"])) == [1]  # a broker too old to say
+
+
+def test_what_was_asked_for_and_not_answered_is_unknown() -> None:
+    assert merged(EMPTY, answer((0, 1, 0)), ["t", "u"]).errors == {"u": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_gaps_and_lies_about_numbers() -> None:
+    metadata = known(answer((0, 1, 0), (2_000_000_000, 1, 0), (-5, 1, 0)))
+    assert leaders(metadata) == [1, -1]
+
+
+def test_a_leader_that_an_answer_names() -> None:
+    before = known(answer((0, 1, 5), (1, 1, 5)))
+    after = with_leader(before, "t", 1, 3, 6, [Node(3, "host3", 9003)])
+    assert leaders(after) == [1, 3]
+    assert after.leader("t", 1) is not None
+    assert with_leader(before, "t", 1, 2, 5, []) is before  # no newer
+    assert with_leader(before, "t", 1, 9, 6, []) is before  # nobody knows where broker 9 is
+    assert with_leader(before, "u", 0, 1, 6, []) is before
+
+
+def test_pauses_double_up_to_a_bound_with_a_fifth_of_chance() -> None:
+    backoff = Backoff(100, 1000, SeededEntropy(1))
+    assert backoff.pause_ms(0) == 0
+    for failures, expected in (1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (1000, 1000):
+        pauses = {backoff.pause_ms(failures) for _ in range(200)}
+        assert min(pauses) >= expected * 0.8
+        assert max(pauses) <= expected * 1.2
+        assert len(pauses) > 10
+
+
+# A cluster
+
+
+def cluster(bootstrap: str, **settings: object) -> Cluster:
+    quick = {"retry_backoff_ms": 2, "reconnect_backoff_ms": 1, "bootstrap_servers": bootstrap, **settings}
+    return Cluster(parse_settings(AdminSettings, None, quick), real_world())
+
+
+async def test_a_topic_is_asked_for_until_it_is_there(bootstrap: str, topic: str) -> None:
+    async with Proxy(bootstrap) as proxy:
+
+        def hide(told: MetadataResponse) -> None:
+            for one in told.topics:
+                one.error_code, one.partitions = ErrorCode.LEADER_NOT_AVAILABLE, []
+
+        def rule(request: Request) -> Action:
+            return (
+                Pass(hide if proxy.count(ApiKey.METADATA) < 4 else None) if request.key == ApiKey.METADATA else Pass()
+            )
+
+        proxy.rule = rule
+        one = cluster(proxy.bootstrap)
+        assert len((await one.topic(topic)).partitions) == 1
+        assert proxy.count(ApiKey.METADATA) == 4
+        with pytest.raises(UnknownTopicOrPartition, match="no-such-topic"):
+            await one.topic("no-such-topic", timeout_ms=20)
+        await one.close()
+        with pytest.raises(ClientClosed):
+            await one.any_connection()
+
+
+async def test_many_who_ask_at_once_share_one_round(bootstrap: str, topic: str) -> None:
+    async with Proxy(bootstrap) as proxy:
+        one = cluster(proxy.bootstrap)
+        await asyncio.gather(*(one.topic(topic) for _ in range(20)))
+        assert proxy.count(ApiKey.METADATA) <= 2
+        await one.close()
+
+
+async def test_metadata_grows_old(bootstrap: str) -> None:
+    async with Proxy(bootstrap) as proxy:
+        one = cluster(proxy.bootstrap, metadata_max_age_ms=100)
+        await one.updated()
+        changed = asyncio.Event()
+        one.on_change.append(changed.set)
+        await changed.wait()  # nobody asked
+        await one.close()
+        assert proxy.count(ApiKey.METADATA) == 2
+
+
+async def test_the_bootstrap_connection_becomes_the_brokers(bootstrap: str) -> None:
+    one = cluster(bootstrap)
+    await one.updated()
+    (node_id,) = one.metadata.nodes
+    assert one.connections.open(node_id, CONTROL) is await one.any_connection()
+    await one.close()
+
+
+async def test_a_lost_connection_is_made_again(bootstrap: str, topic: str) -> None:
+    async with Proxy(bootstrap) as proxy:
+
+        def rule(request: Request) -> Action:
+            return Cut() if request.key == ApiKey.METADATA and proxy.count(ApiKey.METADATA) in {1, 2, 4} else Pass()
+
+        proxy.rule = rule
+        one = cluster(proxy.bootstrap)
+        await one.topic(topic)
+        await one.retrying(one.updated)
+        assert proxy.count(ApiKey.METADATA) >= 5
+        await one.close()
+
+
+async def test_a_broker_that_accepts_and_hangs_up_is_not_called_in_a_circle() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.negotiate()
+
+    async with ScriptedServer(script) as server:
+        one = cluster(server.bootstrap, reconnect_backoff_ms=20, reconnect_backoff_max_ms=20, retry_backoff_ms=1)
+        with pytest.raises(ConnectionLost):
+            await one.topic("t", timeout_ms=200)
+        assert server.connections <= 20
+        await one.close()
+
+
+async def test_a_cluster_without_a_broker_alive() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.negotiate()
+        while True:
+            await peer.answer(await peer.request(), MetadataResponse())
+
+    async with ScriptedServer(script) as server:
+        one = cluster(server.bootstrap, default_api_timeout_ms=30)
+        with pytest.raises(NoBrokerReached, match="knows no broker"):
+            await one.retrying(one.updated)
+        await one.close()
+
+
+async def test_nothing_is_created_by_looking() -> None:
+    asked: list[MetadataRequest] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.negotiate()
+        while True:
+            frame = await read_frame(peer.reader)
+            header, body_at = decode_request_header(frame)
+            asked.append(MetadataRequest.decode(frame, header.api_version, body_at)[0])
+            await peer.answer(header, answer((0, 1, 0)))
+
+    async with ScriptedServer(script) as server:
+        one = cluster(server.bootstrap)
+        await one.topic("t")
+        await one.close()
+    assert not asked[0].allow_auto_topic_creation
+    assert [topic.name for topic in asked[0].topics or []] == ["t"]

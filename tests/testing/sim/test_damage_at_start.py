@@ -1,0 +1,199 @@
+"""Files that are damaged when the broker starts: what can be rebuilt is, with a warning; what cannot is never cut."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ottla.model import ErrorCode, TopicPartition
+from ottla.testing.sim.reader import ReadFault, read_all
+from tests.testing.sim.one_broker import TP, OneBroker
+
+OTHER = TopicPartition("t", 1)
+FOLDER = "/data/a/t-0"
+PROPERTIES = {
+    "log.flush.offset.checkpoint.interval.ms": "100",
+    "replica.high.watermark.checkpoint.interval.ms": "100",
+}
+SMALL_SEGMENTS = {"index_interval_bytes": "0", "segment_index_bytes": "64"}
+
+
+async def filled(one: OneBroker, **configs: str) -> None:
+    """A broker that was killed after its recovery points were written; both partitions hold ten batches."""
+    await one.broker.started()
+    assert await one.create(partitions=2, **configs) == ErrorCode.NONE
+    for tp in (TP, OTHER):
+        await one.must_produce(tp, batches=10, padding=60)
+    await _checkpointed(one)
+    one.broker.kill()
+    one.client.close()
+
+
+async def _checkpointed(one: OneBroker) -> None:
+    path = "/data/a/recovery-point-offset-checkpoint"
+    while not (one.disk.exists(path) and b"t 0 10" in one.disk.read_file(path)):
+        await asyncio.sleep(0.1)
+
+
+def files(one: OneBroker, suffix: str, folder: str = FOLDER) -> list[str]:
+    return [f"{folder}/{name}" for name in one.disk.names(folder) if name.endswith(suffix)]
+
+
+#: Of the first batch: its offset, which no checksum covers, its length, magic, checksum, attributes, sequence; its
+#: records; the last bit of another's offset; a later batch.
+@pytest.mark.parametrize("position", [0, 7, 8, 16, 17, 21, 50, 100, 137, 400])
+def test_a_damaged_batch_below_the_recovery_point_takes_one_partition_offline(position: int) -> None:
+    with OneBroker(position, PROPERTIES) as one:
+        one.run(_damage_below(one, position))
+
+
+async def _damage_below(one: OneBroker, position: int) -> None:
+    await filled(one)
+    (log,) = files(one, ".log")
+    before = one.disk.read_file(log)
+    one.disk.flip(log, position, 3)
+    await one.broker.started()
+    told = one.said("ERROR", "t-0", log, "is damaged", "nothing has been cut")
+    assert len(told) == 1, told
+    assert await one.produce(TP) == ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(ReadFault):
+        await read_all(one.client, TP)
+    await one.must_produce(OTHER)
+    await one.check([OTHER])
+    # The same after a clean stop: the partition that stayed closed is not taken for sound.
+    await one.stop_and_start()
+    assert await one.produce(TP) == ErrorCode.KAFKA_STORAGE_ERROR
+    await one.check([OTHER])
+    assert len(one.disk.read_file(log)) == len(before)
+    one.disk.flip(log, position, 3)
+    await one.restart(power=False)
+    assert one.disk.read_file(log) == before
+    await one.must_produce(TP)
+    await one.check([TP, OTHER])
+
+
+def test_a_sealed_segment_that_was_cut_short_takes_its_partition_offline() -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_cut_sealed(one))
+
+
+async def _cut_sealed(one: OneBroker) -> None:
+    await filled(one, **SMALL_SEGMENTS)
+    logs = files(one, ".log")
+    assert len(logs) > 1
+    file = one.disk.open(logs[0])
+    file.truncate(file.size() - 10)
+    file.close()
+    await one.broker.started()
+    await one.must_produce(OTHER)
+    await one.check([OTHER])
+    try:
+        rows = await read_all(one.client, TP)
+    except ReadFault as fault:
+        assert fault.error == ErrorCode.KAFKA_STORAGE_ERROR
+    else:
+        raise AssertionError(f"{len(rows)} records were read where some are gone")
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("clean", [True, False])
+def test_damaged_indexes_are_rebuilt(suffix: str, clean: bool) -> None:
+    for byte in range(0, 24, 5):
+        with OneBroker(byte, PROPERTIES) as one:
+            one.run(_damage_index(one, suffix, byte, clean=clean))
+
+
+async def _damage_index(one: OneBroker, suffix: str, byte: int, *, clean: bool) -> None:
+    await filled(one, **SMALL_SEGMENTS)
+    if clean:
+        await one.stop_after_start()
+    for path in files(one, suffix):
+        if one.disk.size(path) > byte:
+            one.disk.flip(path, byte, 6)
+    await one.broker.started()
+    for tp in (TP, OTHER):
+        await one.check([tp])
+        await one.must_produce(tp, batches=3)
+        await one.check([tp])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["recovery-point-offset-checkpoint", "replication-offset-checkpoint", "t-0/leader-epoch-checkpoint"],
+)
+def test_damaged_checkpoints_are_rebuilt_with_a_warning(name: str) -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_damage_checkpoint(one, name))
+
+
+async def _damage_checkpoint(one: OneBroker, name: str) -> None:
+    await filled(one)
+    one.disk.flip(f"/data/a/{name}", 2, 6)
+    await one.broker.started()
+    assert one.said("WARN", name.rpartition("/")[2])
+    for tp in (TP, OTHER):
+        await one.must_produce(tp)
+    await one.check([TP, OTHER])
+    await one.restart()
+    await one.check([TP, OTHER])
+
+
+def test_a_damaged_journal_is_refused_in_one_line() -> None:
+    for place in range(0, 1200, 37):
+        with OneBroker(place, PROPERTIES) as one:
+            one.run(_damage_journal(one, place))
+
+
+async def _damage_journal(one: OneBroker, place: int) -> None:
+    await filled(one)
+    folder = "/data/a.coordination"
+    (journal,) = [f"{folder}/{name}" for name in one.disk.names(folder) if name.startswith("journal.")]
+    before = one.disk.read_file(journal)
+    assert len(before) > 1200
+    one.disk.flip(journal, place, 1)
+    await one.broker.start()
+    assert one.broker.refusal is not None, "the broker takes damage for the truth"
+    message = str(one.broker.refusal)
+    assert "\n" not in message
+    assert folder in message
+    one.disk.flip(journal, place, 1)
+    assert one.disk.read_file(journal) == before, "what cannot be read was changed"
+    await one.broker.started()
+    await one.check([TP, OTHER])
+
+
+@pytest.mark.parametrize("word", [b"version=", b"cluster.id="])
+def test_a_directory_whose_identity_is_damaged_is_not_used(word: bytes) -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_damage_identity(one, word))
+
+
+async def _damage_identity(one: OneBroker, word: bytes) -> None:
+    await filled(one)
+    path = "/data/a/meta.properties"
+    place = one.disk.read_file(path).index(word) + len(word)
+    one.disk.flip(path, place, 1)
+    await one.broker.start()
+    assert one.broker.refusal is not None
+    assert "\n" not in str(one.broker.refusal)
+    assert "director" in str(one.broker.refusal)
+    one.disk.flip(path, place, 1)
+    await one.broker.started()
+    await one.check([OTHER, TP])
+
+
+def test_a_topic_id_that_cannot_be_read_is_written_again() -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_damage_topic_id(one))
+
+
+async def _damage_topic_id(one: OneBroker) -> None:
+    await filled(one)
+    path = f"{FOLDER}/partition.metadata"
+    before = one.disk.read_file(path)
+    one.disk.flip(path, 0, 6)
+    await one.broker.started()
+    assert one.said("WARN", "partition.metadata")
+    await one.check([OTHER, TP])
+    assert one.disk.read_file(path) == before
