@@ -79,8 +79,7 @@ Rule = Callable[[Request], Action]
 
 class Proxy:
     def __init__(self, upstream: str, rule: Rule | None = None) -> None:
-        host, _, port = upstream.rpartition(":")
-        self._upstream = (host, int(port))
+        self._upstream = upstream.split(":")
         self.rule: Rule = rule or (lambda _: Pass())
         #: Every request that came, in order.
         self.requests: list[Request] = []

@@ -22,7 +22,7 @@ def test_an_example(bootstrap: str, number: int) -> None:
     program = EXAMPLES[number].replace("localhost:9092", bootstrap)
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
+        [sys.executable, "-W", "error", "-c", program],
         capture_output=True,
         text=True,
         timeout=60,
@@ -43,9 +43,7 @@ def test_every_setting_is_named() -> None:
 
 
 def test_importing_the_package_loads_next_to_nothing() -> None:
-    program = (
-        "import sys, ottla.client; print(sorted(name for name in sys.modules if name.startswith(('ottla', 'asyncio'))))"
-    )
+    program = "import sys, ottla.client; print(sorted(n for n in sys.modules if n.startswith(('ottla', 'asyncio'))))"
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

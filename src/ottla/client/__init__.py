@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin_results import NewTopic
+    from ottla.client.batches import Delivery
     from ottla.client.consumer import Consumer
     from ottla.client.errors import KafkaError
     from ottla.client.producer import Producer
@@ -29,6 +30,7 @@ __all__ = [
     "Admin",
     "Consumer",
     "ConsumerRecord",
+    "Delivery",
     "ErrorCode",
     "KafkaError",
     "NewTopic",
@@ -43,6 +45,7 @@ _HOMES = {
     "Admin": "ottla.client.admin",
     "Consumer": "ottla.client.consumer",
     "ConsumerRecord": "ottla.client.records",
+    "Delivery": "ottla.client.batches",
     "ErrorCode": "ottla.model",
     "KafkaError": "ottla.client.errors",
     "NewTopic": "ottla.client.admin_results",

@@ -64,7 +64,15 @@ class OneBroker:
         answer = await self.client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
         return ErrorCode(answer.topics[0].error_code)
 
-    async def produce(self, tp: TopicPartition = TP, count: int = 1, *, padding: int = 0, acks: int = -1) -> ErrorCode:
+    async def produce(
+        self,
+        tp: TopicPartition = TP,
+        count: int = 1,
+        *,
+        padding: int = 0,
+        acks: int = -1,
+        client: Client | None = None,
+    ) -> ErrorCode:
         """Sends one batch of new values and remembers what was acknowledged."""
         values = [b"%d" % (self._made + place) + b"." * padding for place in range(count)]
         self._made += count
@@ -75,7 +83,8 @@ class OneBroker:
         request = ProduceRequest(
             acks=acks, timeout_ms=2000, topic_data=[TopicProduceData(name=tp.topic, partition_data=[partition])]
         )
-        said = (await self.client.ask(request, 9)).responses[0].partition_responses[0]
+        answer = await (client or self.client).ask(request, 9)
+        said = answer.responses[0].partition_responses[0]
         if said.error_code == ErrorCode.NONE:
             self.history.acknowledge(tp, values, said.base_offset)
         return ErrorCode(said.error_code)

@@ -1,0 +1,60 @@
+"""Topics that are deleted and created again while their records are on the way to the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.testing.sim.reader import read_all
+from ottla.testing.sim.wire import Unreachable
+from tests.testing.sim.one_broker import TP, OneBroker
+
+STAYS = TopicPartition("stays", 0)
+
+
+def test_a_flush_of_a_deleted_log_says_nothing_about_the_next_one_of_its_name() -> None:
+    for seed in range(25):
+        with OneBroker(seed, {"log.segment.delete.delay.ms": "0"}) as one:
+            one.run(_again_and_again(one))
+
+
+async def _again_and_again(one: OneBroker) -> None:
+    await one.broker.started()
+    one.broker.ports.workers.latency_ms = (0.0, 40.0)
+    assert await one.create("stays") == ErrorCode.NONE
+    for _ in range(6):
+        assert await one.create("t") == ErrorCode.NONE
+        senders = [asyncio.create_task(_send(one, f"sender-{number}")) for number in range(3)]
+        await asyncio.sleep(one.simulation.random.uniform(0.0, 0.06))
+        await one.must_produce(STAYS)
+        await _delete(one, "t")
+        await asyncio.gather(*senders)
+    assert await one.create("t") == ErrorCode.NONE
+    await one.must_produce(TP, batches=3)
+    assert not one.said("is offline"), one.said("is offline")
+    assert len(await read_all(one.client, TP)) == 3
+    await one.check([STAYS])
+    await one.restart()
+    assert len(await read_all(one.client, TP)) == 3
+    await one.check([STAYS])
+
+
+async def _send(one: OneBroker, name: str) -> None:
+    sender = one.new_client(name)
+    with suppress(Unreachable):
+        for _ in range(5):
+            error = await one.produce(TP, client=sender)
+            expected = {
+                ErrorCode.NONE,
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            }
+            assert error in expected, error.name
+
+
+async def _delete(one: OneBroker, name: str) -> None:
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=10_000)
+    answer = await one.client.ask(request, 6)
+    assert answer.responses[0].error_code == ErrorCode.NONE
