@@ -77,6 +77,10 @@ class Peer(Protocol):
         """The request that made the connection busy is done; what waited behind it may go on."""
         ...
 
+    def hold(self, slot: Slot) -> None:
+        """Keeps the place of an answer that is still to come."""
+        ...
+
     def fill(self, slot: Slot, data: bytes) -> None:
         """Gives a waiting Produce its answer; it leaves when all before it have left."""
         ...

@@ -270,7 +270,7 @@ class ProduceHandler:
         return ProduceWait(acks, timeout_ms, outcomes, answered)
 
     def _settle(self, peer: Peer, wait: ProduceWait) -> None:
-        peer.slots.append(wait.slot)
+        peer.hold(wait.slot)
         wait.fail_unwritten()
         if not wait.try_complete(self._now_ms):
             deadline_ms = self._services.clock.monotonic_ms() + max(0, wait.timeout_ms)

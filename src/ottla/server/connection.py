@@ -32,7 +32,6 @@ class Connection:
         "busy",
         "cancel",
         "channel",
-        "client_software",
         "closed",
         "end",
         "fetch_memo",
@@ -59,7 +58,6 @@ class Connection:
         self.send = channel.send
         self.listener = listener
         self.principal: Principal = ANONYMOUS
-        self.client_software = ("", "")
         self.last_active_ms = now_ms
         #: What was received and not yet served: buffer[start:end]. None when all was.
         self.buffer: Buffer | None = None
@@ -71,11 +69,12 @@ class Connection:
         self.cancel: Callable[[], None] | None = None
         #: Produce requests of this round whose answers are not made yet.
         self.produces_open = 0
-        self.slots: deque[Slot] = deque()
+        #: Places of Produce answers that wait. An empty deque takes 620 bytes, which idle connections need not have.
+        self.slots: deque[Slot] | tuple[()] = ()
         #: Answers made and not yet handed to the socket.
         self.answers: list[Outgoing] = []
         #: What the socket would not take yet. While there is any, no frame is taken.
-        self.unsent: deque[Outgoing] = deque()
+        self.unsent: deque[Outgoing] | tuple[()] = ()
         self.muted = False
         self.peer_gone = False
         #: To be closed at the end of the round.
@@ -119,7 +118,7 @@ class Connection:
             return
         if sent != len(data):
             # A copy: the data may stand in a buffer that the round gives back.
-            self.unsent.append(bytes(memoryview(data)[sent:]))
+            self.unsent = deque((bytes(memoryview(data)[sent:]),))
             self._watch()
         elif self.buffer is not None or self.peer_gone:
             self._after(self)
@@ -134,11 +133,21 @@ class Connection:
         """Gives a waiting Produce its answer; it leaves when all before it have left."""
         slot.data = data
         slots = self.slots
+        assert isinstance(slots, deque)
         while slots and slots[0].data is not None:
             ready = slots.popleft().data
             if ready:
                 self.answer(ready)
+        if not slots:
+            self.slots = ()
         self._after(self)
+
+    def hold(self, slot: Slot) -> None:
+        """Keeps the place of an answer that is still to come."""
+        if isinstance(self.slots, deque):
+            self.slots.append(slot)
+        else:
+            self.slots = deque((slot,))
 
     def takes(self, api_key: int) -> bool:
         """Whether a frame of this API may be served now."""
@@ -158,13 +167,13 @@ class Connection:
         """Gives the socket what was answered; what it does not take waits in `unsent`. OSError: the peer has gone."""
         answers = self.answers
         if self.unsent:
-            self.unsent.extend(answers)
+            self.unsent += tuple(answers)
             answers.clear()
             return
         if len(answers) == 1 and type(answers[0]) is not FilePiece:
             data = answers[0]
         elif any(type(piece) is FilePiece for piece in answers):
-            self.unsent.extend(answers)
+            self.unsent = deque(answers)
             answers.clear()
             self.send_unsent()
             return
@@ -176,12 +185,14 @@ class Connection:
         except BlockingIOError:
             sent = 0
         if sent != len(data):  # type: ignore[arg-type]
-            self.unsent.append(memoryview(data)[sent:])  # type: ignore[arg-type]
+            self.unsent = deque((memoryview(data)[sent:],))  # type: ignore[arg-type]
             self._watch()
 
     def send_unsent(self) -> None:
         """Goes on where the socket was full."""
         unsent = self.unsent
+        if not isinstance(unsent, deque):
+            return
         channel = self.channel
         try:
             while unsent:
@@ -203,6 +214,8 @@ class Connection:
                 unsent.popleft()
         except BlockingIOError:
             pass
+        if not unsent:
+            self.unsent = ()
         self._watch()
 
     def outgoing_bytes(self) -> int:
@@ -230,8 +243,8 @@ class Connection:
         for piece in (*self.unsent, *self.answers):
             if type(piece) is FilePiece:
                 piece.file.release()
-        self.unsent.clear()
+        self.unsent = ()
         self.answers.clear()
-        self.slots.clear()
+        self.slots = ()
         self.produce_memo = self.fetch_memo = None
         self.channel.close()

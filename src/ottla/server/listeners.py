@@ -49,6 +49,8 @@ class Server:
         self._sweep: asyncio.TimerHandle | None = None
         #: Whether requests are read; who connects before waits.
         self._open = False
+        #: Bound once for all connections, which are many.
+        self._touched = self._rounds.touched
         # One call-back for all listeners, so that they share their rounds.
         self._on_round = self._rounds.control_first if has_control else self._rounds.run
 
@@ -78,7 +80,7 @@ class Server:
                 "refusing a connection over the limit", peer=address, open=len(self._connections), from_peer=held
             )
             return None
-        connection = Connection(channel, listener, self._clock.monotonic_ms(), self._rounds.touched)
+        connection = Connection(channel, listener, self._clock.monotonic_ms(), self._touched)
         self._connections[connection] = None
         self._by_address[address] = held + 1
         self._by_listener[listener.name] = on_listener + 1

@@ -24,13 +24,14 @@ async def _again_and_again(one: OneBroker) -> None:
     await one.broker.started()
     one.broker.ports.workers.latency_ms = (0.0, 40.0)
     assert await one.create("stays") == ErrorCode.NONE
-    for _ in range(6):
+    senders: list[asyncio.Task[None]] = []
+    for _ in range(8):
         assert await one.create("t") == ErrorCode.NONE
-        senders = [asyncio.create_task(_send(one, f"sender-{number}")) for number in range(3)]
+        senders += [asyncio.create_task(_send(one, f"sender-{len(senders)}")) for _ in range(2)]
         await asyncio.sleep(one.simulation.random.uniform(0.0, 0.06))
         await one.must_produce(STAYS)
         await _delete(one, "t")
-        await asyncio.gather(*senders)
+    await asyncio.gather(*senders)
     assert await one.create("t") == ErrorCode.NONE
     await one.must_produce(TP, batches=3)
     assert not one.said("is offline"), one.said("is offline")
