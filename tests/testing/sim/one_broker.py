@@ -54,12 +54,12 @@ class OneBroker:
 
     # The client
 
-    async def create(self, name: str = "t", partitions: int = 1, **configs: str) -> ErrorCode:
+    async def create(self, name: str = "t", partitions: int = 1, configs: Mapping[str, str] | None = None) -> ErrorCode:
         topic = CreatableTopic(
             name=name,
             num_partitions=partitions,
             replication_factor=1,
-            configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
         )
         answer = await self.client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
         return ErrorCode(answer.topics[0].error_code)
@@ -89,9 +89,9 @@ class OneBroker:
             self.history.acknowledge(tp, values, said.base_offset)
         return ErrorCode(said.error_code)
 
-    async def must_produce(self, tp: TopicPartition = TP, batches: int = 1, **options: int) -> None:
+    async def must_produce(self, tp: TopicPartition = TP, batches: int = 1, padding: int = 0) -> None:
         for _ in range(batches):
-            error = await self.produce(tp, **options)
+            error = await self.produce(tp, padding=padding)
             assert error == ErrorCode.NONE, error.name
 
     async def check(self, partitions: Sequence[TopicPartition] = (TP,)) -> None:

@@ -1,6 +1,6 @@
 """One broker, several clients, and power that fails again and again: `PowerCycles(seed).run()` is one run of it.
 
-    python -m tests.testing.sim.power_cycles SEED [SEED]    prints a run's trace, or only the digests of a range
+python -m tests.testing.sim.power_cycles SEED [SEED]    prints a run's trace, or only the digests of a range
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ottla.testing.sim.wire import Client
 #: Virtual seconds from the last fault until everything must be done.
 LIVENESS_S: Final = 300.0
 #: Segments of a few batches, rolled by their small index or by age; and those that everyone has.
-CONFIGS: Final = (
+CONFIGS: Final[tuple[dict[str, str], ...]] = (
     {},
     {"index.interval.bytes": "0", "segment.index.bytes": "64"},
     {"index.interval.bytes": "100", "segment.ms": "300"},

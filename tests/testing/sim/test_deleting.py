@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from tests.testing.sim.one_broker import TP, OneBroker
+
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.testing.sim.reader import read_all
 from ottla.testing.sim.wire import Unreachable
-from tests.testing.sim.one_broker import TP, OneBroker
 
 STAYS = TopicPartition("stays", 0)
 

@@ -29,7 +29,7 @@ def test_a_seed_gives_one_trace_in_one_process(seed: int) -> None:
 
 def test_a_seed_gives_one_trace_whatever_the_hash_seed() -> None:
     here = "".join(trace_of(seed) + "\n" for seed in SEEDS)
-    program = "import sys\nfrom tests.testing.sim.test_determinism import SEEDS, trace_of\nfor seed in SEEDS: print(trace_of(seed))"
+    program = "from tests.testing.sim.test_determinism import SEEDS, trace_of\nfor seed in SEEDS: print(trace_of(seed))"
     for hash_seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         there = subprocess.run(

@@ -19,7 +19,7 @@ BUSY = {
     "replica.high.watermark.checkpoint.interval.ms": "100",
     "log.segment.delete.delay.ms": "0",
 }
-SMALL_SEGMENTS = {"index_interval_bytes": "0", "segment_index_bytes": "64"}
+SMALL_SEGMENTS = {"index.interval.bytes": "0", "segment.index.bytes": "64"}
 
 
 @pytest.mark.parametrize("configs", [{}, SMALL_SEGMENTS], ids=["one segment", "many segments"])
@@ -32,7 +32,7 @@ def test_a_full_disk_refuses_appends_and_nothing_else(configs: dict[str, str]) -
 
 async def _fill_and_free(one: OneBroker, left: int, configs: dict[str, str]) -> None:
     await one.broker.started()
-    assert await one.create(**configs) == ErrorCode.NONE
+    assert await one.create(configs=configs) == ErrorCode.NONE
     await one.must_produce(batches=3, padding=50)
     one.leave_free(left)
     for _ in range(12):
@@ -85,7 +85,7 @@ def test_space_that_comes_and_goes_loses_nothing() -> None:
 async def _come_and_go(one: OneBroker) -> None:
     random = one.simulation.random
     await one.broker.started()
-    assert await one.create(partitions=2, **random.choice([{}, SMALL_SEGMENTS])) == ErrorCode.NONE
+    assert await one.create(partitions=2, configs=random.choice([{}, SMALL_SEGMENTS])) == ErrorCode.NONE
     partitions = [TopicPartition("t", 0), TopicPartition("t", 1)]
     clock = one.broker.ports.clock
     producers = [

@@ -1,4 +1,4 @@
-"""A disk that answers EIO: its directory goes offline, the others go on, and a sync that failed is never tried again."""
+"""A disk that answers EIO: its directory goes offline, the others go on, and a failed sync is never tried again."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import errno
 from contextlib import suppress
 
 import pytest
+from tests.testing.sim.one_broker import TP, OneBroker
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.testing.sim.reader import ReadFault, end_offset, fetch, read_all
 from ottla.testing.sim.wire import Unreachable
-from tests.testing.sim.one_broker import TP, OneBroker
 
 TWO = {
     "log.dirs": "/data/a,/data/b",
     "log.flush.offset.checkpoint.interval.ms": "200",
     "replica.high.watermark.checkpoint.interval.ms": "200",
 }
-SMALL_SEGMENTS = {"index_interval_bytes": "0", "segment_index_bytes": "64"}
+SMALL_SEGMENTS = {"index.interval.bytes": "0", "segment.index.bytes": "64"}
 #: What fails once in the folder of one partition, or in its log directory.
 FAULTS = [
     ("append", "*.log"),
@@ -48,7 +48,7 @@ def test_one_fault_takes_one_directory_offline(operation: str, pattern: str) -> 
 async def _fail_one(one: OneBroker, operation: str, pattern: str, after: int) -> None:
     await one.broker.started()
     one.broker.ports.workers.latency_ms = (0.0, 20.0)
-    assert await one.create(partitions=2, **SMALL_SEGMENTS) == ErrorCode.NONE
+    assert await one.create(partitions=2, configs=SMALL_SEGMENTS) == ErrorCode.NONE
     hit, spared = _by_directory(one)
     partitions = [hit, spared]
     one.disk.fail(operation, f"/data/b/{pattern}", errno.EIO, after=after, times=1)
@@ -89,8 +89,7 @@ async def _until_offline(one: OneBroker, hit: TopicPartition, spared: TopicParti
         try:
             await read_all(reader, hit)
         except ReadFault as fault:
-            assert fault.error == ErrorCode.KAFKA_STORAGE_ERROR
-            return True
+            return fault.error == ErrorCode.KAFKA_STORAGE_ERROR
         await asyncio.sleep(0.05)
     return False
 
@@ -180,8 +179,7 @@ async def _lose_the_tree(one: OneBroker) -> None:
     one.disk.fail("sync", "/data/a.coordination/journal*", errno.EIO, times=1)
     with suppress(Unreachable):  # it may end before it answers
         assert await one.create("other") != ErrorCode.NONE
-    while one.broker.broker is not None:
-        await asyncio.sleep(0.1)
+    await one.broker.ended.wait()
     assert one.broker.gave_up is not None
     assert "\n" not in one.broker.gave_up
     one.client.close()

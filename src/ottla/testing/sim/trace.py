@@ -1,4 +1,4 @@
-"""What happened in a run, one line an event, in virtual time: the evidence when a seed fails, and the proof that it repeats."""
+"""What happened in a run, a line an event, in virtual time: evidence when a seed fails, and proof that it repeats."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import Context, ContextVar, copy_context
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from ottla import logs
 from ottla.app import assemble
@@ -64,7 +64,7 @@ class Simulation:
         self.loop.set_exception_handler(self._unhandled)
         self.loop.after_turn = self._look
 
-    def __enter__(self) -> Simulation:
+    def __enter__(self) -> Self:
         clock = self.world.machine("observer").clock
         logs.configure(sink=self.trace.log_line, clock=lambda: clock.wall_ms() / 1000)
         return self
@@ -127,6 +127,9 @@ class SimulatedBroker:
         self._life.ended = True
         #: Set while it serves.
         self.serving = asyncio.Event()
+        #: Set while no process runs.
+        self.ended = asyncio.Event()
+        self.ended.set()
         #: Why the last start failed; None where it did not.
         self.refusal: Exception | None = None
         #: Why the broker ended its life by itself; None where it did not.
@@ -145,6 +148,7 @@ class SimulatedBroker:
         """Starts a process; the task ends when it serves, or has failed to (see `refusal`)."""
         assert self._life.ended, "one process at a time"
         self._life = Life(self.name)
+        self.ended.clear()
         self.refusal = self.gave_up = None
         self.lives += 1
         self._say(f"life {self.lives} begins")
@@ -215,6 +219,7 @@ class SimulatedBroker:
         self._say(f"life {self.lives} ends after {self.ports.disk.operations} operations of the disk")
         self.serving.clear()
         self.broker = None
+        self.ended.set()
         self._simulation.loop.cancel_timers(lambda context: context.get(_LIFE) is life)
         for task in life.tasks:
             if task is not asyncio.current_task(self._simulation.loop):
@@ -224,9 +229,7 @@ class SimulatedBroker:
         self._simulation.trace.say(self.name, what)
 
 
-def _task_of_a_life(
-    loop: asyncio.AbstractEventLoop, work: Any, /, context: Context | None = None
-) -> asyncio.Task[Any]:
+def _task_of_a_life(loop: asyncio.AbstractEventLoop, work: Any, /, context: Context | None = None) -> asyncio.Task[Any]:
     """asyncio's task, noted with the process that it belongs to."""
     life = _LIFE.get() if context is None else context.get(_LIFE)
     task = asyncio.Task(work, loop=loop, context=context)
