@@ -275,5 +275,6 @@ def test_no_flipped_bit_of_a_segment_makes_a_dump_fail(tmp_path_factory, data):
     damaged[bit // 8] ^= 1 << bit % 8
     (folder / victim.name).write_bytes(damaged)
     found = [message for file in files for message in damage(folder / file.name)]
-    if victim.suffix in {".snapshot", ".index"}:
+    # Only the snapshot has a checksum over all of it: an index entry may still point into the right batch.
+    if victim.suffix == ".snapshot":
         assert found

@@ -118,7 +118,7 @@ class ProduceHandler:
             if length > 0 and records_end + len(trailer) == end and data.startswith(trailer, records_end):
                 leader = memo.leader
                 try:
-                    appended = memo.stage(buffer.view[at:records_end], leader_epoch=leader.epoch, now_ms=self._now_ms)
+                    appended = memo.stage(buffer.view[at:records_end], leader.epoch, self._now_ms)
                 except (AppendRefused, StorageFault):
                     pass  # it left no trace in the log: the long way says it again, with all its words
                 else:

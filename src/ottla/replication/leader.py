@@ -51,7 +51,7 @@ class Leader:
 
     def append(self, records: memoryview, now_ms: int) -> Appended:
         """Checks the batch and gives it its offsets; the round's end writes it. Raises AppendRefused."""
-        return self.log.stage(records, leader_epoch=self.epoch, now_ms=now_ms)
+        return self.log.stage(records, self.epoch, now_ms)
 
     def advance(self) -> bool:
         """Moves the high watermark to what all in-sync replicas have; True when it moved."""

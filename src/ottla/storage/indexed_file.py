@@ -6,7 +6,7 @@ segment that is never read holds no file open and no index in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -252,6 +252,20 @@ class IndexedFile:
             self._times.append_if_later(self._max_timestamp, self._max_timestamp_offset - self.base_offset)
             self._since_index = 0
         self._since_index += size
+
+    def note_batches(self, position: int, batches: Sequence[tuple[int, int, int, int]]) -> int:
+        """Indexes batches (size, first offset, last offset, timestamp) behind all others; returns where they end."""
+        since, interval, largest = self._since_index, self.around.index_interval_bytes, self._max_timestamp
+        for size, _, last_offset, timestamp in batches:
+            if since > interval or timestamp > largest:
+                self._since_index = since
+                self.note_batch(position, size, last_offset, timestamp)
+                since, largest = self._since_index, self._max_timestamp
+            else:
+                since += size
+            position += size
+        self._since_index = since
+        return position
 
     @property
     def has_indexes(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from ottla.records.batch import CONTROL, HEADER, HEADER_SIZE, LEADER_EPOCH_AT, LOG_OVERHEAD, BatchHeader
+from ottla.records.batch import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD, BatchHeader
 from ottla.records.checksum import crc32c
 from ottla.records.validate import COUNTED_RECORDS_MAX
 from ottla.storage import replica_append, rolling
@@ -20,14 +20,14 @@ from ottla.storage.markers import read_marker
 from ottla.storage.segment import Segment
 
 _UNPACK: Final = HEADER.unpack_from
-_PACK_OFFSET: Final = Struct(">q").pack_into
-_PACK_EPOCH: Final = Struct(">i").pack_into
+#: Base offset, length and leader epoch, which stand in front of what the checksum covers.
+_PACK_STAMP: Final = Struct(">qii").pack_into
 
 
 class AppendableLog(LogState):
     __slots__ = ()
 
-    def stage(self, records: memoryview, *, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT) -> Appended:
+    def stage(self, records: memoryview, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT) -> Appended:
         """Takes a batch, in a writable buffer that stays as it is until it is written.
 
         Raises AppendRefused, and the log is as it was; or StorageFault, when the segment was to be rolled: batches that
@@ -82,8 +82,7 @@ class AppendableLog(LogState):
                     return Appended(known[1] - known[2], known[1], -1, True, self.start_offset)
         if leader_epoch != self._leader_epoch:
             self._begin_epoch(leader_epoch, first)
-        _PACK_OFFSET(records, 0, first)
-        _PACK_EPOCH(records, LEADER_EPOCH_AT, leader_epoch)
+        _PACK_STAMP(records, 0, first, size - LOG_OVERHEAD, leader_epoch)
         self._staged.append(records)
         self._staged_batches.append((size, first, last, timestamp))
         self.staged_end += size
@@ -127,11 +126,8 @@ class AppendableLog(LogState):
             segment.file.append(self._staged)
         except OSError as error:
             raise self._write_failed(segment, error) from error
-        position, note, seen = segment.size, segment.note_batch, self.places.written().append
-        for size, first, last, timestamp in batches:
-            seen(first, position)
-            note(position, size, last, timestamp)
-            position += size
+        self.places.written().extend(segment.size, batches)
+        position = segment.note_batches(segment.size, batches)
         self.size += position - segment.size
         segment.size = position
         assert position == self.staged_end

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 #: Twice this many are kept at most, then the older half goes: dropping one at a time would move them all.
@@ -22,9 +23,13 @@ class RecentBatches:
         self.offsets = array("q")
         self.positions = array("q")
 
-    def append(self, base_offset: int, position: int) -> None:
-        self.offsets.append(base_offset)
-        self.positions.append(position)
+    def extend(self, position: int, batches: Sequence[tuple[int, int, int, int]]) -> None:
+        """Takes up batches (size, first offset, last offset, timestamp) that follow one another from `position` on."""
+        offsets, positions = self.offsets, self.positions
+        for size, first, _, _ in batches:
+            offsets.append(first)
+            positions.append(position)
+            position += size
         if len(self.offsets) > 2 * KEPT:
             del self.offsets[:KEPT]
             del self.positions[:KEPT]

@@ -32,9 +32,13 @@ CONFIGS: Final[tuple[dict[str, str], ...]] = (
 
 
 class PowerCycles:
-    def __init__(self, seed: int, *, flush: bool = True) -> None:
+    def __init__(self, seed: int, *, flush: bool = True, power: bool = True) -> None:
         self.seed = seed
         self.flush = flush
+        #: Whether it is the power that fails; else only processes end, and what they wrote stays.
+        self.power = power
+        #: Whether nothing acknowledged may be lost.
+        self.durable = flush or not power
         #: No more faults.
         self.healed = False
         self.simulation = Simulation(seed)
@@ -86,7 +90,7 @@ class PowerCycles:
         if self.cycles_left == 0:
             return
         self.cycles_left -= 1
-        way = random.random()
+        way = random.random() if self.power else 1.0
         if way < 0.45:
             # Few: in the middle of the start. Many: somewhere in the load.
             ports.disk.crash_at(random.choice((random.randint(1, 40), random.randint(30, 400))))
@@ -153,7 +157,7 @@ class PowerCycles:
         followers = [
             asyncio.create_task(follow(self.client(f"follower-{tp}"), tp, self.history))
             for tp in self.random.sample(self.partitions, min(2, len(self.partitions)))
-            if self.flush
+            if self.durable
         ]
         work = [asyncio.create_task(each) for each in (*self._load(), self._operate())]
         done, pending = await asyncio.wait([*work, *followers], timeout=0)
@@ -195,7 +199,7 @@ class PowerCycles:
                 acks=self.random.choice((1, -1)),
                 version=self.random.choice((3, 7, 8, 9, 12)),
                 padding=self.random.choice((0, 0, 900)),
-                gives_up=not self.flush,
+                gives_up=not self.durable,
             )
             self.producers.append(producer)
             work.append(producer.run())
@@ -224,7 +228,7 @@ class PowerCycles:
     async def _last_restart(self) -> None:
         await self.broker.serving.wait()
         self.broker.ports.disk.crash_at(0)  # what was planned and has not come
-        way = self.random.choice(("none", "stop", "kill", "power"))
+        way = self.random.choice(("none", "stop", "kill", "power" if self.power else "kill"))
         if way == "none":
             return
         if way == "stop":
@@ -240,7 +244,7 @@ class PowerCycles:
         reader = self.client("reader")
         await self.operator.check(reader)
         for tp in self.partitions:
-            self.history.check(tp, await read_all(reader, tp), durable=self.flush)
+            self.history.check(tp, await read_all(reader, tp), durable=self.durable)
 
 
 def main(arguments: list[str]) -> None:

@@ -46,6 +46,12 @@ def test_without_a_flush_a_log_is_a_prefix_and_goes_on(first: int) -> None:
         PowerCycles(seed, flush=False).run()
 
 
+@pytest.mark.parametrize("first", range(15_000, 15_040, 20))
+def test_without_a_flush_what_was_acknowledged_survives_the_end_of_the_process(first: int) -> None:
+    for seed in range(first, first + 20):
+        PowerCycles(seed, flush=False, power=False).run()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_what_was_acknowledged_survives_thousands_of_power_cuts() -> None:
