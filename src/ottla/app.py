@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from ottla import logs
 from ottla.config import Config
 from ottla.ports import Ports
-from ottla.ports.real import real_ports
+from ottla.ports.real import new_event_loop, real_ports
 from ottla.server.broker import Broker, StartFault
 from ottla.server.broker_metrics import register_broker_metrics
 from ottla.server.metrics_http import MetricsEndpoint
@@ -77,3 +77,9 @@ async def serve(config: Config, started: Callable[[Broker], None]) -> None:
     finally:
         ports.network.close()
         ports.workers.close()
+
+
+def run(config: Config, started: Callable[[Broker], None]) -> None:
+    """`serve` in a loop of its own, made for it."""
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(serve(config, started))

@@ -16,6 +16,7 @@ from ottla.client.partitioners import murmur2_partitioner
 from ottla.client.producer import Producer
 from ottla.client.records import ProducerRecord
 from ottla.model import TopicPartition
+from tests.client.conftest import make_topic
 from tests.client.reading import read_all, values_of
 
 
@@ -104,6 +105,27 @@ async def test_acks(bootstrap: str, topic: str, acks: Any) -> None:
     async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([TopicPartition(topic, 0)])
         assert [record.value for record in await consumer.poll()] == [b"x"]
+
+
+async def test_more_than_a_socket_takes_without_acknowledgement(bootstrap: str, new_name: str) -> None:
+    """Four requests of 6 MB at once: no answer says when the next may be written, only the socket does."""
+    await make_topic(bootstrap, new_name, partitions=4, max_message_bytes="10000000")
+    megabytes = 1024 * 1024
+    async with Producer(
+        bootstrap_servers=bootstrap,
+        acks=0,
+        linger_ms=60_000,
+        batch_size=8 * megabytes,
+        max_request_size=10 * megabytes,
+        buffer_memory=64 * megabytes,
+    ) as producer:
+        for n in range(240):
+            await producer.send(new_name, bytes(25_000 * 4), partition=n % 4)
+        await producer.flush()
+    async with Consumer(bootstrap_servers=bootstrap) as consumer:
+        partitions = await consumer.partitions_for(new_name)
+        while sum((await consumer.end_offsets(partitions)).values()) < 240:
+            pass
 
 
 async def test_call_backs_and_what_a_delivery_knows(bootstrap: str, topic: str) -> None:

@@ -11,10 +11,10 @@ import pytest
 from tests.ports.world import World
 
 from ottla.ports.memory import memory_ports
-from ottla.ports.real import real_ports
+from ottla.ports.real import new_event_loop, real_ports
 
 
-@pytest.fixture(params=["real", "portable", "memory", "memory-shuffled"])
+@pytest.fixture(params=["real", "hosted", "portable", "memory", "memory-shuffled"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     if request.param.startswith("memory"):
         memory = memory_ports(seed=7, shuffle=request.param == "memory-shuffled")
@@ -23,7 +23,8 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         made = World("memory", memory, "/data", memory.loop)
     else:
         ports = real_ports(portable=request.param == "portable")
-        made = World(request.param, ports, str(tmp_path), asyncio.new_event_loop())
+        loop = new_event_loop() if request.param == "hosted" else asyncio.new_event_loop()
+        made = World(request.param, ports, str(tmp_path), loop)
     yield made
     made.close()
 

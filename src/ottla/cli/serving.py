@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping
 
-from ottla.app import serve
+from ottla.app import run
 from ottla.cli.faults import OK, CommandFault
 from ottla.config import Config, ConfigError
 from ottla.config.environment import property_name
@@ -29,7 +28,7 @@ def configured(
 def run_broker(config: Config, port_hint: str) -> int:
     """Serves until SIGINT or SIGTERM. `port_hint` says how the caller's user chooses another port."""
     try:
-        asyncio.run(serve(config, _started))
+        run(config, _started)
     except StartFault as fault:
         raise CommandFault(f"{fault}; {port_hint}") from fault
     except DirectoryInUse as fault:

@@ -94,6 +94,8 @@ class Connection(asyncio.BufferedProtocol):
         #: Before this, in the loop's time, the broker wants nothing more of us.
         self.throttled_until = 0.0
         self._writing_paused = False
+        #: Called when what was written has gone out and more may be.
+        self.on_writable: Callable[[], None] | None = None
         #: Called once when the connection has ended.
         self.on_lost: Callable[[Connection], None] | None = None
         self._scratch = bytearray(SCRATCH_BYTES)
@@ -118,6 +120,8 @@ class Connection(asyncio.BufferedProtocol):
         return (
             self.fault is None
             and not self._writing_paused
+            and self._transport is not None
+            and not self._transport.is_closing()
             and len(self._pending) < IN_FLIGHT_MAX
             and (not self.throttled_until or self._loop.time() >= self.throttled_until)
         )
@@ -243,6 +247,8 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self._writing_paused = False
         self._wake_room(all_=True)
+        if self.on_writable is not None:
+            self.on_writable()
 
     # Time-outs
 

@@ -192,6 +192,7 @@ class Sender:
             self._cluster.connections.open_soon(node, DATA, self.wake)
             return None
         if connection.in_flight >= self._in_flight_max or not connection.sendable:
+            connection.on_writable = self.wake  # with acks=0 no answer would wake us
             return None
         return connection
 

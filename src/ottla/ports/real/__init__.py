@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from ottla.ports import Ports
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 def real_ports(*, portable: bool | None = None) -> Ports:
@@ -30,6 +34,17 @@ def real_ports(*, portable: bool | None = None) -> Ports:
         entropy=RealEntropy(),
         workers=RealWorkers(),
     )
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """A loop for a process of our own: one that serves a network's rounds itself, where the system can."""
+    if wants_portable():
+        import asyncio
+
+        return asyncio.new_event_loop()
+    from ottla.ports.real.round_loop import RoundLoop
+
+    return RoundLoop()
 
 
 def wants_portable() -> bool:

@@ -39,9 +39,9 @@ def _events(mask: int) -> int:
 
 
 #: Every answer that epoll can give to what is asked for here.
-_EVENTS: Final = [_events(mask) for mask in range(32)]
+EVENTS: Final = [_events(mask) for mask in range(32)]
 #: READABLE and WRITABLE bits to epoll's.
-_MASKS: Final = (0, select.EPOLLIN, select.EPOLLOUT, select.EPOLLIN | select.EPOLLOUT)
+MASKS: Final = (0, select.EPOLLIN, select.EPOLLOUT, select.EPOLLIN | select.EPOLLOUT)
 
 
 class EpollRounds:
@@ -59,7 +59,7 @@ class EpollRounds:
         poll = self._epoll.poll
         channels = self._channels
         on_round = self._on_round
-        events = _EVENTS
+        events = EVENTS
         for _ in range(ROUNDS_MAX):
             ready = poll(0, ROUND_CONNECTIONS_MAX)
             if not ready:
@@ -71,11 +71,11 @@ class EpollRounds:
     def add(self, channel: SocketChannel, token: Any) -> None:
         channel.token = token
         self._channels[channel.fd] = channel
-        self._epoll.register(channel.fd, _MASKS[channel.wanted])
+        self._epoll.register(channel.fd, MASKS[channel.wanted])
 
     def change(self, channel: SocketChannel, wanted: int) -> None:
         if channel.fd in self._channels:  # else it is just being accepted, and `add` will see what is wanted
-            self._epoll.modify(channel.fd, _MASKS[wanted])
+            self._epoll.modify(channel.fd, MASKS[wanted])
 
     def discard(self, channel: SocketChannel) -> None:
         if self._channels.pop(channel.fd, None) is not None:

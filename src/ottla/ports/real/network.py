@@ -135,6 +135,10 @@ class RealNetwork:
             from ottla.ports.real.selector_rounds import SelectorRounds
 
             return SelectorRounds(loop, on_round)
+        from ottla.ports.real.round_loop import HostedRounds, RoundLoop
+
+        if isinstance(loop, RoundLoop):
+            return HostedRounds(loop, on_round)
         from ottla.ports.real.epoll_rounds import EpollRounds
 
         return EpollRounds(loop, on_round)
