@@ -26,7 +26,12 @@ from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.api_versions import ApiVersion, ApiVersionsResponse
 from ottla.protocol.generated.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
+from ottla.protocol.generated.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+)
 from tests.client.scripted_peer import Peer, Script, ScriptedServer, all_versions, frame
 
 
@@ -217,6 +222,49 @@ async def test_closing_ends_all_waits() -> None:
         await connection.close()
         with pytest.raises(ClientClosed):
             await waiting
+
+
+async def test_closing_lets_out_what_was_written() -> None:
+    received: list[int] = []
+    opened = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.negotiate()
+        await opened.wait()  # far more is written meanwhile than the sockets hold
+        for _ in range(40):
+            header = await peer.request()
+            received.append(header.correlation_id)
+
+    async with ScriptedServer(script) as server:
+        connection = await connect(server)
+        request = MetadataRequest(topics=[MetadataRequestTopic(name="x" * 30_000) for _ in range(30)])
+        for _ in range(40):
+            connection.send_unanswered(request, 9)
+        closing = asyncio.ensure_future(connection.close())
+        await asyncio.sleep(0)
+        opened.set()
+        await closing
+        while len(received) < 40:
+            await asyncio.sleep(0.001)
+    with pytest.raises(ClientClosed):
+        await ask_metadata(connection)
+
+
+async def test_a_peer_that_takes_nothing_holds_closing_up_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "CLOSE_SECONDS_MAX", 0.02)
+
+    async def script(peer: Peer) -> None:
+        await peer.negotiate()
+        await asyncio.Event().wait()
+
+    async with ScriptedServer(script) as server:
+        connection = await connect(server)
+        request = MetadataRequest(topics=[MetadataRequestTopic(name="x" * 30_000) for _ in range(30)])
+        waiting = [connection.send(request, MetadataResponse, 9, 60_000) for _ in range(40)]
+        await connection.close()
+        for one in waiting:
+            with pytest.raises(ClientClosed):
+                await one
 
 
 async def test_requests_in_flight_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from ottla.client.errors import (
     BadAnswer,
@@ -23,11 +23,12 @@ from ottla.client.errors import (
     RequestTimedOut,
     UnsupportedVersion,
 )
+from ottla.client.pending import Pending, decoded
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey, api
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ottla.protocol.header import RequestHeader, decode_response_header, encode_request
+from ottla.protocol.header import RequestHeader, encode_request
 from ottla.protocol.message import Message
 
 if TYPE_CHECKING:
@@ -39,36 +40,14 @@ SCRATCH_BYTES: Final = 64 * 1024
 FRAME_BYTES_MAX: Final = 256 * 1024 * 1024
 #: Unanswered requests on one connection.
 IN_FLIGHT_MAX: Final = 100
+#: How long closing waits for a peer to take what was written to it.
+CLOSE_SECONDS_MAX: Final = 5.0
 CORRELATION_MAX: Final = 2**31 - 1
 SOFTWARE_NAME: Final = "ottla"
 
 Answer = TypeVar("Answer", bound=Message)
 
 _int32 = struct.Struct(">i").unpack_from
-_int16 = struct.Struct(">h").unpack_from
-
-
-class Pending:
-    """A request that waits for its answer."""
-
-    __slots__ = ("api_key", "correlation_id", "deadline", "future", "response_type", "version")
-
-    def __init__(
-        self,
-        api_key: int,
-        version: int,
-        correlation_id: int,
-        response_type: type[Message],
-        future: asyncio.Future[Any],
-        deadline: float,
-    ) -> None:
-        self.api_key = api_key
-        self.version = version
-        self.correlation_id = correlation_id
-        self.response_type = response_type
-        self.future = future
-        #: In the loop's own time.
-        self.deadline = deadline
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -94,6 +73,8 @@ class Connection(asyncio.BufferedProtocol):
         #: Before this, in the loop's time, the broker wants nothing more of us.
         self.throttled_until = 0.0
         self._writing_paused = False
+        #: While it is being closed: what those who wait are told, and a future that ends when it is.
+        self._leaving: tuple[KafkaError, asyncio.Future[None]] | None = None
         #: Called when what was written has gone out and more may be.
         self.on_writable: Callable[[], None] | None = None
         #: Called once when the connection has ended.
@@ -183,7 +164,15 @@ class Connection(asyncio.BufferedProtocol):
         return await self.send(request, response_type, version, timeout_ms)
 
     async def close(self) -> None:
-        self.abandon(ClientClosed(f"the connection to {self.peer} was closed"))
+        """Ends the connection when what was written has gone out, or after a while if the peer does not take it."""
+        closed = ClientClosed(f"the connection to {self.peer} was closed")
+        transport = self._transport
+        if self.fault is None and transport is not None and transport.get_write_buffer_size():
+            gone = self._loop.create_future()
+            self._leaving = (closed, gone)
+            transport.close()
+            await asyncio.wait([gone], timeout=CLOSE_SECONDS_MAX)
+        self.abandon(closed)
 
     def abandon(self, fault: KafkaError) -> None:
         """Ends the connection; whoever waits for an answer gets `fault`."""
@@ -327,7 +316,7 @@ class Connection(asyncio.BufferedProtocol):
             )
             return
         try:
-            answer = _decoded(frame, pending)
+            answer = decoded(frame, pending)
         except DecodeError as error:
             fault = BadAnswer(f"{self.peer} answered {api(pending.api_key).name} with what is none: {error}")
             fault.__cause__ = error
@@ -347,6 +336,11 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._leaving is not None:
+            closed, gone = self._leaving
+            self.abandon(closed)
+            gone.set_result(None)
+            return
         reason = f"{self.peer} closed the connection" if exc is None else f"{self.peer}: {exc}"
         self.abandon(ConnectionLost(reason))
 
@@ -367,17 +361,6 @@ class Connection(asyncio.BufferedProtocol):
         if answer.error_code:
             raise UnsupportedVersion(f"{self.peer} answered ApiVersions with error {answer.error_code}")
         self._versions = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
-
-
-def _decoded(frame: bytes | memoryview, pending: Pending) -> Message:
-    _, _, pos = decode_response_header(frame, pending.api_key, pending.version)
-    version = pending.version
-    if pending.api_key == ApiKey.API_VERSIONS and len(frame) >= pos + 2:
-        (error,) = _int16(frame, pos)
-        if error == ErrorCode.UNSUPPORTED_VERSION:
-            version = 0  # whoever does not know the version answers in the one that everybody can read
-    answer, _ = pending.response_type.decode(frame, version, pos)
-    return answer
 
 
 def _copied(fault: KafkaError) -> KafkaError:

@@ -95,6 +95,8 @@ class FetchHandler:
         self._sessions = Sessions(entropy, services.config.server.fetch_sessions_max)
         self._bytes_max = services.config.server.fetch_bytes_max
         self._metrics = services.metrics
+        #: Answers of this round that stand in the buffers of their requests, which the round keeps until its end.
+        self._made: list[tuple[Peer, memoryview]] = []
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
         self._remembers = services.authorizer.allows_all and services.quotas.unlimited
         self._requests, self._times = services.metrics.of_api("Fetch")
@@ -136,7 +138,7 @@ class FetchHandler:
                 peer.abort()  # the request is overwritten, so the client is to ask again
                 return True
             view[len(head) + size : whole] = memo.head.tail
-            peer.answer_now(view[:whole])
+            self._made.append((peer, view[:whole]))
         self._requests.value += 1
         self._metrics.total_fetches.value += 1
         self._metrics.bytes_out.value += size
@@ -184,7 +186,14 @@ class FetchHandler:
         self._waiters.park(wait, wait.partitions(), self.services.clock.monotonic_ms() + request.max_wait_ms)
 
     def end_round(self) -> None:
-        """Nothing is left of a round: a fetch is answered when it is served, or waits."""
+        """Sends the answers that were made in the requests' buffers, one after the other: a client on another processor
+        that was woken by the first is still awake for the rest."""
+        made = self._made
+        if made:
+            self._made = []
+            for peer, view in made:
+                if not peer.closed:
+                    peer.answer_now(view)
 
     def _session(self, request: FetchRequest, version: int) -> Session | ErrorCode | None:
         """The session that the request speaks in; None for a full fetch without one."""

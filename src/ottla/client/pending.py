@@ -1,0 +1,49 @@
+"""A request that waits for its answer, and how the answer is read."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from typing import Any
+
+from ottla.model import ErrorCode
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.header import decode_response_header
+from ottla.protocol.message import Message
+
+_int16 = struct.Struct(">h").unpack_from
+
+
+class Pending:
+    """A request that waits for its answer."""
+
+    __slots__ = ("api_key", "correlation_id", "deadline", "future", "response_type", "version")
+
+    def __init__(
+        self,
+        api_key: int,
+        version: int,
+        correlation_id: int,
+        response_type: type[Message],
+        future: asyncio.Future[Any],
+        deadline: float,
+    ) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.response_type = response_type
+        self.future = future
+        #: In the loop's own time.
+        self.deadline = deadline
+
+
+def decoded(frame: bytes | memoryview, pending: Pending) -> Message:
+    """The answer in a frame; raises DecodeError."""
+    _, _, pos = decode_response_header(frame, pending.api_key, pending.version)
+    version = pending.version
+    if pending.api_key == ApiKey.API_VERSIONS and len(frame) >= pos + 2:
+        (error,) = _int16(frame, pos)
+        if error == ErrorCode.UNSUPPORTED_VERSION:
+            version = 0  # whoever does not know the version answers in the one that everybody can read
+    answer, _ = pending.response_type.decode(frame, version, pos)
+    return answer
