@@ -226,7 +226,7 @@ async def test_closing_ends_all_waits() -> None:
 
 async def test_closing_lets_out_what_was_written() -> None:
     received: list[int] = []
-    opened = asyncio.Event()
+    opened, everything = asyncio.Event(), asyncio.Event()
 
     async def script(peer: Peer) -> None:
         await peer.negotiate()
@@ -234,6 +234,7 @@ async def test_closing_lets_out_what_was_written() -> None:
         for _ in range(40):
             header = await peer.request()
             received.append(header.correlation_id)
+        everything.set()
 
     async with ScriptedServer(script) as server:
         connection = await connect(server)
@@ -244,8 +245,7 @@ async def test_closing_lets_out_what_was_written() -> None:
         await asyncio.sleep(0)
         opened.set()
         await closing
-        while len(received) < 40:
-            await asyncio.sleep(0.001)
+        await everything.wait()
     with pytest.raises(ClientClosed):
         await ask_metadata(connection)
 

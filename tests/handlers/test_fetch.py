@@ -174,3 +174,11 @@ def test_list_offsets_finds_first_last_and_by_time(peer: Peer, topic: str) -> No
     assert list_offset(peer, 5000, topic=topic).offset == -1
     assert list_offset(peer, -4, topic=topic, version=8).offset == 0
     assert list_offset(peer, -3, topic=topic, version=6).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_list_offsets_answers_in_every_version(peer: Peer, topic: str, version: int) -> None:
+    produce(peer, batch(b"a", timestamp=1000), topic=topic)
+    for timestamp, offset in ((-1, 1), (-2, 0), (500, 0)):
+        answer = list_offset(peer, timestamp, topic=topic, version=version)
+        assert (answer.error_code, answer.offset) == (0, offset)

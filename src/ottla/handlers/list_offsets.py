@@ -40,6 +40,8 @@ _SINCE: Final = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _READ_COMMITTED: Final = 1
+#: Earlier versions have no room for the leader's epoch.
+_EPOCH_SINCE: Final = 4
 #: What an ordinary client gives as its replica id.
 _CONSUMER: Final = -1
 
@@ -88,9 +90,10 @@ def _partition(
         timestamp, offset, epoch = _find(leader, partition.timestamp, limit)
     except (CorruptLog, StorageFault, OSError):
         return _failed(partition, ErrorCode.KAFKA_STORAGE_ERROR)
-    return ListOffsetsPartitionResponse(
-        partition_index=partition.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch
-    )
+    answer = ListOffsetsPartitionResponse(partition_index=partition.partition_index, timestamp=timestamp, offset=offset)
+    if call.version >= _EPOCH_SINCE:
+        answer.leader_epoch = epoch
+    return answer
 
 
 def _find(leader: Leader, timestamp: int, limit: int) -> Found:
