@@ -75,12 +75,14 @@ def test_a_listener_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
 
 
 def test_an_idle_connection_is_closed_and_a_waiting_one_is_not(make_broker: Make) -> None:
-    with make_broker(connections_max_idle_ms="300") as running:
+    with make_broker(connections_max_idle_ms="1000") as running:
         running.create_topic("t")
-        with running.connect() as idle, running.connect() as waiting:
-            assert asks(idle)
-            waiting.send(long_poll(waiting, 1500))
-            assert idle.is_closed()
+        with running.connect() as waiting:
+            waiting.send(long_poll(waiting, 4000))
+            until(lambda: running.look(lambda broker: len(broker.services.replicas.waiters)) == 1)  # type: ignore[union-attr]
+            with running.connect() as idle:
+                assert asks(idle)
+                assert idle.is_closed()
             assert waiting.receive()
 
 
