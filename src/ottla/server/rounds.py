@@ -147,6 +147,8 @@ class Rounds:
         """Something happened to a connection; inside a round its end sees to it, else the next turn of the loop."""
         self._touched.append(connection)
         if not self._running:
+            # The end of a long wait: the connection must not pass for idle before its answer has left.
+            connection.last_active_ms = self._clock.monotonic_ms()
             self._schedule()
 
     def control_first(self, ready: list[tuple[Any, int]]) -> None:
