@@ -119,8 +119,11 @@ class ProduceHandler:
                 leader = memo.leader
                 try:
                     appended = memo.stage(buffer.view[at:records_end], leader.epoch, self._now_ms)
-                except (AppendRefused, StorageFault):
+                except AppendRefused:
                     pass  # it left no trace in the log: the long way says it again, with all its words
+                except StorageFault as fault:
+                    # What this round staged and is not written is lost: nothing may take its offsets in this round.
+                    self._replicas.write_failed(leader, fault)
                 else:
                     if not leader.dirty:
                         self._replicas.staged(leader)
