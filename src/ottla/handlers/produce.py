@@ -44,6 +44,7 @@ class Memo:
         "acks",
         "fill",
         "leader",
+        "log",
         "prefix",
         "prefix_end",
         "stage",
@@ -71,13 +72,14 @@ class Memo:
         self.timeout_ms = timeout_ms
         self.leader = leader
         self.topic = topic
-        self.stage = leader.log.stage
+        self.log = leader.log
+        self.stage = leader.log.stage_plain
         self.fill = AnswerTemplate(version, topic, leader.tp.partition).fill
 
 
 Outcomes = list[tuple[str | bytes, list[Outcome]]]
-#: A recognised request between its two halves.
-Quick = tuple[Peer, Memo, int, Leader, Appended]
+#: A recognised request between its two halves: with its correlation id, first and last offset, and append time.
+Quick = tuple[Peer, Memo, int, int, int, int]
 
 
 class ProduceHandler:
@@ -105,20 +107,23 @@ class ProduceHandler:
             and memo.version == version
             and memo.leader.active
             and memo.leader.fault is None
-            and data.startswith(memo.prefix, start + _FIXED_HEAD)
+            and data[start + _FIXED_HEAD : (at := start + memo.prefix_end)] == memo.prefix
         ):
-            at = start + memo.prefix_end
             if version < _FLEXIBLE:
                 length = _LENGTH.unpack_from(data, at)[0] if at + 4 <= end else -1
                 at += 4
             else:
                 length, at = _compact_length(data, at, end)
-            trailer = memo.trailer
             records_end = at + length
-            if length > 0 and records_end + len(trailer) == end and data.startswith(trailer, records_end):
+            if length > 0 and (data[records_end:end] == memo.trailer if memo.trailer else records_end == end):
                 leader = memo.leader
+                records = buffer.view[at:records_end]
                 try:
-                    appended = memo.stage(buffer.view[at:records_end], leader.epoch, self._now_ms)
+                    first = memo.stage(records, leader.epoch, self._now_ms)
+                    if first >= 0:
+                        last, append_time_ms = memo.log.next_offset - 1, -1
+                    else:
+                        first, last, append_time_ms, *_ = leader.append(records, self._now_ms)
                 except AppendRefused:
                     pass  # it left no trace in the log: the long way says it again, with all its words
                 except StorageFault as fault:
@@ -128,7 +133,7 @@ class ProduceHandler:
                     if not leader.dirty:
                         self._replicas.staged(leader)
                     peer.produces_open += 1
-                    self._open.append((peer, memo, correlation, leader, appended))
+                    self._open.append((peer, memo, correlation, first, last, append_time_ms))
                     return
         self._serve_any(peer, buffer, start, end, version, correlation)
 
@@ -248,20 +253,21 @@ class ProduceHandler:
             if len(entry) == 2:
                 self._settle(peer, entry[1])
                 continue
-            _, memo, correlation, leader, appended = entry
-            first, last, append_time_ms, _, log_start = appended
+            _, memo, correlation, first, last, append_time_ms = entry
+            leader = memo.leader
             if leader.fault is None and leader.high_watermark > last and memo.acks and not peer.slots:
-                data = memo.fill(correlation, first, append_time_ms, log_start)
+                data = memo.fill(correlation, first, append_time_ms, memo.log.start_offset)
                 if peer.produces_open or peer.answers or peer.unsent:
                     peer.answer(data)
                 else:
                     peer.answer_now(data)
             else:
-                self._settle_quick(peer, memo, correlation, leader, appended)
+                appended = Appended(first, last, append_time_ms, False, memo.log.start_offset)
+                self._settle_quick(peer, memo, correlation, appended)
 
-    def _settle_quick(self, peer: Peer, memo: Memo, correlation: int, leader: Leader, appended: Appended) -> None:
+    def _settle_quick(self, peer: Peer, memo: Memo, correlation: int, appended: Appended) -> None:
         """A recognised request that cannot be answered at once, or not from its template."""
-        outcomes: Outcomes = [(memo.topic, [Outcome(leader.tp.partition, leader, appended)])]
+        outcomes: Outcomes = [(memo.topic, [Outcome(memo.leader.tp.partition, memo.leader, appended)])]
         self._settle(peer, self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes))
 
     def _wait(

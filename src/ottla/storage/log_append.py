@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from ottla.records.batch import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from ottla.records.batch import CONTROL, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL, BatchHeader
 from ottla.records.checksum import crc32c
 from ottla.records.validate import COUNTED_RECORDS_MAX
 from ottla.storage import replica_append, rolling
@@ -17,9 +17,15 @@ from ottla.storage.append import Appended, Origin, examine
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.log_state import ALWAYS, UNSET_EPOCH, LogState
 from ottla.storage.markers import read_marker
+from ottla.storage.producer_state import WrittenBatch
 from ottla.storage.segment import Segment
 
-_UNPACK: Final = HEADER.unpack_from
+#: Of a header what a plain batch is checked by, and the two bytes behind it: a lone record's length, as a rule.
+_PLAIN: Final = Struct(">qi4xbIhi8xqq6xiH")
+_UNPACK: Final = _PLAIN.unpack_from
+_PLAIN_SIZE_MIN: Final = _PLAIN.size
+#: The producer's epoch and the sequence number of the first record.
+_SEQUENCE: Final = Struct(">51xhi").unpack_from
 #: Base offset, length and leader epoch, which stand in front of what the checksum covers.
 _PACK_STAMP: Final = Struct(">qii").pack_into
 
@@ -33,65 +39,96 @@ class AppendableLog(LogState):
         Raises AppendRefused, and the log is as it was; or StorageFault, when the segment was to be rolled: batches that
         were staged before and lie below `end_offset` are then written, the others are not and never will be.
         """
-        size, stamped = len(records), -1
-        if size >= HEADER_SIZE:
-            (
-                base,
-                length,
-                _,
-                magic,
-                crc,
-                attributes,
-                delta,
-                _,
-                timestamp,
-                producer_id,
-                producer_epoch,
-                sequence,
-                count,
-            ) = _UNPACK(records)
+        if origin is Origin.CLIENT:
+            first = self.stage_plain(records, leader_epoch, now_ms)
+            if first >= 0:
+                return Appended(first, self.next_offset - 1, -1, False, self.start_offset)
+        records, header, stamped = examine(records, self.config, self._rules, now_ms, origin)
+        size, delta, timestamp = len(records), header.last_offset_delta, header.max_timestamp
+        first = self.next_offset
+        last = first + delta
+        if self.staged_end + size > self.roll_size or timestamp > self.roll_timestamp or last > self.roll_offset:
+            rolling.before_batch(self, size, first, last, timestamp)
+        if header.producer_id >= 0:
+            if header.attributes & CONTROL:
+                self._stage_marker(records, header, first, now_ms, origin)
+            else:
+                known = self._stage_sequence(header, first, now_ms, origin)
+                if known is not None:
+                    return Appended(known[1] - known[2], known[1], -1, True, self.start_offset)
+        _PACK_STAMP(records, 0, first, size - LOG_OVERHEAD, leader_epoch)
+        self.add_staged(records, first, last, timestamp, leader_epoch)
+        return Appended(first, last, stamped, False, self.start_offset)
+
+    def stage_plain(self, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+        """Takes a producer's batch if there is nothing unusual about it, and returns its first offset.
+
+        -1, and the log is as it was, where `stage` is to look at it; raises what `stage` raises.
+        """
+        size = len(records)
+        if size < _PLAIN_SIZE_MIN:
+            return -1
+        base, length, magic, crc, attributes, delta, timestamp, producer_id, count, lead = _UNPACK(records)
         if (
-            not HEADER_SIZE <= size <= self._size_max
-            or length + LOG_OVERHEAD != size
+            length + LOG_OVERHEAD != size
+            or size > self._size_max
             or attributes not in self._usual
             or count != delta + 1
             or base
             or magic != 2
             or not 0 < count <= size
-            or (sequence < 0 <= producer_id)
             or timestamp > now_ms + self._future_ms
-            or (count <= COUNTED_RECORDS_MAX and not attributes & 7 and not _are_whole(records, size, count))
+            or (
+                count <= COUNTED_RECORDS_MAX
+                and not attributes & 7
+                # A single record of the usual size is known by its length's two bytes alone.
+                and (count > 1 or lead != ((rest := (size - _PLAIN_SIZE_MIN) << 1) & 127 | 128) << 8 | rest >> 7)
+                and not _are_whole(records, size, count)
+            )
+            or (producer_id >= 0 and _SEQUENCE(records)[1] < 0)
             or crc32c(records[21:]) != crc
         ):
-            records, header, stamped = examine(records, self.config, self._rules, now_ms, origin)
-            size, attributes, delta, timestamp = len(records), header.attributes, header.last_offset_delta, header[8]
-            producer_id, producer_epoch, sequence = header[9], header[10], header[11]
+            return -1
         first = self.next_offset
         last = first + delta
-        if self.staged_end + size > self.roll_size or timestamp > self.roll_timestamp or last > self.roll_offset:
+        end = self.staged_end + size
+        if end > self.roll_size or timestamp > self.roll_timestamp or last > self.roll_offset:
             rolling.before_batch(self, size, first, last, timestamp)
+            end = self.staged_end + size
         if producer_id >= 0:
-            if attributes & CONTROL:
-                self._stage_marker(records, header, first, now_ms, origin)
-            else:
-                producers = self._producers or self.producers
-                known = producers.stage(
-                    producer_id, producer_epoch, sequence, delta, first, timestamp, attributes & 16 != 0, now_ms, origin
-                )
-                if known is not None:
-                    return Appended(known[1] - known[2], known[1], -1, True, self.start_offset)
+            producers = self._producers or self.producers
+            epoch, sequence = _SEQUENCE(records)
+            known = producers.stage(
+                producer_id, epoch, sequence, delta, first, timestamp, attributes & 16 != 0, now_ms, Origin.CLIENT
+            )
+            if known is not None:
+                return -1
         if leader_epoch != self._leader_epoch:
             self._begin_epoch(leader_epoch, first)
-        _PACK_STAMP(records, 0, first, size - LOG_OVERHEAD, leader_epoch)
+        _PACK_STAMP(records, 0, first, length, leader_epoch)
         self._staged.append(records)
         self._staged_batches.append((size, first, last, timestamp))
-        self.staged_end += size
+        self.staged_end = end
         self.next_offset = last + 1
-        return tuple.__new__(Appended, (first, last, stamped, False, self.start_offset))
+        return first
 
     def stage_replica(self, records: memoryview, now_ms: int = 0) -> Appended:
         """Takes a leader's batches as they are; raises AppendRefused where they do not go on from this log's end."""
         return replica_append.stage_replica(self, records, now_ms or self._opened_ms)
+
+    def _stage_sequence(self, header: BatchHeader, first: int, now_ms: int, origin: Origin) -> WrittenBatch | None:
+        transactional = header.attributes & TRANSACTIONAL != 0
+        return self.producers.stage(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.last_offset_delta,
+            first,
+            header.max_timestamp,
+            transactional,
+            now_ms,
+            origin,
+        )
 
     def _stage_marker(self, records: memoryview, header: BatchHeader, offset: int, now_ms: int, origin: Origin) -> None:
         marker = read_marker(records)

@@ -15,7 +15,7 @@ import select
 import selectors
 from typing import Any, Final
 
-from ottla.ports.network import Round
+from ottla.ports.network import READABLE, Round
 from ottla.ports.real.channel import SocketChannel
 from ottla.ports.real.epoll_rounds import EVENTS, MASKS, ROUND_CONNECTIONS_MAX
 
@@ -28,8 +28,9 @@ class RoundSelector(selectors.EpollSelector):
 
     def __init__(self) -> None:
         super().__init__()
-        #: Those of networks, by descriptor, with whom they belong to.
-        self.channels: dict[int, tuple[SocketChannel, HostedRounds]] = {}
+        #: Those of networks, by descriptor: what a round is told when one is readable, and the owner's next round.
+        self.channels: dict[int, tuple[tuple[Any, int], list[tuple[Any, int]]]] = {}
+        self.owners: list[HostedRounds] = []
 
     @property
     def epoll(self) -> Any:
@@ -48,25 +49,21 @@ class RoundSelector(selectors.EpollSelector):
         except InterruptedError:
             return []
         ready: list[tuple[selectors.SelectorKey, int]] = []
-        rounds: dict[HostedRounds, list[tuple[Any, int]]] = {}
-        channels = self.channels
+        find, readable, events = self.channels.get, select.EPOLLIN, EVENTS
         for fd, mask in polled:
-            found = channels.get(fd)
+            found = find(fd)
             if found is not None:
-                channel, owner = found
-                served = rounds.get(owner)
-                if served is None:
-                    rounds[owner] = [(channel.token, EVENTS[mask])]
-                else:
-                    served.append((channel.token, EVENTS[mask]))
+                entry, due = found
+                due.append(entry if mask == readable else (entry[0], events[mask]))
                 continue
             key = self._fd_to_key.get(fd)  # type: ignore[attr-defined]
             if key is not None:
                 # Anything but an input wakes a writer, anything but an output a reader, as in the standard library.
-                events = (_WRITE if mask & ~select.EPOLLIN else 0) | (_READ if mask & ~select.EPOLLOUT else 0)
-                ready.append((key, events & key.events))
-        for owner, served in rounds.items():
-            owner.serve(served)
+                wanted = (_WRITE if mask & ~select.EPOLLIN else 0) | (_READ if mask & ~select.EPOLLOUT else 0)
+                ready.append((key, wanted & key.events))
+        for owner in self.owners:
+            if owner.due:
+                owner.serve()
         return ready
 
 
@@ -81,34 +78,43 @@ class RoundLoop(asyncio.SelectorEventLoop):
 class HostedRounds:
     """The connections of one owner, served out of the loop's own poll."""
 
-    __slots__ = ("_loop", "_on_round", "_selector")
+    __slots__ = ("_channels", "_loop", "_on_round", "_selector", "due")
 
     def __init__(self, loop: RoundLoop, on_round: Round) -> None:
         self._loop = loop
         self._selector = loop.rounds
         self._on_round = on_round
+        self._channels: dict[int, SocketChannel] = {}
+        #: What the next round is told.
+        self.due: list[tuple[Any, int]] = []
+        self._selector.owners.append(self)
 
-    def serve(self, ready: list[tuple[Any, int]]) -> None:
+    def serve(self) -> None:
         try:
-            self._on_round(ready)
+            self._on_round(self.due)
         except Exception as error:  # what a call-back of the loop may do, a round may do
             self._loop.call_exception_handler({"message": "a round failed", "exception": error})
+        finally:
+            self.due.clear()
 
     def add(self, channel: SocketChannel, token: Any) -> None:
         channel.token = token
-        self._selector.channels[channel.fd] = channel, self
+        self._channels[channel.fd] = channel
+        self._selector.channels[channel.fd] = (token, READABLE), self.due
         self._selector.epoll.register(channel.fd, MASKS[channel.wanted])
 
     def change(self, channel: SocketChannel, wanted: int) -> None:
-        if channel.fd in self._selector.channels:
+        if channel.fd in self._channels:
             self._selector.epoll.modify(channel.fd, MASKS[wanted])
 
     def discard(self, channel: SocketChannel) -> None:
-        if self._selector.channels.pop(channel.fd, None) is not None:
+        if self._channels.pop(channel.fd, None) is not None:
+            del self._selector.channels[channel.fd]
             with contextlib.suppress(OSError):  # it may have gone with the socket
                 self._selector.epoll.unregister(channel.fd)
 
     def close(self) -> None:
-        for channel, owner in list(self._selector.channels.values()):
-            if owner is self:
-                channel.close()
+        for channel in list(self._channels.values()):
+            channel.close()
+        if self in self._selector.owners:
+            self._selector.owners.remove(self)
