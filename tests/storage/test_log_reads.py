@@ -187,3 +187,30 @@ def test_a_disk_that_cannot_be_read() -> None:
     disk.fail("*", "*.log", 5)
     with pytest.raises((StorageFault, OSError)):
         log.read(0, 100, 1).read()
+
+
+def test_a_sequential_reader_is_told_its_next_place_by_what_it_has_read() -> None:
+    log = World().open()
+    for number in range(40):
+        append(log, b"%d" % number * 100)
+    offset, seen = 0, []
+    while offset < 40:
+        found = log.read(offset, 10, 40)
+        assert found.file is not None
+        data = bytearray(7) + bytearray(found.file.read(found.size + 61, found.position))
+        log.places.look_ahead(data, 7, found.position, len(data) - 7)
+        seen.append((offset, found.position, found.size))
+        offset += 1
+    again = [(number, (place := log.read(number, 10, 40)).position, place.size) for number in range(40)]
+    assert seen == again
+
+
+def test_what_is_no_header_tells_no_place() -> None:
+    log = World().open()
+    for number in range(3):
+        append(log, b"%d" % number * 100)
+    found = log.read(0, 10, 3)
+    log.places.look_ahead(bytearray(b"\xff" * 4096), 0, found.position, 4096)
+    following = log.read(1, 10, 3)
+    assert following.position == found.position + found.size
+    assert following.size == found.size

@@ -18,13 +18,13 @@ from ottla.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 from ottla.handlers.peer import FilePiece, Peer, Received
 from ottla.handlers.routes import FETCH, HOT
 from ottla.model import ErrorCode, TopicPartition
-from ottla.ports import Entropy
+from ottla.ports import Entropy, File
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import request_body_start
 from ottla.protocol.hot.fetch import FetchRequest, parse_fetch
+from ottla.records.batch import HEADER_SIZE
 from ottla.replication.leader import Leader
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
-from ottla.storage.reader import Slice
 
 log_event = logs.logger("handlers")
 
@@ -97,6 +97,8 @@ class FetchHandler:
         self._metrics = services.metrics
         #: Answers of this round that stand in the buffers of their requests, which the round keeps until its end.
         self._made: list[tuple[Peer, memoryview]] = []
+        #: Recognised requests of this round, and the bytes of records that they were answered with.
+        self._alike = self._alike_bytes = 0
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
         self._remembers = services.authorizer.allows_all and services.quotas.unlimited
         self._requests, self._times = services.metrics.of_api("Fetch")
@@ -120,37 +122,42 @@ class FetchHandler:
             found = leader.log.read(offset, memo.max_bytes, leader.high_watermark)
         except (OffsetOutOfRange, CorruptLog, StorageFault, OSError):
             return False
-        size = found.size
-        if size < memo.min_bytes or found.file is None or not is_warm(leader.log, found):
+        file, position, size = found
+        if size < memo.min_bytes or file is None or not is_warm(leader.log, found):
             return False
         head = memo.head.fill(correlation, leader.high_watermark, leader.log.start_offset, size)
-        whole = len(head) + size + len(memo.head.tail)
+        tail = memo.head.tail
+        at = len(head)
+        records_end = at + size
         view = buffer.view
-        if whole > len(view) or peer.answers or peer.unsent or peer.holds_buffer:
+        if records_end + HEADER_SIZE > len(view) or peer.answers or peer.unsent or peer.holds_buffer:
             peer.answer(head)
-            peer.answer(FilePiece(found.file, found.position, size))
-            if memo.head.tail:
-                peer.answer(memo.head.tail)
+            peer.answer(FilePiece(file, position, size))
+            if tail:
+                peer.answer(tail)
         else:
-            # The request is read: its buffer takes the answer, and the records come into it straight from the file.
-            view[: len(head)] = head
-            if not self._read_into(found, view[len(head) : len(head) + size]):
+            # The request is read: its buffer takes the answer, and the records come into it straight from the file,
+            # with the header behind them, by which the next read knows its place.
+            got = self._read_into(file, view[at : records_end + HEADER_SIZE], position)
+            if got < size:
                 peer.abort()  # the request is overwritten, so the client is to ask again
                 return True
-            view[len(head) + size : whole] = memo.head.tail
-            self._made.append((peer, view[:whole]))
-        self._requests.value += 1
-        self._metrics.total_fetches.value += 1
-        self._metrics.bytes_out.value += size
+            view[:at] = head
+            leader.log.places.look_ahead(buffer.data, at, position, got)
+            if tail:
+                records_end += len(tail)
+                view[records_end - len(tail) : records_end] = tail
+            self._made.append((peer, view[:records_end]))
+        self._alike += 1
+        self._alike_bytes += size
         return True
 
     @staticmethod
-    def _read_into(found: Slice, view: memoryview) -> bool:
-        assert found.file is not None
+    def _read_into(file: File, view: memoryview, position: int) -> int:
         try:
-            return found.file.read_into(view, found.position) == found.size
+            return file.read_into(view, position)
         except OSError:
-            return False
+            return 0
 
     def _serve_any(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
         if not _VERSION_MIN <= version <= _VERSION_MAX:
@@ -188,6 +195,11 @@ class FetchHandler:
     def end_round(self) -> None:
         """Sends the answers that were made in the requests' buffers, one after the other: a client on another processor
         that was woken by the first is still awake for the rest."""
+        if self._alike:
+            self._requests.value += self._alike
+            self._metrics.total_fetches.value += self._alike
+            self._metrics.bytes_out.value += self._alike_bytes
+            self._alike = self._alike_bytes = 0
         made = self._made
         if made:
             self._made = []
