@@ -38,6 +38,8 @@ def test_many_random_messages_survive(kind: Kind) -> None:
 
 def test_frames_hold_header_and_body() -> None:
     for kind in kinds():
+        if kind.schema.api_key < 0:
+            continue  # only stored, never sent by itself
         message = random_message(kind, 77)
         if kind.struct.name.endswith("Request"):
             header = RequestHeader(api_key=kind.schema.api_key, api_version=kind.version, correlation_id=9)
