@@ -1,0 +1,1 @@
+"""Group coordinators: membership, generations, committed offsets, and the topic that keeps them."""

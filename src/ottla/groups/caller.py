@@ -1,0 +1,19 @@
+"""Who asks a coordinator for something, and when. Cores read no clock: time comes in with the request."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Now(NamedTuple):
+    #: For what is written down: commit times, expiry of offsets.
+    wall_ms: int
+    #: For what is waited for: sessions, rebalances. It never goes back.
+    monotonic_ms: int
+
+
+class Caller(NamedTuple):
+    client_id: str
+    host: str
+    version: int
+    now: Now

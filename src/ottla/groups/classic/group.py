@@ -1,0 +1,310 @@
+"""A classic group: who is in it, and what they agreed on. It keeps its own numbers right; when to do what is decided
+in `rebalance.py`, `joining.py`, `syncing.py` and `leaving.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.groups.classic.member import ClassicMember, Protocols
+from ottla.groups.classic.states import Event, State, after
+from ottla.groups.classic.subscription import CONSUMER, subscribed_topics
+from ottla.groups.journal import JournalRecord
+from ottla.groups.records.group_records import group_key
+from ottla.groups.state import Reply
+from ottla.model import ErrorCode
+from ottla.protocol.generated.join_group import JoinGroupResponse
+from ottla.protocol.generated.offset_commit import OffsetCommitRequestTopic
+
+UNKNOWN_TIME: Final = -1
+#: Shared by all groups that have nothing of a kind: most of ten thousand groups are empty. Never changed.
+_NO_IDS: Final[set[str]] = set()
+
+
+class ClassicGroup:
+    __slots__ = (
+        "awaiting_join",
+        "generation",
+        "id",
+        "leader_id",
+        "members",
+        "new_member_came",
+        "pending_join",
+        "pending_sync",
+        "previous_state",
+        "protocol_name",
+        "protocol_type",
+        "state",
+        "state_since_ms",
+        "static_members",
+        "subscribed_topics",
+        "supported",
+    )
+
+    def __init__(self, group_id: str, now_ms: int) -> None:
+        self.id = group_id
+        self.state = State.EMPTY
+        self.previous_state = State.DEAD
+        #: Wall time of the last change of state; UNKNOWN_TIME where the record was written before Kafka 2.1.
+        self.state_since_ms = now_ms
+        #: Rises with each completed rebalance, so that members of an earlier one are told from those of today.
+        self.generation = 0
+        #: None until somebody joins: such a group only keeps offsets.
+        self.protocol_type: str | None = None
+        #: What the members of this generation voted for.
+        self.protocol_name: str | None = None
+        #: In members, unless there are none: the first that came, or the next one when it leaves.
+        self.leader_id: str | None = None
+        self.members: dict[str, ClassicMember] = {}
+        #: Instance id -> member id.
+        self.static_members: dict[str, str] = {}
+        #: How many members have a join_reply.
+        self.awaiting_join = 0
+        #: Ids that were given out and not come back with yet. None of them is in members.
+        self.pending_join: set[str] = _NO_IDS
+        #: Members of this generation that have not asked for their assignment.
+        self.pending_sync: set[str] = _NO_IDS
+        #: How many members know each protocol.
+        self.supported: Counter[str] | None = None
+        #: Of all members; None where it cannot be known.
+        self.subscribed_topics: frozenset[str] | None = None
+        #: Whether somebody came since the first rebalance's delay was last prolonged.
+        self.new_member_came = False
+
+    def move(self, event: Event, now_ms: int) -> None:
+        self.previous_state = self.state
+        self.state = after(self.state, event)
+        self.state_since_ms = now_ms
+
+    # Membership.
+
+    def add(self, member: ClassicMember) -> None:
+        assert member.id not in self.members
+        assert member.join_reply is None
+        if not self.members:
+            self.supported = Counter()
+        if member.instance_id is not None:
+            assert member.instance_id not in self.static_members
+            self.static_members[member.instance_id] = member.id
+        if self.leader_id is None:
+            self.leader_id = member.id
+        self.members[member.id] = member
+        self._count(member, 1)
+        self.pending_join.discard(member.id)
+
+    def remove(self, member_id: str) -> None:
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            assert member.join_reply is None
+            assert member.sync_reply is None
+            self._count(member, -1)
+            if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
+                del self.static_members[member.instance_id]
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        self.pending_join.discard(member_id)
+        self.pending_sync.discard(member_id)
+
+    def add_pending(self, member_id: str) -> None:
+        if self.pending_join is _NO_IDS:
+            self.pending_join = set()
+        self.pending_join.add(member_id)
+
+    def update(self, member: ClassicMember, protocols: Protocols, rebalance_ms: int, session_ms: int) -> None:
+        self._count(member, -1)
+        member.protocols = protocols
+        self._count(member, 1)
+        member.rebalance_timeout_ms = rebalance_ms
+        member.session_timeout_ms = session_ms
+
+    def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
+        """The static member goes on under another id; all else stays as it is, its place in the order too."""
+        member = self.members[old_id]
+        assert member.instance_id is not None
+        member.id = new_id
+        self.members = {entry.id: entry for entry in self.members.values()}
+        self.static_members[member.instance_id] = new_id
+        if self.leader_id == old_id:
+            self.leader_id = new_id
+        if old_id in self.pending_sync:
+            self.pending_sync.remove(old_id)
+            self.pending_sync.add(new_id)
+        return member
+
+    def _count(self, member: ClassicMember, by: int) -> None:
+        assert self.supported is not None
+        for name in {name for name, _ in member.protocols}:
+            self.supported[name] += by
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Whether this is a member, and a static one under the id that it has now."""
+        if instance_id is not None:
+            current = self.static_members.get(instance_id)
+            if current is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if current != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    # Joining.
+
+    def await_join(self, member: ClassicMember, reply: Reply[JoinGroupResponse]) -> Reply[JoinGroupResponse] | None:
+        """The member has joined and waits. Returns the reply of an earlier attempt of its own, to be told so."""
+        earlier = self.take_join_reply(member)
+        member.join_reply = reply
+        self.awaiting_join += 1
+        return earlier
+
+    def take_join_reply(self, member: ClassicMember) -> Reply[JoinGroupResponse] | None:
+        reply = member.join_reply
+        if reply is not None:
+            member.join_reply = None
+            self.awaiting_join -= 1
+        return reply
+
+    @property
+    def all_joined(self) -> bool:
+        return not self.pending_join and self.awaiting_join == len(self.members)
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest that a member asks for."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def can_rebalance(self) -> bool:
+        return self.state in {State.EMPTY, State.COMPLETING_REBALANCE, State.STABLE}
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether a member with these protocols can be in one group with all others."""
+        if self.state is State.EMPTY:
+            return bool(protocol_type) and bool(protocols)
+        if self.protocol_type != protocol_type or self.supported is None:
+            return False
+        return any(self.supported[name] == len(self.members) for name, _ in protocols)
+
+    def vote(self) -> str:
+        """The protocol that most members like best, of those that all know; the first of several with equal votes."""
+        assert self.members
+        assert self.supported is not None
+        candidates = {name for name, count in self.supported.items() if count == len(self.members)}
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return max(votes, key=votes.__getitem__)
+
+    def elect_joined_leader(self) -> bool:
+        """The leader stays if it has joined; else the first that has takes its place. False if nobody has joined."""
+        leader = self.members.get(self.leader_id or "")
+        if leader is None:
+            return False
+        if leader.join_reply is None:
+            for member in self.members.values():
+                if member.join_reply is not None:
+                    self.leader_id = member.id
+                    return True
+            return False
+        return True
+
+    def begin_generation(self, now_ms: int) -> None:
+        self.generation = 0 if self.generation == 0x7FFF_FFFF else self.generation + 1
+        if self.members:
+            self.protocol_name = self.vote()
+            self.subscribed_topics = self.known_subscription()
+            self.move(Event.ALL_JOINED, now_ms)
+            self.pending_sync = set(self.members)
+        else:
+            self.protocol_name = None
+            self.subscribed_topics = self.known_subscription()
+            self.move(Event.NOBODY_LEFT, now_ms)
+            self.pending_sync = _NO_IDS
+
+    def known_subscription(self) -> frozenset[str] | None:
+        """The topics that the members read, if they are consumers and say so in the consumers' own format."""
+        if self.protocol_type != CONSUMER:
+            return None
+        if not self.members:
+            return frozenset()
+        if self.protocol_name is None:
+            return None
+        topics: set[str] = set()
+        for member in self.members.values():
+            found = subscribed_topics(member.metadata(self.protocol_name))
+            if found is None:
+                return None
+            topics.update(found)
+        return frozenset(topics)
+
+    # What the coordinator asks of both kinds of group (`groups.group.Group`).
+
+    @property
+    def type_name(self) -> str:
+        return "classic"
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    def check_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation_or_epoch: int,
+        version: int,
+        topics: Sequence[OffsetCommitRequestTopic],
+        transactional: bool = False,
+    ) -> ErrorCode:
+        """Version and topics matter to consumer groups only."""
+        if generation_or_epoch < 0 and self.state is State.EMPTY:
+            # An administrator, or a consumer that was told its partitions: welcome while nobody is in the group.
+            return ErrorCode.NONE
+        if generation_or_epoch >= 0 or member_id or instance_id is not None:
+            if error := self.check_member(member_id, instance_id):
+                return error
+            if generation_or_epoch != self.generation:
+                return ErrorCode.ILLEGAL_GENERATION
+        elif not transactional and self.state is not State.EMPTY:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not transactional and self.state is State.COMPLETING_REBALANCE:
+            # It has heard of this generation, but not of its share in it: what it read belongs to the one before.
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def check_offset_delete(self) -> ErrorCode:
+        if self.state is not State.EMPTY and self.protocol_type != CONSUMER:
+            return ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.NONE
+
+    def check_delete(self) -> ErrorCode:
+        return ErrorCode.NONE if self.state is State.EMPTY else ErrorCode.NON_EMPTY_GROUP
+
+    def may_vanish(self) -> bool:
+        return self.state is State.EMPTY and not self.pending_join
+
+    def is_subscribed(self, topic: str) -> bool:
+        """A consumer group whose members' subscriptions cannot be read counts as subscribed to everything."""
+        if self.subscribed_topics is None:
+            return self.protocol_type == CONSUMER
+        return topic in self.subscribed_topics
+
+    def retention_base_ms(self, commit_ms: int) -> int | None:
+        if self.protocol_type is None:
+            return commit_ms
+        if self.state is State.EMPTY:
+            return commit_ms if self.state_since_ms == UNKNOWN_TIME else self.state_since_ms
+        if self.state is State.STABLE and self.protocol_type == CONSUMER and self.subscribed_topics is not None:
+            return commit_ms
+        return None
+
+    def heard_from(self, member_id: str, monotonic_ms: int) -> int | None:
+        if self.state is State.STABLE or self.state is State.PREPARING_REBALANCE:
+            member = self.members.get(member_id)
+            if member is not None:
+                return monotonic_ms + member.session_timeout_ms
+        return None
+
+    def tombstones(self) -> Sequence[JournalRecord]:
+        return (JournalRecord(group_key(self.id), None),)

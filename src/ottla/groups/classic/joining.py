@@ -1,0 +1,260 @@
+"""JoinGroup: who may enter, under which id, and what it sets off."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla import logs
+from ottla.groups.caller import Caller
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.member import ClassicMember, Protocols
+from ottla.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalances, join_refused, joined
+from ottla.groups.classic.states import State
+from ottla.groups.classic.stored import group_record
+from ottla.groups.state import Reply, ShardState
+from ottla.groups.timers import session_key
+from ottla.model import ErrorCode
+from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
+
+log_event = logs.logger("groups")
+
+#: From this version on a dynamic member first asks for an id, so that a client that joins and dies leaves nothing.
+KNOWN_MEMBER_ID_SINCE: Final = 4
+#: From this version on a static leader that comes back is told to leave the assignment as it is.
+SKIP_ASSIGNMENT_SINCE: Final = 9
+
+
+class Joining:
+    __slots__ = ("_rebalances", "_state")
+
+    def __init__(self, state: ShardState, rebalances: Rebalances) -> None:
+        self._state = state
+        self._rebalances = rebalances
+
+    def join(self, caller: Caller, request: JoinGroupRequest, reply: Reply[JoinGroupResponse]) -> None:
+        """For a group that is classic or not there yet."""
+        group = self._rebalances.classic(request.group_id)
+        member_id = request.member_id
+        if group is None:
+            if member_id:
+                reply(join_refused(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+                return
+            group = ClassicGroup(request.group_id, caller.now.wall_ms)
+        attempt = _Attempt(self._state, self._rebalances, caller, group, request, reply)
+        if not self._has_room(group, member_id):
+            attempt.turn_away()
+        elif not group.supports(request.protocol_type, attempt.protocols):
+            reply(join_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id))
+        else:
+            self._state.groups.setdefault(group.id, group)
+            if member_id:
+                attempt.with_id()
+            else:
+                attempt.without_id()
+
+    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
+        size_max = self._state.settings().size_max
+        match group.state:
+            case State.PREPARING_REBALANCE:
+                member = group.members.get(member_id)
+                if member is not None and member.join_reply is not None:
+                    return True
+                return group.awaiting_join < size_max
+            case State.COMPLETING_REBALANCE | State.STABLE:
+                return member_id in group.members or len(group.members) < size_max
+        return True
+
+
+class _Attempt:
+    """One JoinGroup."""
+
+    __slots__ = ("_caller", "_group", "_now", "_rebalances", "_reply", "_request", "_state", "protocols")
+
+    def __init__(
+        self,
+        state: ShardState,
+        rebalances: Rebalances,
+        caller: Caller,
+        group: ClassicGroup,
+        request: JoinGroupRequest,
+        reply: Reply[JoinGroupResponse],
+    ) -> None:
+        self._state = state
+        self._rebalances = rebalances
+        self._caller = caller
+        self._now = caller.now
+        self._group = group
+        self._request = request
+        self._reply = reply
+        # Copied: a request's bytes may lie in a buffer that is used again. A name said twice counts once.
+        named: dict[str, bytes] = {}
+        for protocol in request.protocols:
+            named.setdefault(protocol.name, bytes(protocol.metadata))
+        self.protocols: Protocols = tuple(named.items())
+
+    def turn_away(self) -> None:
+        """The group is full. A member that was in it, and did not join again soon enough, loses its place."""
+        group, member_id = self._group, self._request.member_id
+        member = group.members.get(member_id)
+        if member is not None:
+            self._rebalances.drop(group, member, ErrorCode.GROUP_MAX_SIZE_REACHED)
+        else:
+            group.remove(member_id)
+            self._state.timers.cancel(session_key(group.id, member_id))
+        self._reply(join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
+        self._rebalances.complete_if_due(group, self._now)
+
+    def without_id(self) -> None:
+        group, instance_id = self._group, self._request.group_instance_id
+        if instance_id is not None:
+            member_id = self._state.new_member_id(instance_id)
+            if instance_id in group.static_members:
+                self._static_comes_back(member_id)
+            else:
+                self._add(member_id)
+            return
+        member_id = self._state.new_member_id(self._caller.client_id)
+        if self._caller.version < KNOWN_MEMBER_ID_SINCE:
+            self._add(member_id)
+            return
+        group.add_pending(member_id)
+        self._rebalances.start_session(group, member_id, self._request.session_timeout_ms, self._now)
+        self._reply(join_refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+
+    def with_id(self) -> None:
+        group, request = self._group, self._request
+        member_id = request.member_id
+        if member_id in group.pending_join:
+            if request.group_instance_id is None:
+                self._add(member_id)
+            else:
+                # Ids are given out to dynamic members only.
+                self._reply(join_refused(ErrorCode.UNKNOWN_SERVER_ERROR, member_id))
+            return
+        if error := group.check_member(member_id, request.group_instance_id):
+            self._reply(join_refused(error, member_id))
+            return
+        member = group.members[member_id]
+        match group.state:
+            case State.PREPARING_REBALANCE:
+                self._join_again(member)
+            case State.COMPLETING_REBALANCE if member.protocols == self.protocols:
+                # It has not heard of the generation that it is in: the answer got lost.
+                self._reply(joined(group, member))
+            case State.STABLE if group.leader_id != member_id and member.protocols == self.protocols:
+                self._reply(joined(group, member))
+            case State.COMPLETING_REBALANCE | State.STABLE:
+                # It wants something else than before; or it is the leader, which sees topics and partitions change.
+                self._join_again(member)
+            case _:
+                self._reply(join_refused(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+
+    def _add(self, member_id: str) -> None:
+        group, request, caller = self._group, self._request, self._caller
+        member = ClassicMember(
+            member_id=member_id,
+            instance_id=request.group_instance_id,
+            client_id=caller.client_id,
+            client_host=caller.host,
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=self._rebalance_timeout_ms(),
+            protocols=self.protocols,
+        )
+        member.is_new = True
+        if group.state is State.PREPARING_REBALANCE and group.previous_state is State.EMPTY:
+            group.new_member_came = True
+        if not group.members:
+            group.protocol_type = request.protocol_type
+        group.add(member)
+        group.await_join(member, self._reply)
+        self._rebalances.start_session(group, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS, self._now)
+        self._rebalances.prepare_or_complete(group, self._now)
+
+    def _join_again(self, member: ClassicMember) -> None:
+        self._take_over(member)
+        self._rebalances.prepare_or_complete(self._group, self._now)
+
+    def _take_over(self, member: ClassicMember) -> None:
+        group = self._group
+        group.update(member, self.protocols, self._rebalance_timeout_ms(), self._request.session_timeout_ms)
+        earlier = group.await_join(member, self._reply)
+        if earlier is not None:
+            earlier(join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.id))
+
+    def _rebalance_timeout_ms(self) -> int:
+        # Version 0 has one time-out for both.
+        timeout_ms = self._request.rebalance_timeout_ms
+        return self._request.session_timeout_ms if self._caller.version == 0 or timeout_ms < 0 else timeout_ms
+
+    # Static members.
+
+    def _static_comes_back(self, new_id: str) -> None:
+        """Under a new id: whoever has the old one is fenced. A stable group need not notice."""
+        group = self._group
+        instance_id = self._request.group_instance_id
+        assert instance_id is not None
+        old_id = group.static_members[instance_id]
+        member = group.members[old_id]
+        log_event.info("a static member came back", group=group.id, instance=instance_id, member=new_id, before=old_id)
+        if group.state is State.STABLE and self._keeps_the_vote(member):
+            self._store_replaced(member, old_id, new_id)
+            return
+        self._replace(member, old_id, new_id)
+        self._take_over(member)
+        if group.state is State.PREPARING_REBALANCE:
+            self._rebalances.complete_if_due(group, self._now)
+        else:
+            self._rebalances.prepare(group, self._now)
+
+    def _keeps_the_vote(self, member: ClassicMember) -> bool:
+        group = self._group
+        protocols = member.protocols
+        timeouts = (member.rebalance_timeout_ms, member.session_timeout_ms)
+        group.update(member, self.protocols, *timeouts)
+        vote = group.vote()
+        group.update(member, protocols, *timeouts)
+        return vote == group.protocol_name
+
+    def _replace(self, member: ClassicMember, old_id: str, new_id: str) -> None:
+        self._rebalances.answer_waiting(self._group, member, ErrorCode.FENCED_INSTANCE_ID, old_id)
+        self._state.timers.cancel(session_key(self._group.id, old_id))
+        self._group.replace_static(old_id, new_id)
+        self._rebalances.restart_session(self._group, member, self._now)
+
+    def _store_replaced(self, member: ClassicMember, old_id: str, new_id: str) -> None:
+        group, state = self._group, self._state
+        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        leader_before = group.leader_id or ""
+        group.update(member, self.protocols, self._rebalance_timeout_ms(), self._request.session_timeout_ms)
+        group.replace_static(old_id, new_id)
+        record = group_record(group, {other.id: other.assignment for other in group.members.values()})
+        reply, generation = self._reply, group.generation
+
+        def done(error: ErrorCode) -> None:
+            if member.join_reply is not reply or group.state is not State.STABLE or group.generation != generation:
+                return  # It was answered, or takes part in a rebalance by now.
+            group.take_join_reply(member)
+            if error:
+                reply(join_refused(error))
+            else:
+                reply(self._joined_without_rebalance(member, leader_before))
+
+        if error := state.write([record], self._now, done):
+            group.replace_static(new_id, old_id)
+            group.update(member, *before)
+            reply(join_refused(error))
+            return
+        self._rebalances.answer_waiting(group, member, ErrorCode.FENCED_INSTANCE_ID, old_id)
+        state.timers.cancel(session_key(group.id, old_id))
+        self._rebalances.restart_session(group, member, self._now)
+        group.await_join(member, reply)
+
+    def _joined_without_rebalance(self, member: ClassicMember, leader_before: str) -> JoinGroupResponse:
+        response = joined(self._group, member)
+        if self._caller.version >= SKIP_ASSIGNMENT_SINCE:
+            response.skip_assignment = self._group.leader_id == member.id
+        else:
+            # A client of old that finds itself the leader would assign anew: it is told of the leader that it was.
+            response.leader = leader_before
+            response.members = []
+        return response

@@ -1,0 +1,55 @@
+"""What comes out of a decision: records to write together, an answer, and timers to set or take back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Generic, NamedTuple, TypeVar
+
+from ottla.groups.journal import JournalRecord
+from ottla.model import ErrorCode
+
+T = TypeVar("T")
+
+
+class Refused(Exception):
+    """A request that is answered with an error, and changes nothing."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+        self.message = message
+
+
+class TimerKind(Enum):
+    #: A member that is silent for so long is taken out.
+    SESSION = "session"
+    #: A member that has not given up its partitions by then is taken out.
+    REBALANCE = "rebalance"
+    #: A classic member that was told to join again and has not by then is taken out.
+    JOIN = "join"
+    #: A classic member that has joined and not fetched its assignment by then is taken out.
+    SYNC = "sync"
+
+
+class TimerWish(NamedTuple):
+    kind: TimerKind
+    member_id: str
+    #: None takes the timer back.
+    after_ms: int | None
+    #: One that runs already goes on.
+    if_absent: bool = False
+    #: REBALANCE: the epoch that the member has to leave; without effect once it has.
+    epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(Generic[T]):
+    response: T
+    records: Sequence[JournalRecord] = ()
+    timers: Sequence[TimerWish] = field(default=())
+
+
+def all_timers_cancelled(member_id: str) -> list[TimerWish]:
+    return [TimerWish(kind, member_id, None) for kind in TimerKind]

@@ -1,0 +1,60 @@
+"""What ConsumerGroupDescribe says of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ottla.config.slices import GroupsConfig
+from ottla.groups.consumer.checks import assignor_names, default_assignor
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import NO_PARTITIONS, Member
+from ottla.metadata.cache import MetadataCache
+from ottla.model import TopicId
+from ottla.protocol.generated.consumer_group_describe import (
+    Assignment,
+    DescribedGroup,
+    TopicPartitions,
+)
+from ottla.protocol.generated.consumer_group_describe import Member as DescribedMember
+
+_CLASSIC = 0
+_CONSUMER = 1
+
+
+def described(group: ConsumerGroup, metadata: MetadataCache, config: GroupsConfig) -> DescribedGroup:
+    counts = group.assignor_counts
+    wanted = [name for name in assignor_names(config) if counts[name]]
+    return DescribedGroup(
+        group_id=group.id,
+        group_state=group.state_name,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=max(wanted, key=counts.__getitem__, default=default_assignor(config)),
+        members=[_member(group, member, metadata) for member in group.members.values()],
+    )
+
+
+def _member(group: ConsumerGroup, member: Member, metadata: MetadataCache) -> DescribedMember:
+    return DescribedMember(
+        member_id=member.id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topic_names),
+        subscribed_topic_regex=member.topic_regex,
+        assignment=_assignment(member.assigned, metadata),
+        target_assignment=_assignment(group.target.get(member.id, NO_PARTITIONS), metadata),
+        member_type=_CONSUMER if member.classic is None else _CLASSIC,
+    )
+
+
+def _assignment(partitions: Mapping[TopicId, Iterable[int]], metadata: MetadataCache) -> Assignment:
+    """Topics that were deleted in the meantime have no name any more, and are left out."""
+    told = []
+    for topic, numbers in partitions.items():
+        name = metadata.topic_name(topic)
+        if name is not None:
+            told.append(TopicPartitions(topic_id=topic, topic_name=name, partitions=sorted(numbers)))
+    return Assignment(topic_partitions=sorted(told, key=lambda one: one.topic_name))

@@ -1,0 +1,309 @@
+"""Consumer groups of one coordinator: from requests to decisions, from decisions to journal, memory and timers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol, TypeVar
+
+from ottla.groups.caller import Caller, Now
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.states import State
+from ottla.groups.consumer import checks, classic_members, leaving, migration, records, replay
+from ottla.groups.consumer.decision import Decision, Refused, TimerKind, TimerWish
+from ottla.groups.consumer.describe import described
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.heartbeat import World, heartbeat
+from ottla.groups.consumer.leaving import Downgrade
+from ottla.groups.consumer.member import JOINING
+from ottla.groups.consumer.patterns import TopicPatterns
+from ottla.groups.consumer.states import MemberState
+from ottla.groups.journal import JournalRecord
+from ottla.groups.records.kinds import kind_of
+from ottla.groups.state import Reply, ShardState
+from ottla.model import ErrorCode
+from ottla.protocol.generated.consumer_group_describe import DescribedGroup
+from ottla.protocol.generated.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+
+T = TypeVar("T")
+_Answer = Callable[[ErrorCode, str | None], None]
+
+#: A member's timer whose decision could not be written is tried again.
+_RETRY_MS: Final = 500
+_KEY_START: Final = 2
+
+
+class ClassicSide(Protocol):
+    """What the classic groups of the same coordinator do when a group changes its protocol."""
+
+    def group_upgraded(self, group: ClassicGroup, now: Now) -> None:
+        """Nobody calls on this group any more: whoever waits in it is told to join again, its timers are taken back."""
+        ...
+
+    def group_downgraded(self, group: ClassicGroup, must_rebalance: bool, now: Now) -> None:
+        """This group is the coordinator's now: its members' sessions begin, and a rebalance if there must be one."""
+        ...
+
+
+class ConsumerGroups:
+    def __init__(self, state: ShardState, classic: ClassicSide) -> None:
+        self._state = state
+        self._classic = classic
+        self._patterns = TopicPatterns(state.metadata)
+
+    # The newer protocol.
+
+    def heartbeat(
+        self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
+    ) -> None:
+        def refused(error: ErrorCode, message: str | None) -> None:
+            reply(ConsumerGroupHeartbeatResponse(error_code=error, error_message=message))
+
+        world = self._world(caller)
+        try:
+            checks.check_request(request, caller.version, world.config)
+            known = self._state.groups.get(request.group_id)
+            if request.member_epoch < JOINING:
+                group = self._consumer_group(request.group_id)
+                decision = leaving.leave(group, request, world, caller.now.wall_ms)
+            elif request.member_epoch == JOINING and isinstance(known, ClassicGroup):
+                self._join_classic(known, caller, request, world, reply)
+                return
+            else:
+                group = self._consumer_group(request.group_id, or_new=request.member_epoch == JOINING)
+                decision = heartbeat(group, request, caller, world)
+        except Refused as fault:
+            refused(fault.error, fault.message)
+            return
+        self._carry_out(group, decision, caller.now, reply, refused)
+
+    def _join_classic(
+        self,
+        classic: ClassicGroup,
+        caller: Caller,
+        request: ConsumerGroupHeartbeatRequest,
+        world: World,
+        reply: Reply[ConsumerGroupHeartbeatResponse],
+    ) -> None:
+        """A member of the newer protocol comes to a classic group, which becomes a consumer group. Raises Refused."""
+        group = ConsumerGroup(classic.id, self._state.metadata)
+        if classic.state is State.EMPTY:
+            conversion = list(classic.tombstones())
+        else:
+            migration.check_upgrade(classic, world.config)
+            conversion = migration.from_classic(classic, self._state.metadata)
+            _replayed(group, conversion)
+        decision = heartbeat(group, request, caller, world)
+        timers = [
+            TimerWish(TimerKind.SESSION, member.id, member.classic.session_timeout_ms)
+            for member in group.members.values()
+            if member.classic is not None
+        ]
+
+        def answer(error: ErrorCode) -> None:
+            reply(decision.response if not error else ConsumerGroupHeartbeatResponse(error_code=error))
+
+        made = [*conversion, *decision.records]
+        error = self._state.write(made, caller.now, answer)
+        if error:
+            answer(error)
+            return
+        del self._state.groups[classic.id]
+        self._classic.group_upgraded(classic, caller.now)
+        for record in made:
+            self._apply(record)
+        self._set_timers(classic.id, [*timers, *decision.timers], caller.now)
+
+    def describe(self, caller: Caller, group_id: str, reply: Reply[DescribedGroup]) -> None:
+        def settled(error: ErrorCode) -> None:
+            group = self._state.groups.get(group_id)
+            if error:
+                reply(DescribedGroup(group_id=group_id, error_code=error))
+            elif isinstance(group, ConsumerGroup):
+                reply(described(group, self._state.metadata, self._state.settings()))
+            else:
+                missing = f"There is no consumer group {group_id}."
+                reply(DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=missing))
+
+        self._state.journal.when_settled(settled)
+
+    # Members of consumer groups that speak the classic protocol.
+
+    def join(
+        self, group: ConsumerGroup, caller: Caller, request: JoinGroupRequest, reply: Reply[JoinGroupResponse]
+    ) -> None:
+        def refused(error: ErrorCode, _message: str | None) -> None:
+            reply(JoinGroupResponse(error_code=error, protocol_type=None, protocol_name=None, generation_id=-1))
+
+        try:
+            decision = classic_members.join(group, request, caller, self._world(caller))
+        except Refused as fault:
+            refused(fault.error, fault.message)
+            return
+        self._carry_out(group, decision, caller.now, reply, refused)
+
+    def sync(
+        self, group: ConsumerGroup, caller: Caller, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]
+    ) -> None:
+        def refused(error: ErrorCode, _message: str | None) -> None:
+            reply(SyncGroupResponse(error_code=error))
+
+        try:
+            decision = classic_members.sync(group, request, self._world(caller))
+        except Refused as fault:
+            refused(fault.error, fault.message)
+            return
+        self._carry_out(group, decision, caller.now, reply, refused)
+
+    def classic_heartbeat(
+        self, group: ConsumerGroup, caller: Caller, request: HeartbeatRequest, reply: Reply[HeartbeatResponse]
+    ) -> None:
+        def refused(error: ErrorCode, _message: str | None) -> None:
+            reply(HeartbeatResponse(error_code=error))
+
+        try:
+            decision = classic_members.heartbeat(group, request)
+        except Refused as fault:
+            refused(fault.error, fault.message)
+            return
+        self._carry_out(group, decision, caller.now, reply, refused)
+
+    def leave(
+        self, group: ConsumerGroup, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]
+    ) -> None:
+        def refused(error: ErrorCode, _message: str | None) -> None:
+            reply(LeaveGroupResponse(error_code=error))
+
+        decision = classic_members.leave(group, request, self._world(caller), caller.now.wall_ms)
+        self._carry_out(group, decision, caller.now, reply, refused)
+
+    # What happens beside requests.
+
+    def replay(self, kind: int, key: bytes, value: bytes | None) -> None:
+        """Applies a stored record of one of `records.KEY_TYPES`. BadRecord if it is none; then nothing has changed."""
+        group_id, decoded = replay.group_of(kind, key, _KEY_START)
+        groups = self._state.groups
+        group = groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            group = ConsumerGroup(group_id, self._state.metadata)
+        if replay.apply(group, kind, decoded, value):
+            groups[group_id] = group
+        else:
+            del groups[group_id]
+
+    def loaded(self, now: Now) -> None:
+        """All records were replayed: every member has a session's time to be heard of."""
+        session_ms = self._state.settings().consumer_session_timeout_ms
+        for group in list(self._state.groups.values()):
+            if not isinstance(group, ConsumerGroup):
+                continue
+            wishes = []
+            for member in group.members.values():
+                after_ms = session_ms if member.classic is None else member.classic.session_timeout_ms
+                wishes.append(TimerWish(TimerKind.SESSION, member.id, after_ms))
+                if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
+                    rebalance_ms = member.rebalance_timeout_ms
+                    wishes.append(TimerWish(TimerKind.REBALANCE, member.id, rebalance_ms, epoch=member.epoch))
+            self._set_timers(group.id, wishes, now)
+
+    # From a decision on.
+
+    def _carry_out(
+        self, group: ConsumerGroup, decision: Decision[T], now: Now, reply: Reply[T], refused: _Answer
+    ) -> ErrorCode:
+        """Writes, applies, and answers once it is committed. An error: nothing has changed, and it was answered."""
+
+        def answer(error: ErrorCode) -> None:
+            if error:
+                refused(error, None)
+            else:
+                reply(decision.response)
+
+        if not decision.records:
+            self._set_timers(group.id, decision.timers, now)
+            # The answer may tell of what was decided a moment ago and is not committed yet.
+            self._state.journal.when_settled(answer)
+            return ErrorCode.NONE
+        error = self._state.write(decision.records, now, answer)
+        if error:
+            answer(error)
+            return error
+        if isinstance(decision, Downgrade):
+            self._become_classic(group, decision, now)
+            return ErrorCode.NONE
+        for record in decision.records:
+            self._apply(record)
+        self._set_timers(group.id, decision.timers, now)
+        return ErrorCode.NONE
+
+    def _become_classic(self, group: ConsumerGroup, decision: Downgrade[T], now: Now) -> None:
+        for member_id in group.members:
+            for kind in TimerKind:
+                self._state.timers.cancel(_timer_key(group.id, kind, member_id))
+        self._state.groups[group.id] = decision.classic
+        self._classic.group_downgraded(decision.classic, decision.must_rebalance, now)
+
+    def _apply(self, record: JournalRecord) -> None:
+        kind = kind_of(record.key)
+        if kind in records.KEY_TYPES:
+            self.replay(kind, record.key, record.value)
+
+    def _set_timers(self, group_id: str, wishes: Iterable[TimerWish], now: Now) -> None:
+        timers = self._state.timers
+        for wish in wishes:
+            key = _timer_key(group_id, wish.kind, wish.member_id)
+            if wish.after_ms is None:
+                timers.cancel(key)
+            elif not wish.if_absent or key not in timers:
+                timers.set(key, now.monotonic_ms + wish.after_ms, self._due(group_id, wish))
+
+    def _due(self, group_id: str, wish: TimerWish) -> Callable[[Now], None]:
+        def due(now: Now) -> None:
+            group = self._state.groups.get(group_id)
+            if not isinstance(group, ConsumerGroup):
+                return
+            world = self._world(None)
+            decision = leaving.timed_out(group, wish.kind, wish.member_id, wish.epoch, world, now.wall_ms)
+            if decision is None:
+                return
+            if self._carry_out(group, decision, now, lambda _: None, lambda _error, _message: None):
+                self._set_timers(group_id, [wish._replace(after_ms=_RETRY_MS)], now)
+
+        return due
+
+    def _consumer_group(self, group_id: str, *, or_new: bool = False) -> ConsumerGroup:
+        group = self._state.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if group is None and or_new:
+            return ConsumerGroup(group_id, self._state.metadata)
+        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no consumer group {group_id}.")
+
+    def _world(self, caller: Caller | None) -> World:
+        prefix = "" if caller is None else caller.client_id
+        return World(
+            self._state.metadata,
+            self._patterns,
+            self._state.settings(),
+            lambda: self._state.new_member_id(prefix),
+        )
+
+
+def _replayed(group: ConsumerGroup, made: Iterable[JournalRecord]) -> None:
+    for record in made:
+        kind = kind_of(record.key)
+        if kind in records.KEY_TYPES:
+            _, decoded = replay.group_of(kind, record.key, _KEY_START)
+            replay.apply(group, kind, decoded, record.value)
+
+
+def _timer_key(group_id: str, kind: TimerKind, member_id: str) -> tuple[str, TimerKind, str]:
+    return (group_id, kind, member_id)

@@ -1,0 +1,327 @@
+"""ConsumerGroupHeartbeat of a member that joins or stays.
+
+Five steps, each on what the one before left: find or make the member; take over what it says of itself; raise the
+group's epoch if that changes who should have what; compute the target for a new epoch; bring this member one step
+closer to its part of it. All that changes on the way goes into one write.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from ottla.config.slices import GroupsConfig
+from ottla.groups.caller import Caller
+from ottla.groups.consumer import checks, records
+from ottla.groups.consumer.decision import Decision, Refused, TimerKind, TimerWish
+from ottla.groups.consumer.group import ConsumerGroup, decrease
+from ottla.groups.consumer.member import AWAY, JOINING, Member, Owned, Partitions, ResolvedRegex
+from ottla.groups.consumer.patterns import TopicPatterns
+from ottla.groups.consumer.reconciliation import Goal, Reported, reconciled, reported_partitions
+from ottla.groups.consumer.states import MemberState
+from ottla.groups.consumer.target import Basis, compute, subscribed_ids
+from ottla.groups.consumer.topics import metadata_hash
+from ottla.groups.journal import JournalRecord
+from ottla.metadata.cache import MetadataCache
+from ottla.model import ErrorCode
+from ottla.protocol.generated.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+
+class World(NamedTuple):
+    """What decisions need beside the group and the request."""
+
+    metadata: MetadataCache
+    patterns: TopicPatterns
+    config: GroupsConfig
+    new_member_id: Callable[[], str]
+
+
+@dataclass(slots=True)
+class Change:
+    """A member on its way through the steps, and the records so far."""
+
+    group: ConsumerGroup
+    #: As it was; without a place in the group if it is new.
+    before: Member
+    after: Member
+    #: What the member says that it has.
+    reported: Reported
+    #: The static member that `after` takes the place of.
+    replaced: Member | None = None
+    records: list[JournalRecord] = field(default_factory=list)
+    timers: list[TimerWish] = field(default_factory=list)
+    #: Of what it wants, not of anything else.
+    subscription_changed: bool = False
+    must_bump: bool = False
+    regexes: Mapping[str, ResolvedRegex] = field(default_factory=dict)
+    epoch: int = 0
+
+
+def heartbeat(
+    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, caller: Caller, world: World
+) -> Decision[ConsumerGroupHeartbeatResponse]:
+    """`group` may be one that nobody knows yet, made for a member that joins. Raises Refused."""
+    checks.check_room(group, request.member_id, world.config)
+    change = _member_of(group, request, world)
+    change.after = _updated(change.before, request, caller)
+    advance(change, caller, world)
+    member = change.after
+    change.timers.append(TimerWish(TimerKind.SESSION, member.id, world.config.consumer_session_timeout_ms))
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=member.id,
+        member_epoch=member.epoch,
+        heartbeat_interval_ms=world.config.consumer_heartbeat_interval_ms,
+    )
+    if request.member_epoch == JOINING or _is_full(request) or member.assigned != change.before.assigned:
+        response.assignment = _assignment(member.assigned)
+    return Decision(response=response, records=change.records, timers=change.timers)
+
+
+def advance(change: Change, caller: Caller, world: World) -> None:
+    """From what the member says of itself to its next assignment; for members of both protocols."""
+    take_over(change, caller, world)
+    raise_epoch(change, world)
+    target = _target(change, caller, world)
+    reconcile(change, max(change.epoch, change.group.assignment_epoch), target, world)
+
+
+# 1. The member.
+
+
+def _member_of(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, world: World) -> Change:
+    reported = None
+    if request.topic_partitions is not None:
+        reported = reported_partitions((entry.topic_id, entry.partitions) for entry in request.topic_partitions)
+    member_id = request.member_id or world.new_member_id()
+    if request.instance_id is None:
+        return _dynamic(group, member_id, request.member_epoch, reported)
+    return _static(group, member_id, request.instance_id, request.member_epoch, reported)
+
+
+def _dynamic(group: ConsumerGroup, member_id: str, epoch: int, reported: Reported) -> Change:
+    known = group.members.get(member_id)
+    if known is None:
+        known = Member(id=member_id) if epoch == JOINING else checks.known_member(group, member_id)
+    else:
+        checks.check_epoch(known, epoch, reported)
+    return Change(group, known, known, reported)
+
+
+def _static(group: ConsumerGroup, member_id: str, instance_id: str, epoch: int, reported: Reported) -> Change:
+    if epoch != JOINING:
+        known = checks.known_static_member(group, member_id, instance_id)
+        checks.check_epoch(known, epoch, reported)
+        return Change(group, known, known, reported)
+    present = group.static_member(instance_id)
+    if present is None:
+        fresh = group.members.get(member_id) or Member(id=member_id)
+        return Change(group, fresh, fresh, reported)
+    if present.classic is None and present.epoch != AWAY:
+        raise Refused(
+            ErrorCode.UNRELEASED_INSTANCE_ID, f"Instance {instance_id} is member {present.id}, which has not left."
+        )
+    return replacing(group, present, member_id, reported)
+
+
+def replacing(group: ConsumerGroup, present: Member, member_id: str, reported: Reported) -> Change:
+    """An instance comes back under another member id, or the same, and goes on with all that it had."""
+    successor = replace(present, id=member_id, epoch=JOINING, previous_epoch=JOINING)
+    change = Change(group, successor, successor, reported, replaced=present)
+    change.records += records.member_tombstones(group.id, present.id)
+    change.records.append(records.member(group.id, successor))
+    change.records.append(records.target(group.id, member_id, group.target.get(present.id, {})))
+    change.records.append(records.current(group.id, successor))
+    if present.id != member_id:
+        change.timers += [TimerWish(kind, present.id, None) for kind in TimerKind]
+    return change
+
+
+# 2. What it says of itself.
+
+
+def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Member:
+    """What a heartbeat leaves out stays as it was."""
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    return replace(
+        member,
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=(
+            member.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
+        ),
+        assignor=member.assignor if request.server_assignor is None else request.server_assignor,
+        topic_names=member.topic_names if names is None else frozenset(names),
+        topic_regex=member.topic_regex if regex is None else regex,
+        client_id=caller.client_id,
+        client_host=caller.host,
+        classic=None,
+    )
+
+
+def take_over(change: Change, caller: Caller, world: World) -> None:
+    group, before, after = change.group, change.before, change.after
+    names_changed = before.topic_names != after.topic_names
+    is_new = before.id not in group.members and change.replaced is None
+    if is_new or before.subscription != after.subscription:
+        change.records.append(records.member(group.id, after))
+    regex_changed = before.topic_regex != after.topic_regex
+    change.subscription_changed = names_changed or regex_changed
+    change.must_bump = group.epoch == 0 or change.subscription_changed
+    _resolve_regexes(change, caller, world, regex_changed)
+
+
+def _resolve_regexes(change: Change, caller: Caller, world: World, regex_changed: bool) -> None:
+    """Looks at all of the group's expressions together, so that new topics make for one new epoch."""
+    group, after = change.group, change.after
+    change.regexes = group.regexes
+    if not group.regex_counts and not after.topic_regex:
+        return
+    if regex_changed and after.topic_regex and after.topic_regex not in group.regexes:
+        world.patterns.check(after.topic_regex)
+    names_version = world.patterns.names_version
+    if not regex_changed and names_version == group.checked_names_version:
+        return
+    wanted = _counts_after(
+        change, group.regex_counts, lambda member: (member.topic_regex,) if member.topic_regex else ()
+    )
+    resolved = {pattern: regex for pattern, regex in group.regexes.items() if pattern in wanted}
+    change.records += [records.regex_tombstone(group.id, gone) for gone in group.regexes if gone not in wanted]
+    settled = True
+    for pattern in wanted:
+        topics = world.patterns.topics(pattern)
+        if pattern not in resolved or resolved[pattern].topics != topics:
+            settled = False
+            change.must_bump = True
+            resolved[pattern] = ResolvedRegex(topics, names_version, caller.now.wall_ms)
+            change.records.append(records.regex(group.id, pattern, resolved[pattern]))
+    change.regexes = resolved
+    if settled:
+        # Otherwise the write may yet be refused, and the next heartbeat has to find the same again.
+        group.checked_names_version = names_version
+
+
+# 3. The group's epoch.
+
+
+def raise_epoch(change: Change, world: World) -> None:
+    group = change.group
+    change.epoch = group.epoch
+    if not change.must_bump and world.metadata.generation == group.checked_generation:
+        return
+    names = _counts_after(change, group.name_counts, lambda member: member.topic_names).keys()
+    hashed = metadata_hash(names | _regex_topics(change.regexes.values()), world.metadata)
+    if hashed == group.metadata_hash:
+        group.checked_generation = world.metadata.generation
+        if not change.must_bump:
+            return
+    change.epoch += 1
+    change.records.append(records.group_epoch(group.id, change.epoch, hashed))
+    if group.has_partition_metadata:
+        change.records.append(records.partition_metadata_tombstone(group.id))
+
+
+def _regex_topics(regexes: Iterable[ResolvedRegex]) -> set[str]:
+    found: set[str] = set()
+    for regex in regexes:
+        found |= regex.topics
+    return found
+
+
+def _counts_after(change: Change, counts: Counter[str], of_member: Callable[[Member], Iterable[str]]) -> Counter[str]:
+    """The group's counts with this member as it will be."""
+    after = counts.copy()
+    gone = change.replaced or change.group.members.get(change.before.id)
+    if gone is not None:
+        decrease(after, of_member(gone))
+    after.update(of_member(change.after))
+    return after
+
+
+# 4. The target.
+
+
+def _target(change: Change, caller: Caller, world: World) -> Partitions:
+    group, after = change.group, change.after
+    if change.epoch <= group.assignment_epoch:
+        return group.target_of(after)
+    members = group.members
+    before = group.target
+    if change.replaced is not None and change.replaced.id != after.id:
+        members = {name: member for name, member in members.items() if name != change.replaced.id}
+        before = {**before, after.id: before.get(change.replaced.id, {})}
+    basis = Basis(
+        group.id,
+        change.epoch,
+        {**members, after.id: after}.values(),
+        change.regexes,
+        before,
+        _assignor(change, world.config),
+    )
+    target = compute(basis, world.metadata, caller.now.wall_ms)
+    change.records += target.records
+    return target.by_member[after.id]
+
+
+def _assignor(change: Change, config: GroupsConfig) -> str:
+    """The one that most members ask for; between equals the one that the settings name first."""
+    counts = _counts_after(
+        change, change.group.assignor_counts, lambda member: () if member.assignor is None else (member.assignor,)
+    )
+    known = [name for name in checks.assignor_names(config) if counts[name]]
+    return max(known, key=counts.__getitem__, default=checks.default_assignor(config))
+
+
+# 5. This member's part of it.
+
+
+def reconcile(change: Change, target_epoch: int, target: Partitions, world: World) -> None:
+    group, member = change.group, change.after
+    if not change.subscription_changed and member.is_reconciled_to(target_epoch):
+        return
+    goal = Goal(
+        target_epoch,
+        target,
+        subscribed_ids(member, change.regexes, world.metadata),
+        change.subscription_changed,
+    )
+    owner_of = group.owner_of
+    if change.replaced is not None:
+        present = change.replaced.id
+        owner_of = lambda topic, partition: _except(present, group.owner_of(topic, partition))  # noqa: E731
+    change.after = reconciled(member, goal, owner_of, change.reported)
+    if change.after == member:
+        return
+    change.records.append(records.current(group.id, change.after))
+    if change.after.classic is None:
+        waits = change.after.state is MemberState.UNREVOKED_PARTITIONS
+        after_ms = change.after.rebalance_timeout_ms if waits else None
+        change.timers.append(TimerWish(TimerKind.REBALANCE, member.id, after_ms, epoch=change.after.epoch))
+
+
+def _except(replaced: str, owner: str | None) -> str | None:
+    return None if owner == replaced else owner
+
+
+# The answer.
+
+
+def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Whoever says everything wants to be told everything: it may have missed an answer."""
+    return (
+        request.rebalance_timeout_ms != -1
+        and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
+        and request.topic_partitions is not None
+    )
+
+
+def _assignment(owned: Owned) -> Assignment:
+    return Assignment(
+        topic_partitions=[TopicPartitions(topic_id=topic, partitions=sorted(owned[topic])) for topic in sorted(owned)]
+    )

@@ -1,0 +1,343 @@
+"""The group coordinator of this broker: the shards of the partitions that it leads, their loading, and one timer.
+
+Handlers call it; it finds the shard, or answers why there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ottla import logs
+from ottla.config.slices import GroupsConfig
+from ottla.groups.caller import Caller, Now
+from ottla.groups.classic.rebalance import join_refused, sync_refused
+from ottla.groups.javahash import partition_of
+from ottla.groups.journal import Journal
+from ottla.groups.loading import load
+from ottla.groups.offsets.committing import commit_refused
+from ottla.groups.offsets.fetching import fetch_refused
+from ottla.groups.records.offset_records import read_offset_value
+from ottla.groups.shard import GroupShard
+from ottla.groups.state import Counts, Reply
+from ottla.metadata.cache import MetadataCache
+from ottla.metadata.updates import MetadataUpdate
+from ottla.model import OFFSETS_TOPIC, ErrorCode
+from ottla.ports.clock import Clock
+from ottla.ports.entropy import Entropy
+from ottla.protocol.generated.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from ottla.protocol.generated.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.protocol.generated.describe_groups import DescribedGroup
+from ottla.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.protocol.primitives import STRING_BYTES_MAX
+
+log_event = logs.logger("groups")
+
+#: Partitions that are loaded side by side: one reads while the other applies.
+LOADS_AT_ONCE_MAX: Final = 2
+_NEVER: Final = 2**63
+
+
+class _Term:
+    """One partition, from its election to its resignation."""
+
+    __slots__ = ("deleted_topics", "failed", "journal", "loading", "shard")
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        #: Set once it is loaded.
+        self.shard: GroupShard | None = None
+        self.loading: asyncio.Task[None] | None = None
+        #: It cannot be loaded: others may ask for another coordinator, and will find this one again.
+        self.failed = False
+        #: While it was loaded.
+        self.deleted_topics: set[str] = set()
+
+
+class GroupCoordinator:
+    def __init__(
+        self, settings: Callable[[], GroupsConfig], metadata: MetadataCache, clock: Clock, entropy: Entropy
+    ) -> None:
+        self._settings = settings
+        self._metadata = metadata
+        self._clock = clock
+        self._entropy = entropy
+        self.counts = Counts()
+        self._terms: dict[int, _Term] = {}
+        self._load_places: asyncio.Semaphore | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        #: When the alarm rings.
+        self._alarm_ms = _NEVER
+        metadata.listen(self._metadata_changed)
+
+    # Roles.
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition of the offsets topic that keeps this group; by the setting while there is no topic."""
+        topic = self._metadata.topic(OFFSETS_TOPIC)
+        count = len(topic.partitions) if topic is not None else self._settings().offsets.topic_partitions
+        return partition_of(group_id, count)
+
+    def elected(self, partition: int, journal: Journal) -> None:
+        """This broker leads the partition: its groups are loaded beside everything else."""
+        self.resigned(partition)
+        term = self._terms[partition] = _Term(journal)
+        self._load(partition, term)
+
+    def resigned(self, partition: int) -> None:
+        """Another broker leads it, or nobody: all who wait get NOT_COORDINATOR."""
+        term = self._terms.pop(partition, None)
+        if term is not None:
+            self._unload(term)
+
+    def journal_failed(self, partition: int) -> None:
+        """A write that was applied did not reach the log: what the log holds is loaded again."""
+        term = self._terms.get(partition)
+        if term is not None:
+            log_event.warning("groups are loaded again: their journal lost a write", partition=partition)
+            self._unload(term)
+            self._load(partition, term)
+
+    async def close(self) -> None:
+        """Answers all who wait, and does nothing from then on."""
+        loads = [term.loading for term in self._terms.values() if term.loading is not None]
+        for partition in list(self._terms):
+            self.resigned(partition)
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+            self._alarm_ms = _NEVER
+        await asyncio.gather(*loads, return_exceptions=True)
+
+    def _unload(self, term: _Term) -> None:
+        if term.loading is not None:
+            term.loading.cancel()
+            term.loading = None
+        shard, term.shard = term.shard, None
+        if shard is not None:
+            shard.timers.on_sooner = _ignored
+            shard.unload(ErrorCode.NOT_COORDINATOR, self._now())
+
+    def _load(self, partition: int, term: _Term) -> None:
+        term.failed = False
+        term.deleted_topics.clear()
+        name = f"load groups of partition {partition}"
+        term.loading = asyncio.get_running_loop().create_task(self._load_term(partition, term), name=name)
+
+    async def _load_term(self, partition: int, term: _Term) -> None:
+        if self._load_places is None:
+            self._load_places = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
+        shard = GroupShard(partition, term.journal, self._settings, self._metadata, self._entropy, self.counts)
+        started_ms = self._clock.monotonic_ms()
+        try:
+            async with self._load_places:
+                found = await load(term.journal, shard, self._clock)
+        except Exception as fault:
+            # Whatever it is, the other partitions' groups go on, and this one's clients are told at once.
+            log_event.error("groups cannot be loaded", partition=partition, error=repr(fault))
+            term.failed, term.loading = True, None
+            return
+        term.shard, term.loading = shard, None
+        shard.timers.on_sooner = self._arm
+        if (deadline_ms := shard.timers.next_deadline_ms()) is not None:
+            self._arm(deadline_ms)
+        if term.deleted_topics:
+            shard.topics_deleted(sorted(term.deleted_topics), self._now())
+            term.deleted_topics.clear()
+        if found.records:
+            took_ms = self._clock.monotonic_ms() - started_ms
+            log_event.info("groups loaded", partition=partition, **found._asdict(), ms=took_ms)
+
+    def _metadata_changed(self, update: MetadataUpdate) -> None:
+        if not update.topics_deleted:
+            return
+        for term in self._terms.values():
+            if term.shard is not None:
+                term.shard.topics_deleted(update.topics_deleted, self._now())
+            else:
+                term.deleted_topics.update(update.topics_deleted)
+
+    # Time.
+
+    def _now(self) -> Now:
+        return Now(self._clock.wall_ms(), self._clock.monotonic_ms())
+
+    def _arm(self, when_ms: int) -> None:
+        if when_ms >= self._alarm_ms:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_ms = when_ms
+        delay_ms = max(0, when_ms - self._clock.monotonic_ms())
+        self._alarm = asyncio.get_running_loop().call_later(delay_ms / 1000, self.tick)
+
+    def tick(self) -> None:
+        """Does what is due by the clock. The alarm calls it, and whoever has moved the clock by hand."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        now = self._now()
+        # Held high while timers run: they set others, and one look at the end is enough.
+        self._alarm_ms = -1
+        shards = [term.shard for term in self._terms.values() if term.shard is not None]
+        try:
+            for shard in shards:
+                shard.timers.expire(now)
+        finally:
+            self._alarm_ms = _NEVER
+            for shard in shards:
+                if (deadline_ms := shard.timers.next_deadline_ms()) is not None:
+                    self._arm(deadline_ms)
+
+    # Finding the shard.
+
+    def _find(self, group_id: str) -> GroupShard | ErrorCode:
+        term = self._terms.get(self.partition_for(group_id))
+        if term is None:
+            missing = self._metadata.topic(OFFSETS_TOPIC) is None
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE if missing else ErrorCode.NOT_COORDINATOR
+        if term.shard is not None:
+            return term.shard
+        return ErrorCode.NOT_COORDINATOR if term.failed else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def _find_for_member(self, group_id: str) -> GroupShard | ErrorCode:
+        """A group that is to have members needs a name, and one that fits in a record."""
+        if not group_id or (len(group_id) > STRING_BYTES_MAX // 4 and len(group_id.encode()) > STRING_BYTES_MAX):
+            return ErrorCode.INVALID_GROUP_ID
+        return self._find(group_id)
+
+    # Requests. Each is answered exactly once, now or later.
+
+    def join_group(self, caller: Caller, request: JoinGroupRequest, reply: Reply[JoinGroupResponse]) -> None:
+        found = self._find_for_member(request.group_id)
+        if isinstance(found, ErrorCode):
+            reply(join_refused(found, request.member_id))
+        else:
+            found.join_group(caller, request, reply)
+
+    def sync_group(self, caller: Caller, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> None:
+        found = self._find_for_member(request.group_id)
+        if found is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            # The rebalance that it belongs to is gone. Clients take the loading itself for a fatal error here.
+            reply(sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+        elif isinstance(found, ErrorCode):
+            reply(sync_refused(found))
+        else:
+            found.sync_group(caller, request, reply)
+
+    def heartbeat(self, caller: Caller, request: HeartbeatRequest, reply: Reply[HeartbeatResponse]) -> None:
+        found = self._find_for_member(request.group_id)
+        if found is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            # Sessions begin anew once it is loaded: nothing is wrong with this one.
+            reply(HeartbeatResponse(error_code=ErrorCode.NONE))
+        elif isinstance(found, ErrorCode):
+            reply(HeartbeatResponse(error_code=found))
+        else:
+            found.heartbeat(caller, request, reply)
+
+    def leave_group(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> None:
+        found = self._find_for_member(request.group_id)
+        if isinstance(found, ErrorCode):
+            reply(LeaveGroupResponse(error_code=found))
+        else:
+            found.leave_group(caller, request, reply)
+
+    def offset_commit(self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]) -> None:
+        found = self._find(request.group_id)
+        if isinstance(found, ErrorCode):
+            reply(commit_refused(request, found))
+        else:
+            found.offset_commit(caller, request, reply)
+
+    def offset_fetch(
+        self,
+        caller: Caller,
+        request: OffsetFetchRequestGroup,
+        require_stable: bool,
+        reply: Reply[OffsetFetchResponseGroup],
+    ) -> None:
+        found = self._find(request.group_id)
+        if isinstance(found, ErrorCode):
+            reply(fetch_refused(request, found))
+        else:
+            found.offset_fetch(caller, request, require_stable, reply)
+
+    def offset_delete(self, caller: Caller, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]) -> None:
+        found = self._find_for_member(request.group_id)
+        if isinstance(found, ErrorCode):
+            reply(OffsetDeleteResponse(error_code=found))
+        else:
+            found.offset_delete(caller, request, reply)
+
+    def describe_group(self, caller: Caller, group_id: str, reply: Reply[DescribedGroup]) -> None:
+        found = self._find(group_id)
+        if isinstance(found, ErrorCode):
+            reply(DescribedGroup(group_id=group_id, error_code=found))
+        else:
+            found.describe_group(caller, group_id, reply)
+
+    def list_groups(self, _caller: Caller, request: ListGroupsRequest, reply: Reply[ListGroupsResponse]) -> None:
+        """All groups of this broker; while some are loaded, the others and an error."""
+        response = ListGroupsResponse()
+        for term in self._terms.values():
+            if term.shard is not None:
+                response.groups += term.shard.list_groups(request)
+            elif not term.failed:
+                response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        reply(response)
+
+    def delete_group(self, caller: Caller, group_id: str, reply: Reply[ErrorCode]) -> None:
+        found = self._find(group_id)
+        if isinstance(found, ErrorCode):
+            reply(found)
+        else:
+            found.delete_group(caller, group_id, reply)
+
+    def consumer_group_heartbeat(
+        self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
+    ) -> None:
+        found = self._find_for_member(request.group_id)
+        if isinstance(found, ErrorCode):
+            reply(ConsumerGroupHeartbeatResponse(error_code=found))
+        else:
+            found.consumer_group_heartbeat(caller, request, reply)
+
+    def describe_consumer_group(self, caller: Caller, group_id: str, reply: Reply[DescribedConsumerGroup]) -> None:
+        found = self._find_for_member(group_id)
+        if isinstance(found, ErrorCode):
+            reply(DescribedConsumerGroup(group_id=group_id, error_code=found))
+        else:
+            found.describe_consumer_group(caller, group_id, reply)
+
+    # For metrics.
+
+    def _shards(self) -> Iterator[GroupShard]:
+        return (term.shard for term in self._terms.values() if term.shard is not None)
+
+    def kinds_and_states(self) -> Iterator[tuple[str, str]]:
+        """Type and state of each group."""
+        return ((group.type_name, group.state_name) for shard in self._shards() for group in shard.groups.values())
+
+    def committed(self) -> Iterator[tuple[str, str, int, int]]:
+        """Group, topic, partition and offset of all that is committed."""
+        for shard in self._shards():
+            offsets = shard.state.offsets
+            for group_id in offsets.group_ids():
+                for topic, partitions in offsets.of_group(group_id).items():
+                    for partition, value in partitions.items():
+                        yield group_id, topic, partition, read_offset_value(value).offset
+
+
+def _ignored(_: int) -> None:
+    """A shard that was given up has no time."""

@@ -1,0 +1,50 @@
+"""Where a coordinator keeps what it decided: one partition of the offsets topic, as groups see it.
+
+Groups are given a journal by whoever made them coordinator, and know nothing of replicas, rounds or files. What they
+write belongs together or not at all, and takes effect in memory at once; the client is answered when it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from ottla.model import ErrorCode
+
+
+class JournalRecord(NamedTuple):
+    key: bytes
+    #: None is a tombstone: what was kept under this key is no more.
+    value: bytes | None
+
+
+#: Told once how a write ended: NONE when it is committed. Any other code leaves open whether it will be found there.
+Written = Callable[[ErrorCode], None]
+
+
+class Journal(Protocol):
+    #: The term in which this broker leads the partition; a later one is another journal.
+    epoch: int
+
+    def write(self, records: Sequence[JournalRecord], wall_ms: int, written: Written) -> ErrorCode:
+        """Appends all or nothing, together with what else this round brings.
+
+        An error returned (and not told to `written`) means that nothing was appended, and the caller changes nothing.
+        With NONE the caller applies the records to its state now. Should the disk refuse them after all, `written` gets
+        an error, and the coordinator's owner has it load the partition anew: what was applied is forgotten.
+        """
+        ...
+
+    def when_settled(self, call: Callable[[ErrorCode], None]) -> None:
+        """Calls at once if all that was written is committed, else as soon as it is, or when that has failed.
+
+        Who answers from state that was applied and is not committed yet waits with this.
+        """
+        ...
+
+    def replay(self) -> AsyncIterator[bytes]:
+        """All batches from the log's start to its present end, whole, in chunks of some hundred kilobytes.
+
+        Reading happens beside the loop. Raises StorageFault or CorruptLog.
+        """
+        ...

@@ -1,0 +1,97 @@
+"""Fills a shard from its partition's log, a little at a time: others are served between any two slices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from ottla import logs
+from ottla.groups.caller import Now
+from ottla.groups.journal import Journal
+from ottla.groups.records.reading import StoredRecord, open_batch
+from ottla.groups.shard import GroupShard
+from ottla.model import NO_PRODUCER_ID
+from ottla.ports.clock import Clock
+from ottla.records.batch import LOG_OVERHEAD, MAGIC, MAGIC_AT, BatchHeader
+from ottla.records.control import ControlType, parse_control
+from ottla.records.errors import CorruptBatch, RecordError
+
+log_event = logs.logger("groups")
+
+#: Records applied without a pause: about two milliseconds.
+RECORDS_AT_ONCE_MAX: Final = 200
+#: Batches, which cost about as much as a record beside those that they hold.
+BATCHES_AT_ONCE_MAX: Final = 200
+
+_unpack_location: Final = Struct(">qi").unpack_from
+
+
+class Loaded(NamedTuple):
+    records: int
+    groups: int
+    offsets: int
+
+
+async def load(journal: Journal, shard: GroupShard, clock: Clock) -> Loaded:
+    """Raises what the journal raises."""
+    records = 0
+    async for chunk in journal.replay():
+        for count in _apply(chunk, shard, Now(clock.wall_ms(), clock.monotonic_ms())):
+            records += count
+            await asyncio.sleep(0)
+    for _ in shard.loaded(Now(clock.wall_ms(), clock.monotonic_ms())):
+        await asyncio.sleep(0)
+    return Loaded(records, len(shard.groups), shard.state.offsets.count)
+
+
+def _apply(chunk: bytes, shard: GroupShard, now: Now) -> Iterator[int]:
+    """Applies whole batches; yields how many records it has applied whenever others should have their turn."""
+    pos, done, batches = 0, 0, 0
+    while pos + MAGIC_AT < len(chunk):
+        base_offset, length = _unpack_location(chunk, pos)
+        if length <= MAGIC_AT - LOG_OVERHEAD:
+            break  # Nothing behind it can be found; the journal hands out whole batches only.
+        try:
+            for record, header in _records(chunk, pos):
+                if header.is_control:
+                    _end_transaction(shard, header, record)
+                elif record.key is None:
+                    log_event.warning_limited("a record without a key was skipped", offset=record.offset)
+                else:
+                    producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
+                    shard.replay(record.key, record.value, record.offset, producer_id, now)
+                done += 1
+                if done >= RECORDS_AT_ONCE_MAX:
+                    yield done
+                    done = batches = 0
+        except RecordError as fault:
+            log_event.warning_limited(
+                "a batch of the offsets topic was skipped",
+                str(shard.state.partition),
+                interval_s=1.0,
+                partition=shard.state.partition,
+                offset=base_offset,
+                reason=str(fault),
+            )
+        pos += LOG_OVERHEAD + length
+        batches += 1
+        if batches >= BATCHES_AT_ONCE_MAX:
+            yield done
+            done = batches = 0
+    yield done
+
+
+def _records(chunk: bytes, pos: int) -> Iterator[tuple[StoredRecord, BatchHeader]]:
+    if chunk[pos + MAGIC_AT] != MAGIC:
+        raise CorruptBatch(f"messages of format {chunk[pos + MAGIC_AT]}, of before Kafka 0.11")
+    header, records = open_batch(chunk, pos)
+    for record in records:
+        yield record, header
+
+
+def _end_transaction(shard: GroupShard, header: BatchHeader, record: StoredRecord) -> None:
+    marker = parse_control(record.key, record.value)
+    if marker.ends_transaction:
+        shard.end_transaction(header.producer_id, committed=marker.type is ControlType.COMMIT)

@@ -1,0 +1,146 @@
+"""OffsetCommit, for members of both kinds of group and for consumers without membership.
+
+The shortest path of a coordinator, and the one that is taken most: twenty thousand times a second. It makes the bytes
+of each record once, and keeps those as the group's state.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from struct import Struct
+from typing import Final
+
+from ottla.groups.caller import Caller
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.journal import JournalRecord
+from ottla.groups.records.offset_records import NO_EXPIRY, group_prefix, offset_value, topic_prefix
+from ottla.groups.state import Reply, ShardState
+from ottla.groups.timers import session_key
+from ottla.model import ErrorCode
+from ottla.protocol.errors import EncodeError
+from ottla.protocol.generated.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+#: From this version on a group that does not exist has an error of its own.
+NOT_FOUND_SINCE: Final = 9
+
+_pack_partition: Final = Struct(">i").pack
+_NONE: Final = int(ErrorCode.NONE)
+_TOO_LARGE: Final = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+
+
+def commit_offsets(
+    state: ShardState, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
+) -> None:
+    group_id, member_id = request.group_id, request.member_id
+    group = state.groups.get(group_id)
+    if group is not None:
+        error = group.check_commit(
+            member_id, request.group_instance_id, request.generation_id_or_member_epoch, caller.version, request.topics
+        )
+    else:
+        error = _without_group(caller, request)
+    if error:
+        reply(commit_refused(request, error))
+        return
+    now = caller.now
+    if group is not None and member_id:
+        until_ms = group.heard_from(member_id, now.monotonic_ms)
+        if until_ms is not None:
+            state.timers.put_off(session_key(group_id, member_id), until_ms)
+    try:
+        batch = _Batch(state, request, now.wall_ms)
+    except EncodeError:
+        reply(commit_refused(request, ErrorCode.INVALID_GROUP_ID))
+        return
+    records = batch.records
+    if not records:
+        reply(batch.response)
+        return
+    error = state.write(records, now, partial(_written, request, batch.response, reply))
+    if error:
+        reply(commit_refused(request, error))
+        return
+    if group is None:
+        # It keeps offsets, and has no members: what Kafka calls a simple group.
+        state.groups[group_id] = ClassicGroup(group_id, now.wall_ms)
+    put = state.offsets.put
+    for (topic, partition), record in zip(batch.places, records, strict=True):
+        assert record.value is not None
+        put(group_id, topic, partition, record.value)
+    state.counts.commits += len(records)
+
+
+class _Batch:
+    """Records and answer for one request. EncodeError where a name is too long to be stored."""
+
+    __slots__ = ("places", "records", "response")
+
+    def __init__(self, state: ShardState, request: OffsetCommitRequest, now_ms: int) -> None:
+        metadata_max = state.settings().offsets.metadata_bytes_max
+        retention_ms = request.retention_time_ms
+        expire_ms = NO_EXPIRY if retention_ms == -1 else max(0, now_ms + retention_ms)
+        prefix = group_prefix(request.group_id)
+        self.records: list[JournalRecord] = []
+        self.places: list[tuple[str, int]] = []
+        topics = []
+        for topic in request.topics:
+            name, topic_id = topic.name, topic.topic_id
+            key = topic_prefix(prefix, name)
+            partitions = []
+            for partition in topic.partitions:
+                index = partition.partition_index
+                metadata = partition.committed_metadata or ""
+                if metadata and _length(metadata) > metadata_max:
+                    partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=_TOO_LARGE))
+                    continue
+                value = offset_value(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    metadata,
+                    now_ms,
+                    expire_ms,
+                    topic_id,
+                )
+                self.records.append(JournalRecord(key + _pack_partition(index), value))
+                self.places.append((name, index))
+                partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=_NONE))
+            topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=partitions))
+        self.response = OffsetCommitResponse(topics=topics)
+
+
+def _written(
+    request: OffsetCommitRequest, response: OffsetCommitResponse, reply: Reply[OffsetCommitResponse], error: ErrorCode
+) -> None:
+    reply(commit_refused(request, error) if error else response)
+
+
+def _without_group(caller: Caller, request: OffsetCommitRequest) -> ErrorCode:
+    if request.generation_id_or_member_epoch < 0:
+        return ErrorCode.NONE
+    return ErrorCode.GROUP_ID_NOT_FOUND if caller.version >= NOT_FOUND_SINCE else ErrorCode.ILLEGAL_GENERATION
+
+
+def _length(metadata: str) -> int:
+    """In UTF-16 units, as Kafka counts it against offset.metadata.max.bytes."""
+    return len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,76 @@
+"""OffsetFetch: what a group has committed, and whether a transaction may still change it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.groups.records.offset_records import read_offset_value
+from ottla.groups.state import Reply, ShardState
+from ottla.model import ZERO_TOPIC_ID, ErrorCode
+from ottla.protocol.generated.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+NO_OFFSET: Final = -1
+
+
+def fetch_offsets(
+    state: ShardState, request: OffsetFetchRequestGroup, require_stable: bool, reply: Reply[OffsetFetchResponseGroup]
+) -> None:
+    """Answers once all that was committed before is safe: what is told must be found again after a crash."""
+
+    def settled(error: ErrorCode) -> None:
+        reply(fetch_refused(request, error) if error else _answer(state, request, require_stable))
+
+    state.when_settled(settled)
+
+
+def fetch_refused(request: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(group_id=request.group_id, error_code=error)
+
+
+def _answer(state: ShardState, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+    group = state.groups.get(request.group_id)
+    if group is not None and (error := group.check_fetch(request.member_id, request.member_epoch)):
+        return fetch_refused(request, error)
+    look_up = _LookUp(state, request.group_id, require_stable=require_stable)
+    if request.topics is None:
+        kept = state.offsets.of_group(request.group_id)
+        topics = [look_up.topic(name, ZERO_TOPIC_ID, list(partitions)) for name, partitions in kept.items()]
+    else:
+        topics = [look_up.topic(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
+    return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
+
+
+class _LookUp:
+    __slots__ = ("_doubtful", "_group_id", "_offsets")
+
+    def __init__(self, state: ShardState, group_id: str, *, require_stable: bool) -> None:
+        self._offsets = state.offsets
+        self._group_id = group_id
+        self._doubtful = require_stable and state.offsets.has_open(group_id)
+
+    def topic(self, name: str, topic_id: bytes, partitions: list[int]) -> OffsetFetchResponseTopics:
+        found = [self._partition(name, topic_id, partition) for partition in partitions]
+        return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=found)
+
+    def _partition(self, topic: str, topic_id: bytes, partition: int) -> OffsetFetchResponsePartitions:
+        nothing = OffsetFetchResponsePartitions(partition_index=partition, committed_offset=NO_OFFSET)
+        if self._doubtful and self._offsets.is_open(self._group_id, topic, partition):
+            nothing.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+            return nothing
+        value = self._offsets.get(self._group_id, topic, partition)
+        if value is None:
+            return nothing
+        stored = read_offset_value(value)
+        if ZERO_TOPIC_ID not in {stored.topic_id, topic_id} and stored.topic_id != topic_id:
+            return nothing  # It was committed in another topic of that name, which was deleted since.
+        return OffsetFetchResponsePartitions(
+            partition_index=partition,
+            committed_offset=stored.offset,
+            committed_leader_epoch=stored.leader_epoch,
+            metadata=stored.metadata,
+        )

@@ -1,0 +1,145 @@
+"""Walks over all groups of a shard, some at a time: to expire offsets, and to drop those of deleted topics.
+
+Ten thousand groups with ten offsets each take a few hundred milliseconds, which nobody should have to wait for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from ottla import logs
+from ottla.groups.caller import Now
+from ottla.groups.group import Group
+from ottla.groups.offsets.deleting import TOMBSTONES_AT_ONCE_MAX, Place, remove_offsets, tombstone
+from ottla.groups.records.offset_records import NO_EXPIRY, read_offset_value
+from ottla.groups.state import ShardState
+from ottla.model import ErrorCode
+
+log_event = logs.logger("groups")
+
+#: After so many offsets or groups the others have their turn: about a millisecond.
+STEPS_AT_ONCE_MAX: Final = 500
+PAUSE_MS: Final = 1
+MINUTE_MS: Final = 60_000
+
+_EXPIRY: Final = "expiry"
+_TOPICS: Final = "deleted topics"
+
+
+class Sweeps:
+    __slots__ = ("_deleted", "_groups", "_rest", "_state", "_topics")
+
+    def __init__(self, state: ShardState) -> None:
+        self._state = state
+        #: Groups that the expiry under way has not come to.
+        self._rest: deque[str] = deque()
+        self._topics: deque[str] = deque()
+        #: Groups that may hold offsets of the topics in `_deleted`.
+        self._groups: deque[str] = deque()
+        self._deleted: frozenset[str] = frozenset()
+
+    # Expiry.
+
+    def start(self, now: Now) -> None:
+        """The first look at what is expired comes after the interval."""
+        self._next_check(now)
+
+    def _next_check(self, now: Now) -> None:
+        interval_ms = self._state.settings().offsets.retention_check_interval_ms
+        self._state.timers.set(_EXPIRY, now.monotonic_ms + interval_ms, self.expire)
+
+    def expire(self, now: Now) -> None:
+        self._rest = deque(self._state.groups)
+        self._expire_some(now)
+
+    def _expire_some(self, now: Now) -> None:
+        steps = 0
+        while self._rest and steps < STEPS_AT_ONCE_MAX:
+            group = self._state.groups.get(self._rest.popleft())
+            if group is not None:
+                steps += 1 + self._expire_group(group, now)
+        if self._rest:
+            self._state.timers.set(_EXPIRY, now.monotonic_ms + PAUSE_MS, self._expire_some)
+        else:
+            self._next_check(now)
+
+    def _expire_group(self, group: Group, now: Now) -> int:
+        """Returns how many offsets it looked at."""
+        offsets = self._state.offsets
+        looked_at, expired, kept, left = 0, list[Place](), 0, False
+        for topic, partitions in offsets.of_group(group.id).items():
+            if group.is_subscribed(topic):
+                kept += len(partitions)
+                continue
+            for partition, value in partitions.items():
+                looked_at += 1
+                place = Place(group.id, topic, partition)
+                if not self._is_expired(group, value, now.wall_ms) or offsets.is_open(*place):
+                    kept += 1
+                elif len(expired) < TOMBSTONES_AT_ONCE_MAX:
+                    expired.append(place)
+                else:
+                    left = True
+        if left:
+            kept += 1
+            self._rest.appendleft(group.id)
+        records = [tombstone(place) for place in expired]
+        vanishes = not kept and group.may_vanish() and not offsets.has_open(group.id)
+        if vanishes:
+            records += group.tombstones()
+        if not records:
+            return looked_at
+        if self._state.write(records, now, _not_told):
+            self._rest.clear()  # The journal takes nothing now: all is still there, and found the next time.
+            return looked_at
+        for place in expired:
+            offsets.remove(*place)
+        self._state.counts.expired += len(expired)
+        if vanishes:
+            del self._state.groups[group.id]
+            log_event.info("a group expired", group=group.id)
+        return looked_at
+
+    def _is_expired(self, group: Group, value: bytes, now_ms: int) -> bool:
+        stored = read_offset_value(value)
+        base_ms = group.retention_base_ms(stored.commit_ms)
+        if base_ms is None:
+            return False
+        if stored.expire_ms != NO_EXPIRY:
+            return now_ms >= stored.expire_ms
+        return now_ms - base_ms >= self._state.settings().offsets.retention_minutes * MINUTE_MS
+
+    # Deleted topics.
+
+    def topics_deleted(self, names: Iterable[str], now: Now) -> None:
+        self._topics.extend(names)
+        if not self._groups:
+            self._drop_some(now)
+
+    def _drop_some(self, now: Now) -> None:
+        if not self._groups:
+            if not self._topics:
+                return
+            self._deleted = frozenset(self._topics)
+            self._topics.clear()
+            self._groups = deque(self._state.groups)
+        offsets, places, steps = self._state.offsets, list[Place](), 0
+        while self._groups and steps < STEPS_AT_ONCE_MAX:
+            group_id = self._groups.popleft()
+            kept = offsets.of_group(group_id)
+            found = {Place(group_id, name, number) for name in self._deleted & kept.keys() for number in kept[name]}
+            found |= {
+                Place(group_id, *where) for where in offsets.open_partitions(group_id) if where[0] in self._deleted
+            }
+            places += sorted(found)
+            steps += 1 + len(found)
+        if places:
+            remove_offsets(self._state, places, now, _not_told)
+        if self._groups or self._topics:
+            self._state.timers.set(_TOPICS, now.monotonic_ms + PAUSE_MS, self._drop_some)
+
+
+def _not_told(_: ErrorCode) -> None:
+    """Nobody waits for it."""

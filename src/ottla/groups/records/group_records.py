@@ -1,0 +1,51 @@
+"""Key and value of a classic group's record."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from ottla.groups.records.kinds import GROUP, BadRecord
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.generated.group_metadata_key import GroupMetadataKey
+from ottla.protocol.generated.group_metadata_value import GroupMetadataValue
+
+#: What Kafka 4.3 writes: with static members and the time of the last change, without tagged fields.
+GROUP_VALUE_VERSION: Final = 3
+
+_KIND: Final = GROUP.to_bytes(2, "big")
+_VERSION: Final = GROUP_VALUE_VERSION.to_bytes(2, "big")
+_unpack_version: Final = Struct(">h").unpack_from
+
+
+def group_key(group_id: str) -> bytes:
+    """EncodeError if the name is longer than a string may be."""
+    return _KIND + GroupMetadataKey(group=group_id).encode(GROUP)
+
+
+def read_group_key(key: bytes) -> str:
+    try:
+        read, end = GroupMetadataKey.decode(key, GROUP, 2)
+    except DecodeError as fault:
+        raise BadRecord(str(fault)) from None
+    if end != len(key):
+        raise BadRecord(f"{len(key) - end} bytes follow the key of a group")
+    return read.group
+
+
+def group_value(value: GroupMetadataValue) -> bytes:
+    out = bytearray(_VERSION)
+    value.encode_into(out, GROUP_VALUE_VERSION)
+    return bytes(out)
+
+
+def read_group_value(value: bytes) -> GroupMetadataValue:
+    if len(value) < 2:
+        raise BadRecord(f"a value of {len(value)} bytes")
+    try:
+        read, end = GroupMetadataValue.decode(value, _unpack_version(value)[0], 2)
+    except DecodeError as fault:
+        raise BadRecord(str(fault)) from None
+    if end != len(value):
+        raise BadRecord(f"{len(value) - end} bytes follow the value of a group")
+    return read

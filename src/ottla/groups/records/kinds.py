@@ -1,0 +1,27 @@
+"""What a record of the offsets topic is about: the first two bytes of its key say it."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+#: A committed offset; 0 is how Kafka wrote it before 0.8.2 and reads to this day.
+OFFSET_LEGACY: Final = 0
+OFFSET: Final = 1
+#: A classic group.
+GROUP: Final = 2
+#: Groups of the newer protocol: their epochs, members, targets, assignments, and the topics of their expressions.
+CONSUMER_GROUP_KINDS: Final = frozenset({3, 4, 5, 6, 7, 8, 16})
+
+_unpack_kind: Final = Struct(">h").unpack_from
+
+
+class BadRecord(Exception):
+    """A record of the offsets topic that is not what its key says. It is skipped, and named in a warning."""
+
+
+def kind_of(key: bytes) -> int:
+    if len(key) < 2:
+        raise BadRecord(f"a key of {len(key)} bytes")
+    kind: int = _unpack_kind(key)[0]
+    return kind

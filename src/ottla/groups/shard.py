@@ -1,0 +1,300 @@
+"""One partition of the offsets topic: the groups whose names hash to it, and their offsets. Synchronous.
+
+A decision is: check, build records, `state.write`, apply at once, answer when the journal says that it is committed.
+Groups of both kinds stand in one table; here is decided which kind's rules a request meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from ottla import logs
+from ottla.config.slices import GroupsConfig
+from ottla.groups.caller import Caller, Now
+from ottla.groups.classic.described import described, not_found
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.joining import Joining
+from ottla.groups.classic.leaving import Leaving
+from ottla.groups.classic.rebalance import Rebalances, join_refused
+from ottla.groups.classic.states import Event
+from ottla.groups.classic.stored import group_from
+from ottla.groups.classic.syncing import Syncing
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.groups import ConsumerGroups
+from ottla.groups.group import Group
+from ottla.groups.journal import Journal
+from ottla.groups.offsets.committing import commit_offsets
+from ottla.groups.offsets.deleting import delete_group, delete_offsets
+from ottla.groups.offsets.fetching import fetch_offsets
+from ottla.groups.offsets.sweeping import Sweeps
+from ottla.groups.records.group_records import read_group_key, read_group_value
+from ottla.groups.records.kinds import CONSUMER_GROUP_KINDS, GROUP, OFFSET, OFFSET_LEGACY, BadRecord, kind_of
+from ottla.groups.records.offset_records import read_offset_key, read_offset_value
+from ottla.groups.state import Counts, Reply, ShardState
+from ottla.metadata.cache import MetadataCache
+from ottla.model import NO_PRODUCER_ID, ErrorCode
+from ottla.ports.entropy import Entropy
+from ottla.protocol.generated.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from ottla.protocol.generated.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.protocol.generated.describe_groups import DescribedGroup
+from ottla.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.protocol.generated.list_groups import ListedGroup, ListGroupsRequest
+from ottla.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+
+log_event = logs.logger("groups")
+
+#: Groups whose sessions are started without a pause when a partition is loaded.
+STARTED_AT_ONCE_MAX: Final = 200
+
+
+class GroupShard:
+    def __init__(
+        self,
+        partition: int,
+        journal: Journal,
+        settings: Callable[[], GroupsConfig],
+        metadata: MetadataCache,
+        entropy: Entropy,
+        counts: Counts | None = None,
+    ) -> None:
+        self.state = ShardState(partition, journal, settings, metadata, entropy, counts or Counts())
+        self.timers = self.state.timers
+        self.groups = self.state.groups
+        self._rebalances = Rebalances(self.state)
+        self._joining = Joining(self.state, self._rebalances)
+        self._syncing = Syncing(self.state, self._rebalances)
+        self._leaving = Leaving(self.state, self._rebalances)
+        self._sweeps = Sweeps(self.state)
+        self._consumer = ConsumerGroups(self.state, self)
+
+    # Members that speak the classic protocol; they may be in a consumer group, which then answers in that protocol.
+
+    def join_group(self, caller: Caller, request: JoinGroupRequest, reply: Reply[JoinGroupResponse]) -> None:
+        settings = self.state.settings()
+        if not settings.session_timeout_ms_min <= request.session_timeout_ms <= settings.session_timeout_ms_max:
+            reply(join_refused(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+            return
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            if group.members:
+                self._consumer.join(group, caller, request, reply)
+                return
+            if error := self._reopen_as_classic(group, request, caller.now):
+                reply(join_refused(error, request.member_id))
+                return
+        self._joining.join(caller, request, reply)
+
+    def _reopen_as_classic(self, group: ConsumerGroup, request: JoinGroupRequest, now: Now) -> ErrorCode:
+        """An empty consumer group becomes whatever the next member wants it to be. Its offsets stay."""
+        if request.member_id:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not request.protocol_type or not request.protocols:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if error := self.state.write(group.tombstones(), now, _not_told):
+            return error
+        del self.groups[group.id]
+        return ErrorCode.NONE
+
+    def sync_group(self, caller: Caller, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> None:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            self._consumer.sync(group, caller, request, reply)
+        else:
+            self._syncing.sync(caller, request, reply)
+
+    def heartbeat(self, caller: Caller, request: HeartbeatRequest, reply: Reply[HeartbeatResponse]) -> None:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            self._consumer.classic_heartbeat(group, caller, request, reply)
+        else:
+            self._leaving.heartbeat(caller, request, reply)
+
+    def leave_group(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> None:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            self._consumer.leave(group, caller, request, reply)
+        else:
+            self._leaving.leave(caller, request, reply)
+
+    # Offsets of both kinds.
+
+    def offset_commit(self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]) -> None:
+        commit_offsets(self.state, caller, request, reply)
+
+    def offset_fetch(
+        self,
+        _caller: Caller,
+        request: OffsetFetchRequestGroup,
+        require_stable: bool,
+        reply: Reply[OffsetFetchResponseGroup],
+    ) -> None:
+        fetch_offsets(self.state, request, require_stable, reply)
+
+    def offset_delete(self, caller: Caller, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]) -> None:
+        delete_offsets(self.state, caller.now, request, reply)
+
+    # Administrators.
+
+    def describe_group(self, caller: Caller, group_id: str, reply: Reply[DescribedGroup]) -> None:
+        group = self.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            reply(described(group))
+        else:
+            reply(not_found(group_id, caller.version, consumer=group is not None))
+
+    def list_groups(self, request: ListGroupsRequest) -> list[ListedGroup]:
+        """States and types as clients like to write them: in any case."""
+        states = {state.strip().lower() for state in request.states_filter}
+        types = {kind.strip().lower() for kind in request.types_filter}
+        return [
+            ListedGroup(
+                group_id=group.id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state_name,
+                group_type=group.type_name,
+            )
+            for group in self.groups.values()
+            if (not types or group.type_name in types) and (not states or group.state_name.lower() in states)
+        ]
+
+    def delete_group(self, caller: Caller, group_id: str, reply: Reply[ErrorCode]) -> None:
+        group = self.groups.get(group_id)
+        if group is None:
+            reply(ErrorCode.GROUP_ID_NOT_FOUND)
+        elif error := group.check_delete() or delete_group(self.state, group, caller.now, reply):
+            reply(error)
+        else:
+            self._retire(group, caller.now)
+
+    def _retire(self, group: Group, now: Now) -> None:
+        if isinstance(group, ClassicGroup):
+            self._rebalances.cancel_timers(group)
+            group.move(Event.REMOVED, now.wall_ms)
+
+    # The newer protocol.
+
+    def consumer_group_heartbeat(
+        self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
+    ) -> None:
+        self._consumer.heartbeat(caller, request, reply)
+
+    def describe_consumer_group(self, caller: Caller, group_id: str, reply: Reply[DescribedConsumerGroup]) -> None:
+        self._consumer.describe(caller, group_id, reply)
+
+    def group_upgraded(self, group: ClassicGroup, now: Now) -> None:
+        """It is a consumer group now: whoever waits in the classic one joins again, and finds the other."""
+        self._rebalances.cancel_timers(group)
+        for member in group.members.values():
+            self._rebalances.answer_waiting(group, member, ErrorCode.REBALANCE_IN_PROGRESS, member.id)
+        group.move(Event.REMOVED, now.wall_ms)
+
+    def group_downgraded(self, group: ClassicGroup, must_rebalance: bool, now: Now) -> None:
+        self._start_sessions(group, now)
+        if must_rebalance:
+            self._rebalances.prepare(group, now)
+
+    # Loading.
+
+    def replay(self, key: bytes, value: bytes | None, offset: int, producer_id: int, now: Now) -> None:
+        """Applies the stored record at `offset`; `producer_id` is -1 outside of transactions.
+
+        What cannot be read is passed over: one bad record must not take the offsets of all others away.
+        """
+        try:
+            self._apply(key, value, producer_id)
+        except BadRecord as fault:
+            log_event.warning_limited(
+                "a record of the offsets topic was skipped",
+                f"{self.state.partition} {key[:2]!r}",
+                interval_s=1.0,
+                partition=self.state.partition,
+                offset=offset,
+                key_type=int.from_bytes(key[:2], "big"),
+                reason=str(fault),
+            )
+
+    def _apply(self, key: bytes, value: bytes | None, producer_id: int) -> None:
+        kind = kind_of(key)
+        if kind in {OFFSET, OFFSET_LEGACY}:
+            self._replay_offset(key, value, producer_id)
+        elif kind == GROUP:
+            self._replay_group(key, value)
+        elif kind in CONSUMER_GROUP_KINDS:
+            self._consumer.replay(kind, key, value)
+        else:
+            raise BadRecord("a key of an unknown type")
+
+    def _replay_offset(self, key: bytes, value: bytes | None, producer_id: int) -> None:
+        place = read_offset_key(key)
+        offsets = self.state.offsets
+        if value is None:
+            offsets.remove(*place)
+            return
+        read_offset_value(value)  # Only to find out now whether it can be read.
+        if producer_id == NO_PRODUCER_ID:
+            offsets.put(*place, value)
+        else:
+            offsets.put_pending(producer_id, *place, value)
+
+    def _replay_group(self, key: bytes, value: bytes | None) -> None:
+        group_id = read_group_key(key)
+        if value is not None:
+            self.groups[group_id] = group_from(group_id, read_group_value(value))
+        elif isinstance(self.groups.get(group_id), ClassicGroup):
+            del self.groups[group_id]
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """The marker of a transaction was read, or written."""
+        self.state.offsets.end_transaction(producer_id, committed=committed)
+
+    def loaded(self, now: Now) -> Iterator[None]:
+        """All records were replayed: sessions begin. To be exhausted; a pause is welcome wherever it yields."""
+        for group_id in self.state.offsets.group_ids():
+            if group_id not in self.groups:
+                # Offsets without a group: it has no members, and never had, or Kafka forgot it after they had gone.
+                self.groups[group_id] = ClassicGroup(group_id, now.wall_ms)
+        yield
+        size_max = self.state.settings().size_max
+        for number, group in enumerate(list(self.groups.values())):
+            if number % STARTED_AT_ONCE_MAX == STARTED_AT_ONCE_MAX - 1:
+                yield
+            if isinstance(group, ClassicGroup) and group.members:
+                self._start_sessions(group, now)
+                if len(group.members) > size_max:
+                    # So that its members may commit before some of them are turned away.
+                    self._rebalances.prepare(group, now)
+        self._consumer.loaded(now)
+        self._sweeps.start(now)
+
+    def _start_sessions(self, group: ClassicGroup, now: Now) -> None:
+        for member in group.members.values():
+            self._rebalances.restart_session(group, member, now)
+
+    # What else happens beside requests.
+
+    def topics_deleted(self, names: Iterable[str], now: Now) -> None:
+        """Drops what groups have committed in these topics."""
+        self._sweeps.topics_deleted(names, now)
+
+    def unload(self, error: ErrorCode, now: Now) -> None:
+        """Answers all who wait. The shard is not used any more, whatever its journal still tells it."""
+        self.timers.clear()
+        self.state.answer_rest()
+        for group in self.groups.values():
+            if isinstance(group, ClassicGroup):
+                for member in group.members.values():
+                    self._rebalances.answer_waiting(group, member, error, member.id)
+                group.move(Event.REMOVED, now.wall_ms)
+
+
+def _not_told(_: ErrorCode) -> None:
+    """What comes behind it is committed later still."""
