@@ -72,13 +72,13 @@ class Moves:
                 self._schedule(tp, 0)
                 return
             log, removal = self._directories.finish_move(tp, move.source.config, now_ms=self._clock.wall_ms())
-        except StorageFault as fault:
-            log_event.warning_limited("a replica cannot be moved for now", key=str(tp), partition=tp, reason=fault)
-            self._schedule(tp, _RETRY_S)
-            return
         except (OffsetOutOfRange, CorruptLog, DirectoryError, OSError) as fault:
             log_event.error("a replica could not be moved", partition=tp, reason=fault)
             self._remove_dropped()
+            return
+        except StorageFault as fault:
+            log_event.warning_limited("a replica cannot be moved for now", key=str(tp), partition=tp, reason=fault)
+            self._schedule(tp, _RETRY_S)
             return
         self._remove_later(removal)
         self._replaced(tp, log)

@@ -65,6 +65,9 @@ class Replicas:
         self._faulted: list[Leader] = []
         #: Told which replicas a failed directory has taken with it.
         self.on_failed: Callable[[Sequence[TopicPartition]], None] | None = None
+        #: Told why no directory is left.
+        self.on_none_left: Callable[[str], None] | None = None
+        directories.on_failed = self._directory_failed
         #: For metrics.
         self.records_written = 0
         self.bytes_written = 0
@@ -292,7 +295,10 @@ class Replicas:
             self.fail_directory(path, reason)
 
     def fail_directory(self, path: str, reason: str) -> None:
-        failed = self.directories.fail_directory(path, reason)
+        self.directories.fail_directory(path, reason)
+
+    def _directory_failed(self, _: str, failed: Sequence[TopicPartition]) -> None:
+        """Whoever has met the fault: what was in the directory is served no more."""
         for tp in failed:
             leader = self.leaders.get(tp)
             if leader is not None:
@@ -301,6 +307,9 @@ class Replicas:
         self.waiters.settle(self._clock.monotonic_ms())
         if failed and self.on_failed is not None:
             self.on_failed(failed)
+        if not self.directories.online_paths and self.on_none_left is not None:
+            reasons = "; ".join(f"{path}: {why}" for path, why in self.directories.failures.items())
+            self.on_none_left(f"no log directory works any more: {reasons}")
 
     def _go_offline(self, tp: TopicPartition, reason: str) -> None:
         self._offline[tp] = reason

@@ -1,0 +1,418 @@
+"""A coordinator's journal: what it decides becomes records of one partition that this broker leads.
+
+Writes of one round of the network are gathered and become one batch, staged just before the round writes its logs, so
+that twenty thousand offset commits a second cost one append a round. A write that was accepted can only fail by the
+disk, by the loss of the role, or by time: everything else is checked when it is handed in.
+
+    write -> gathered -> (end of round) staged -> written -> committed: `written(NONE)`
+                                        \\-> lost: `written(error)`, and the owner of the journal is told
+
+Outside of a round (a timer, a load that has ended) a flush of its own follows in the same turn of the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from ottla import logs
+from ottla.model import ErrorCode, TopicPartition
+from ottla.ports import Clock, Workers
+from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT
+from ottla.records.builder import BatchBuilder
+from ottla.replication.leader import Leader
+from ottla.replication.replicas import Replicas
+from ottla.storage.append import Origin
+from ottla.storage.errors import AppendRefused, CorruptLog, OffsetOutOfRange, StorageFault
+from ottla.storage.log import Log
+
+log_event = logs.logger("replication")
+
+#: Key and value; a value of None is a tombstone.
+Record = tuple[bytes, bytes | None]
+#: Told once how a write ended.
+Written = Callable[[ErrorCode], None]
+
+#: The end of a write that has no offsets, or never got any.
+_NOWHERE: Final = 2**63
+#: Read at once when a journal is loaded: its reader works through a piece without a pause.
+_PIECE_BYTES_MAX: Final = 256 * 1024
+#: The most that a record takes beside its key and value: attributes, and five lengths and differences.
+_RECORD_OVERHEAD_MAX: Final = 32
+
+#: Base offset and length.
+_LOCATION: Final = Struct(">qi")
+_LAST_DELTA: Final = Struct(">i")
+_LAST_DELTA_AT: Final = 23
+
+#: What a log says, as Kafka's coordinators tell their clients.
+_AS_COORDINATOR: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def as_coordinator(error: ErrorCode) -> ErrorCode:
+    """The error of a log in the words of a coordinator."""
+    return _AS_COORDINATOR.get(error, error)
+
+
+class JournalSettings(NamedTuple):
+    #: How long a write may wait for the in-sync replicas.
+    commit_timeout_ms: int
+    #: The largest piece that is read at once when a journal is loaded.
+    load_bytes_max: int
+    #: By Kafka's number.
+    compression: int
+
+
+class _Write:
+    """From the call until its caller is told."""
+
+    __slots__ = ("deadline_ms", "end", "records", "size", "wall_ms", "written")
+
+    def __init__(self, records: Sequence[Record], size: int, wall_ms: int, deadline_ms: int, written: Written) -> None:
+        self.records = records
+        self.size = size
+        self.wall_ms = wall_ms
+        self.deadline_ms = deadline_ms
+        self.written = written
+        #: Committed when the high watermark has come so far.
+        self.end = _NOWHERE
+
+
+class Journals:
+    """All journals of one kind of coordinator, and their part in each round."""
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        workers: Workers,
+        clock: Clock,
+        settings: Callable[[], JournalSettings],
+    ) -> None:
+        self.replicas = replicas
+        self.workers = workers
+        self.clock = clock
+        self.settings = settings
+        #: Told after the disk has refused what a journal had accepted.
+        self.on_lost: Callable[[TopicPartition], None] = lambda _: None
+        #: Runs an empty round: set by whoever runs rounds. Before that nothing is in a hurry.
+        self.flush: Callable[[], None] | None = None
+        self._open: dict[TopicPartition, PartitionJournal] = {}
+        self._gathered: list[PartitionJournal] = []
+        self._staged: list[PartitionJournal] = []
+        #: Whether the end of a round is to come, which will take what was gathered along.
+        self._in_round = False
+        self._wake: asyncio.Handle | None = None
+
+    def open(self, leader: Leader) -> PartitionJournal:
+        """The journal of one term of a leader."""
+        assert leader.tp not in self._open, leader.tp
+        journal = self._open[leader.tp] = PartitionJournal(self, leader)
+        return journal
+
+    def close(self, tp: TopicPartition) -> None:
+        """The term is over: all who wait get NOT_COORDINATOR."""
+        journal = self._open.pop(tp, None)
+        if journal is not None:
+            journal.close()
+
+    def stop(self) -> None:
+        if self._wake is not None:
+            self._wake.cancel()
+            self._wake = None
+        for tp in list(self._open):
+            self.close(tp)
+
+    # -- rounds
+
+    def begin_round(self) -> None:
+        self._in_round = True
+
+    def stage(self) -> None:
+        """Before the round writes its logs: hands over what was gathered. What comes later is for the next round."""
+        self._in_round = False
+        if self._gathered:
+            self._staged, self._gathered = self._gathered, []
+            for journal in self._staged:
+                journal.stage()
+
+    def settle(self) -> None:
+        """After the round has written its logs: answers what is committed, and what was lost."""
+        if self._staged:
+            staged, self._staged = self._staged, []
+            for journal in staged:
+                journal.round_written()
+
+    def gathered(self, journal: PartitionJournal) -> None:
+        self._gathered.append(journal)
+        if not self._in_round and self._wake is None:
+            self._wake = asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._wake = None
+        if self._gathered and self.flush is not None:
+            self.flush()
+
+
+class PartitionJournal:
+    """What its coordinator sees of one partition, for one term. Also a waiter: for its oldest write."""
+
+    __slots__ = ("_closed", "_deadline_ms", "_gathered", "_journals", "_leader", "_parked", "_unsettled", "epoch", "tp")
+
+    def __init__(self, journals: Journals, leader: Leader) -> None:
+        self.tp = leader.tp
+        self.epoch = leader.epoch
+        self._journals = journals
+        self._leader = leader
+        self._closed = False
+        #: Of this round, not staged yet; and how long they may wait.
+        self._gathered: list[_Write] = []
+        self._deadline_ms = 0
+        #: Staged, in the order of their offsets; those behind the log's end are not written yet.
+        self._unsettled: deque[_Write] = deque()
+        #: Whether the waiters know of it.
+        self._parked = False
+
+    def _current(self) -> Leader | None:
+        """The leader of this term, which is another object once its log was moved to another directory."""
+        if not self._leader.active:
+            moved = self._journals.replicas.leaders.get(self.tp)
+            if self._closed or moved is None or moved.epoch != self.epoch:
+                return None
+            self._leader = moved
+        return self._leader
+
+    # -- writing
+
+    def write(self, records: Sequence[Record], wall_ms: int, written: Written) -> ErrorCode:
+        """Accepts all records or none. `written` is never called before this has returned."""
+        leader = self._current()
+        if leader is None or self._closed:
+            return ErrorCode.NOT_COORDINATOR
+        if leader.fault is not None:
+            return as_coordinator(leader.fault)
+        if not leader.has_enough_replicas():
+            return as_coordinator(ErrorCode.NOT_ENOUGH_REPLICAS)
+        size = 0
+        for key, value in records:
+            size += _RECORD_OVERHEAD_MAX + len(key) + (0 if value is None else len(value))
+        limit = _batch_bytes_max(leader.log)
+        if size + HEADER_SIZE > limit:
+            size = _exact_size(records, wall_ms) - HEADER_SIZE
+            if size + HEADER_SIZE > limit:
+                log_event.warning_limited("a coordinator's write is larger than its topic takes", partition=self.tp)
+                return as_coordinator(ErrorCode.MESSAGE_TOO_LARGE)
+        self._gather(records, size, wall_ms, written)
+        return ErrorCode.NONE
+
+    def when_settled(self, call: Written) -> None:
+        """Calls at once if all that was written is committed, else when it is, or when that has failed."""
+        if self._closed:
+            call(ErrorCode.NOT_COORDINATOR)
+        elif self._gathered:
+            self._gather((), 0, 0, call)
+        elif self._unsettled:
+            last = self._unsettled[-1]
+            follower = _Write((), 0, 0, last.deadline_ms, call)
+            follower.end = last.end
+            self._unsettled.append(follower)
+        else:
+            call(ErrorCode.NONE)
+
+    def _gather(self, records: Sequence[Record], size: int, wall_ms: int, written: Written) -> None:
+        if not self._gathered:
+            journals = self._journals
+            self._deadline_ms = journals.clock.monotonic_ms() + journals.settings().commit_timeout_ms
+            journals.gathered(self)
+        self._gathered.append(_Write(records, size, wall_ms, self._deadline_ms, written))
+
+    # -- rounds
+
+    def stage(self) -> None:
+        """Makes batches of what was gathered, as few as the topic's largest allows."""
+        gathered, self._gathered = self._gathered, []
+        leader = self._current()
+        if leader is None:
+            _tell_all(gathered, ErrorCode.NOT_COORDINATOR)
+            return
+        # From here on a failure finds them among the unsettled: without an end within the log.
+        self._unsettled.extend(gathered)
+        limit = _batch_bytes_max(leader.log)
+        builder, inside = BatchBuilder(), list[_Write]()
+        for write in gathered:
+            if builder.count and builder.size + write.size > limit:
+                if not self._stage_batch(leader, builder, inside, limit):
+                    return
+                builder, inside = BatchBuilder(), []
+            for key, value in write.records:
+                builder.append(write.wall_ms, key, value)
+            inside.append(write)
+        self._stage_batch(leader, builder, inside, limit)
+
+    def _stage_batch(self, leader: Leader, builder: BatchBuilder, inside: list[_Write], limit: int) -> bool:
+        log = leader.log
+        if builder.count:
+            data = builder.build(compression=self._journals.settings().compression)
+            if len(data) > limit:
+                data = builder.build()  # what does not compress may grow
+            try:
+                log.stage(memoryview(bytearray(data)), leader.epoch, self._journals.clock.wall_ms(), Origin.COORDINATOR)
+            except StorageFault as fault:
+                # The segment was to be rolled. What this round staged and is not written will not be.
+                self._journals.replicas.write_failed(leader, fault)
+                return False
+            except AppendRefused as refused:
+                log_event.error("a coordinator's batch was refused", partition=self.tp, reason=refused)
+                return False
+            self._journals.replicas.staged(leader)
+        for write in inside:
+            write.end = log.next_offset
+            write.records = ()
+        return True
+
+    def round_written(self) -> None:
+        """The round's writes are done: what is not in the log is lost, the rest waits for its commit."""
+        leader = self._current()
+        if leader is None or self._closed:
+            return
+        lost: list[_Write] = []
+        end = leader.log.end_offset
+        while self._unsettled and self._unsettled[-1].end > end:
+            lost.append(self._unsettled.pop())
+        self._settle(leader)
+        self._park()
+        if lost:
+            error = as_coordinator(leader.fault or ErrorCode.KAFKA_STORAGE_ERROR)
+            _tell_all(reversed(lost), error)
+            self._journals.on_lost(self.tp)
+
+    # -- commits
+
+    def _settle(self, leader: Leader) -> None:
+        unsettled, committed = self._unsettled, leader.high_watermark
+        while unsettled and unsettled[0].end <= committed:
+            _tell(unsettled.popleft().written, ErrorCode.NONE)
+
+    def _park(self) -> None:
+        if self._unsettled and not self._parked and not self._closed:
+            self._parked = True
+            self._journals.replicas.waiters.park(self, (self.tp,), self._unsettled[0].deadline_ms)
+
+    def try_complete(self, now_ms: int) -> bool:
+        """As a waiter: the partition has changed."""
+        leader = self._current()
+        if leader is not None:
+            self._settle(leader)
+        self._parked = bool(self._unsettled)
+        return not self._parked
+
+    def expire(self, now_ms: int) -> None:
+        """As a waiter: the oldest write has waited for long enough, unless it is another one by now."""
+        self._parked = False
+        leader = self._current()
+        if leader is not None:
+            self._settle(leader)
+        timed_out = as_coordinator(ErrorCode.REQUEST_TIMED_OUT)
+        while self._unsettled and self._unsettled[0].deadline_ms <= now_ms:
+            _tell(self._unsettled.popleft().written, timed_out)
+        self._park()
+
+    def close(self) -> None:
+        """The role is lost: nobody knows what will be found of the writes that are not committed."""
+        self._closed = True
+        self._journals.replicas.waiters.forget(self)
+        waiting = [*self._unsettled, *self._gathered]
+        self._unsettled.clear()
+        self._gathered.clear()
+        _tell_all(waiting, ErrorCode.NOT_COORDINATOR)
+
+    # -- loading
+
+    async def replay(self) -> AsyncIterator[bytes]:
+        """All batches from the log's start to its present end, whole, in pieces. Raises StorageFault or CorruptLog.
+
+        Ends early when the role is lost, of which the coordinator hears in another way.
+        """
+        leader = self._current()
+        if leader is None:
+            return
+        offset, end = leader.log.start_offset, leader.log.end_offset
+        while leader is not None and not self._closed:
+            # Cleaning and retention may take segments away between two pieces.
+            offset = max(offset, leader.log.start_offset)
+            if offset >= end:
+                return
+            data = await self._read(leader.log, offset, end)
+            if not data:
+                return
+            size, offset = whole_batches(data, offset)
+            if not size:
+                raise CorruptLog(self.tp, leader.log.directory, 0, f"no whole batch is found at offset {offset}")
+            yield data if size == len(data) else data[:size]
+            leader = self._current()
+
+    async def _read(self, log: Log, offset: int, end: int) -> bytes:
+        bytes_max = min(_PIECE_BYTES_MAX, self._journals.settings().load_bytes_max)
+        try:
+            found = log.read(offset, bytes_max, end)
+        except OffsetOutOfRange:
+            return b""  # truncated, or emptied by an administrator: nothing is left to load
+        if found.file is None:
+            return b""
+        found.file.lease()
+        try:
+            return await self._journals.workers.thread(found.read)
+        except OSError as error:
+            raise StorageFault.of(log.directory, error) from error
+        finally:
+            found.file.release()
+
+
+def whole_batches(data: bytes, offset: int) -> tuple[int, int]:
+    """How many bytes the whole batches at the front take, and the offset behind them; (0, offset) where none is."""
+    at, size = 0, len(data)
+    while size - at > MAGIC_AT:
+        base, length = _LOCATION.unpack_from(data, at)
+        following = at + LOG_OVERHEAD + length
+        if length <= MAGIC_AT - LOG_OVERHEAD or following > size:
+            break
+        is_batch = data[at + MAGIC_AT] == MAGIC and length + LOG_OVERHEAD >= HEADER_SIZE
+        # A message of before Kafka 0.11 has its own offset, or that of the last one inside.
+        offset = base + 1 + (_LAST_DELTA.unpack_from(data, at + _LAST_DELTA_AT)[0] if is_batch else 0)
+        at = following
+    return at, offset
+
+
+def _batch_bytes_max(log: Log) -> int:
+    return min(log.config.max_message_bytes, log.config.segment_bytes)
+
+
+def _exact_size(records: Sequence[Record], wall_ms: int) -> int:
+    builder = BatchBuilder()
+    for key, value in records:
+        builder.append(wall_ms, key, value)
+    return builder.size
+
+
+def _tell_all(writes: Iterable[_Write], error: ErrorCode) -> None:
+    for write in writes:
+        _tell(write.written, error)
+
+
+def _tell(written: Written, error: ErrorCode) -> None:
+    try:
+        written(error)
+    except Exception as fault:
+        # A fault of ours in one group must not cost the round, and with it everyone's answers.
+        log_event.error("a coordinator failed", error="".join(traceback.format_exception(fault)))
