@@ -444,6 +444,38 @@ def test_a_failed_sync_ends_the_tree_and_says_that_the_result_is_unknown(new_wor
     world.loop.run_until_complete(second())
 
 
+def test_what_a_failed_sync_left_is_written_again_by_the_next_process(new_world: NewWorld) -> None:
+    for seed in range(20):
+        world = new_world(seed)
+        ports = world.machine("m")
+
+        async def first(ports: MemoryPorts = ports) -> None:
+            session = await opened(ports)
+            await session.create("/a", bytes(3000))
+            ports.disk.fail("sync", "*journal.*", errno.EIO, times=1)
+            with pytest.raises(ConnectionLoss):
+                # Longer than a page, so that one of it lies between frames that will be certain.
+                await session.create("/b", bytes(10_000))
+            await session.close()
+
+        world.loop.run_until_complete(first())
+        ports = world.kill("m")
+
+        async def second(ports: MemoryPorts = ports) -> None:
+            session = await opened(ports)
+            await session.create("/c", bytes(3000))
+
+        world.loop.run_until_complete(second())
+        ports = world.crash("m")
+
+        async def third(ports: MemoryPorts = ports) -> None:
+            session = await opened(ports)
+            assert await session.exists("/a")
+            assert await session.exists("/c")
+
+        world.loop.run_until_complete(third())
+
+
 @pytest.mark.parametrize("operation", ["open", "append", "sync", "rename", "sync_directory", "remove", "truncate"])
 def test_a_snapshot_that_fails_costs_nothing(new_world: NewWorld, operation: str) -> None:
     world = new_world(10)

@@ -147,12 +147,17 @@ class JournalFile:
 
     @classmethod
     def reopen(cls, disk: Disk, path: str, first_zxid: int, good_size: int) -> JournalFile:
-        """Goes on behind the last good frame; what follows it is cut."""
+        """Goes on behind the last good frame; what follows it is cut.
+
+        All of it is written once more: where the life before ended with a sync that failed, the system shows pages that
+        it takes for clean, and no later sync would bring them to the medium.
+        """
         file = disk.open(path)
         try:
             if file.size() != good_size:
                 file.truncate(good_size)
-                file.sync()
+            file.write(file.read(good_size, 0), 0)
+            file.sync()
         except OSError:
             file.close()
             raise

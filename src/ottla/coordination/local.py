@@ -63,6 +63,11 @@ class LocalSession:
     def session(self) -> SessionInfo:
         return self._session
 
+    @property
+    def fault(self) -> str | None:
+        """Why the tree is lost to this process; None while it is not."""
+        return self.store.fault
+
     def listen(self, listener: SessionListener) -> None:
         self.store.listen(self._session.id, listener)
 

@@ -3,13 +3,14 @@
 Writes that wait are applied to the tree together, written as one frame, synced by a worker, and only then answered and
 told to watches; what comes meanwhile waits for the next frame. Reads wait behind the writes that came before them, so
 that nobody sees what a power cut could still take back; with no write under way they are answered at once. A disk that
-refuses the frame (ENOSPC) costs nothing but these writes: they are undone. After a sync that failed nobody knows what
+has no room for the frame costs nothing but these writes: they are undone. After a sync that failed nobody knows what
 is on the medium: the store gives up for good, and says so to all sessions.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ from ottla.ports.workers import Workers
 QUEUE_MAX: Final = 20_000
 #: A frame is closed when it has this much, so that the first writer in it does not wait for a stream of others.
 FRAME_BYTES: Final = 4 * 1024 * 1024
+#: What is said of a disk that has no room for us.
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 #: The session of the store's own transactions, which end other sessions.
 STORE_SESSION: Final = 0
 
@@ -199,6 +202,11 @@ class TreeStore:
         for listener in self._listeners.get(session_id, []):
             asyncio.get_running_loop().call_soon(listener, event)
 
+    @property
+    def fault(self) -> str | None:
+        """Why the tree is lost to this process; None while it is not."""
+        return self._over[1] if self._over is not None and self._over[0] is SessionExpired else None
+
     # Requests.
 
     @property
@@ -325,6 +333,10 @@ class TreeStore:
                 self._tree.undo(write.outcome)
         for write in batch:
             fail_answer(write.answer, WriteRefused(f"{journal.path} cannot be written: {error}"))
+        if error.errno not in _FULL:
+            # Room may come back; a device that failed, or that is read-only now, does not.
+            self._fail(f"{journal.path} cannot be written: {error}")
+            return
         try:
             journal.cut()
         except OSError as cut_error:

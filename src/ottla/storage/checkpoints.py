@@ -1,8 +1,8 @@
-"""The three checkpoint files of one log directory.
+"""The four checkpoint files of one log directory.
 
 They only say where to begin: the recovery point (below it everything is on the medium), the log start (below it records
-were deleted although their segment is still there) and the high watermark. A damaged file therefore costs time and is
-no reason to stop: it counts as empty, and a warning says so.
+were deleted although their segment is still there), the high watermark, and how far the cleaner has come. A damaged
+file therefore costs time and is no reason to stop: it counts as empty, and a warning says so.
 
 A file is written only when its contents changed. Writes are prepared on the loop and may run in a worker; one that was
 overtaken by a younger one writes nothing, so an old recovery point never comes back after it was lowered.
@@ -21,14 +21,15 @@ from ottla.ports.disk import Disk
 from ottla.storage.formats import offset_checkpoint
 from ottla.storage.formats.atomic_write import replace_file
 from ottla.storage.formats.errors import FormatError
-from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from ottla.storage.formats.offset_checkpoint import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 
-FILES: Final = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS)
+FILES: Final = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 
 _CONSEQUENCES: Final = {
     RECOVERY_POINTS: "all logs of the directory are checked from their beginning",
     LOG_STARTS: "deleted records may be seen again until their segment goes",
     HIGH_WATERMARKS: "high watermarks begin at the log start",
+    CLEANER_OFFSETS: "compacted logs are cleaned from their beginning",
 }
 
 Offsets = dict[TopicPartition, int]
@@ -61,6 +62,9 @@ class Checkpoints:
             tables[name] = {}
             try:
                 data = disk.read_file(os.path.join(directory, name))
+                if not data and name == CLEANER_OFFSETS:
+                    # As Kafka's cleaner leaves it that has had nothing to do.
+                    data = offset_checkpoint.encode({})
                 tables[name] = offset_checkpoint.decode(data)
                 checkpoints.contents[name] = data
             except FileNotFoundError:

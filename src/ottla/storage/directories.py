@@ -275,6 +275,13 @@ class LogDirectories(DirectoryTable):
             directory.prepare_checkpoints(high_watermarks) for directory in self._directories if directory.is_online
         ]
 
+    def prepare_checkpoint_of(
+        self, partition: TopicPartition, high_watermarks: Mapping[TopicPartition, int]
+    ) -> CheckpointWrite | None:
+        """The same for the directory of one partition; None where it is not here."""
+        home = self._homes.get(partition)
+        return home.prepare_checkpoints(high_watermarks) if home is not None else None
+
     def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         for write in self.prepare_checkpoints(high_watermarks):
             try:

@@ -21,7 +21,7 @@ from ottla.storage.errors import StorageFault
 from ottla.storage.formats import clean_shutdown
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import LOCK, FolderKind, format_folder
-from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from ottla.storage.formats.offset_checkpoint import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from ottla.storage.identity import claim
 from ottla.storage.open_files import OpenFiles
 
@@ -179,6 +179,7 @@ class LogDirectory:
         recovery_points: Offsets = {}
         log_starts: Offsets = {}
         watermarks: Offsets = {}
+        cleaned: Offsets = {}
         old = self.checkpoints.tables
         for partition in self.unopened:
             # Whoever opens the folder one day must not take damage below its recovery point for a torn tail.
@@ -186,6 +187,7 @@ class LogDirectory:
                 (recovery_points, RECOVERY_POINTS),
                 (log_starts, LOG_STARTS),
                 (watermarks, HIGH_WATERMARKS),
+                (cleaned, CLEANER_OFFSETS),
             ):
                 if partition in old[name]:
                     table[partition] = old[name][partition]
@@ -198,7 +200,14 @@ class LogDirectory:
             if high_watermark is None:
                 high_watermark = old[HIGH_WATERMARKS].get(partition, log.start_offset)
             watermarks[partition] = high_watermark
-        return {RECOVERY_POINTS: recovery_points, LOG_STARTS: log_starts, HIGH_WATERMARKS: watermarks}
+            if log.cleaned_to >= 0:
+                cleaned[partition] = log.cleaned_to
+        return {
+            RECOVERY_POINTS: recovery_points,
+            LOG_STARTS: log_starts,
+            HIGH_WATERMARKS: watermarks,
+            CLEANER_OFFSETS: cleaned,
+        }
 
     def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> CheckpointWrite:
         return self.checkpoints.prepare(self.tables(high_watermarks))
@@ -213,12 +222,14 @@ class LogDirectory:
             self.checkpoints.prepare(tables).run()
 
     def before_truncation(self, partition: TopicPartition, offset: int) -> None:
-        """Before a log is cut back to `offset`: a recovery point above it must not survive a crash."""
-        if self.checkpoints.offset(RECOVERY_POINTS, partition) <= offset:
-            return
-        tables = dict(self.checkpoints.tables)
-        tables[RECOVERY_POINTS] = {**tables[RECOVERY_POINTS], partition: offset}
-        self.checkpoints.prepare(tables).run()
+        """Before a log is cut back to `offset`: a checkpoint above it must not survive a crash."""
+        checkpoints = self.checkpoints
+        too_far = [name for name in (RECOVERY_POINTS, CLEANER_OFFSETS) if checkpoints.offset(name, partition) > offset]
+        if too_far:
+            tables = dict(checkpoints.tables)
+            for name in too_far:
+                tables[name] = {**tables[name], partition: offset}
+            checkpoints.prepare(tables).run()
 
     def rename_folder(self, partition: TopicPartition, kind: FolderKind, entropy: Entropy) -> str:
         """Durably takes the partition's name away from its folder; returns the new path."""

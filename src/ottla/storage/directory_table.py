@@ -7,7 +7,7 @@ alone, and its files stay as they are.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final
@@ -42,6 +42,8 @@ class DirectoryTable:
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         #: Partitions that are here and cannot be served, with the reason.
         self.offline: dict[TopicPartition, str] = {}
+        #: Told the path of a directory that has failed, and what is gone with it.
+        self.on_failed: Callable[[str, list[TopicPartition]], None] | None = None
         #: Folders that an earlier life was about to remove: for the caller to run and clear.
         self.removals: list[FolderRemoval] = []
 
@@ -70,6 +72,11 @@ class DirectoryTable:
     @property
     def directory_ids(self) -> dict[str, bytes]:
         return {directory.path: directory.directory_id for directory in self._directories if directory.is_online}
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why each directory that is offline is so."""
+        return {each.path: each.failure for each in self._directories if each.failure is not None}
 
     def get(self, partition: TopicPartition) -> Log | None:
         return self._logs.get(partition)
@@ -110,6 +117,8 @@ class DirectoryTable:
                 del move.target.futures[partition]
                 move.target.abandon(move.log)
         self._on_event(DirectoryEvent(Severity.ERROR, path, f"the log directory is offline: {reason}"))
+        if self.on_failed is not None:
+            self.on_failed(path, lost)
         return lost
 
     def fail_partition(self, partition: TopicPartition, reason: str) -> None:

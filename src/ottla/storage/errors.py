@@ -18,6 +18,8 @@ class FaultKind(Enum):
     DISK_FULL = "disk full"
     #: The directory cannot be trusted any more: all its partitions go offline.
     DIRECTORY_FAILED = "directory failed"
+    #: One log is damaged; the directory and its other logs are fine.
+    LOG_DAMAGED = "log damaged"
 
 
 class StorageFault(Exception):
@@ -38,17 +40,20 @@ class StorageFault(Exception):
         return self.kind is FaultKind.DIRECTORY_FAILED
 
 
-class CorruptLog(Exception):
+class CorruptLog(StorageFault):
     """A log is damaged where it was known to be good. Nothing was cut: the partition goes offline."""
 
     def __init__(self, tp: TopicPartition, path: str, position: int, reason: str) -> None:
-        super().__init__(
+        Exception.__init__(
+            self,
             f"{tp}: {path} is damaged at byte {position}: {reason}. These records were safely on disk before, so "
             f"nothing has been cut. Restore the file from a backup or another replica; or, to give up what is damaged, "
-            f"move the folder away and let the partition start empty or be copied from its leader"
+            f"move the folder away and let the partition start empty or be copied from its leader",
         )
-        self.tp = tp
+        self.kind = FaultKind.LOG_DAMAGED
         self.path = path
+        self.errno = errno.EIO
+        self.tp = tp
         self.position = position
 
 

@@ -123,14 +123,12 @@ def prepare(log: Log, *, closing: bool) -> Flush | None:
 
     `closing`: everything that a start after a clean stop relies on, and not the records alone.
     """
-    try:
+    with log.telling():
         if closing:
             _complete(log)
         elif log.active.unwritten_entries >= UNWRITTEN_ENTRIES_MAX:
             _write_indexes(log)
         return _collect(log, closing=closing)
-    except OSError as error:
-        raise StorageFault.of(log.directory, error) from error
 
 
 def _write_indexes(log: Log) -> None:
@@ -166,7 +164,6 @@ def _collect(log: Log, *, closing: bool) -> Flush | None:
     epochs: tuple[str, list[tuple[int, int]]] | None = None
     if log.has_new_epochs:
         epochs = (f"{log.directory}/{epoch_checkpoint.FILE_NAME}", log.epochs.entries())
-        log.epochs.dirty = False
     flush = Flush(
         log.around.disk,
         log.end_offset,
@@ -177,6 +174,9 @@ def _collect(log: Log, *, closing: bool) -> Flush | None:
         epochs,
         log.directory if log.names_changed else None,
     )
+    # Only now, since a file that does not open leaves it all to be done.
+    if epochs is not None:
+        log.epochs.dirty = False
     log.unsynced_paths.clear()
     log.names_changed = False
     return flush

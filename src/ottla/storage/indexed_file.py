@@ -60,13 +60,16 @@ class IndexedFile:
         "base_offset",
         "sealed",
         "size",
+        "suffix",
         "synced",
         "used",
     )
 
-    def __init__(self, around: Surroundings, base_offset: int, size: int, *, sealed: bool) -> None:
+    def __init__(self, around: Surroundings, base_offset: int, size: int, *, sealed: bool, suffix: str = "") -> None:
         self.around = around
         self.base_offset = base_offset
+        #: Behind the names of its files while the cleaner is not done with it.
+        self.suffix = suffix
         #: Bytes of whole batches. The file may be longer only while an append goes on.
         self.size = size
         #: How many of them are known to be on the medium. synced <= size
@@ -88,7 +91,7 @@ class IndexedFile:
         return f"<{type(self).__name__} {self.base_offset} of {self.around.directory!r}, {self.size} bytes>"
 
     def path(self, kind: str = LOG, suffix: str = "") -> str:
-        return f"{self.around.directory}/{format_segment_file(self.base_offset, kind, suffix)}"
+        return f"{self.around.directory}/{format_segment_file(self.base_offset, kind, suffix or self.suffix)}"
 
     # -- the file
 
@@ -108,6 +111,11 @@ class IndexedFile:
         if not self._noted:
             self._noted = True
             self.around.files.opened(self)
+
+    @property
+    def open_file(self) -> File | None:
+        """The log file, if it is open."""
+        return self._file
 
     @property
     def is_open(self) -> bool:

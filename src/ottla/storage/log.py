@@ -13,8 +13,7 @@ comes back as an object whose `run` a worker calls: `Flush`, `Removal`.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ottla.config import LogConfig
@@ -28,7 +27,6 @@ from ottla.storage.indexed_file import Surroundings
 from ottla.storage.log_append import AppendableLog
 from ottla.storage.log_loading import load
 from ottla.storage.open_files import OpenFiles
-from ottla.storage.places import Spot
 from ottla.storage.producer_state import ActiveProducer
 from ottla.storage.reader import EMPTY, Slice
 from ottla.storage.retention import Removal
@@ -60,6 +58,7 @@ class Log(AppendableLog):
         clean: bool,
         recovery_point: int = 0,
         start_offset: int = 0,
+        cleaned_to: int = -1,
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         on_warning: Callable[[str], None] = lambda _: None,
         files: OpenFiles | None = None,
@@ -67,7 +66,7 @@ class Log(AppendableLog):
         """Loads the log in a folder, or begins one there; raises CorruptLog, StorageFault.
 
         `files` bounds what all logs of a directory hold open. It is not used before this returns, so that threads may
-        open several logs at once.
+        open several logs at once. `cleaned_to` is the cleaner's checkpoint: a log that it was in may have holes.
         """
         around = Surroundings(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning)
         try:
@@ -78,7 +77,7 @@ class Log(AppendableLog):
                 recovery_point=recovery_point,
                 start_offset=start_offset,
                 now_ms=now_ms,
-                gaps_allowed=config.is_compacted,
+                gaps_allowed=config.is_compacted or cleaned_to >= 0,
             )
         except OSError as error:
             raise StorageFault.of(directory, error) from error
@@ -87,7 +86,9 @@ class Log(AppendableLog):
             loaded.snapshots.around = around
             for segment in loaded.segments:
                 segment.around = around
-        return cls(around, tp, config, loaded, recovery_point, now_ms, producer_expiration_ms)
+        log = cls(around, tp, config, loaded, recovery_point, now_ms, producer_expiration_ms)
+        log.cleaned_to = cleaned_to
+        return log
 
     # -- reading
 
@@ -102,24 +103,21 @@ class Log(AppendableLog):
             if self.start_offset <= offset <= end:
                 return EMPTY
             raise OffsetOutOfRange(offset, self.start_offset, end)
-        spot = self._find(offset)
-        if spot is None:
-            return EMPTY
-        segment, position, first_size, next_offset = spot
-        stop = segment.size if limit_offset >= end else self.places.limit_position(segment, limit_offset, end)
-        size = stop - position
-        if size > max_bytes:
-            size = max_bytes if first_size <= max_bytes else first_size if whole_first_batch else 0
-        if size <= 0:
-            return EMPTY
-        if size < 2 * first_size:
-            # Likely the only whole batch of this slice, so that the reader comes back for the next one.
-            self.places.goes_on(next_offset, segment, position + first_size)
-        return tuple.__new__(Slice, (segment.file, position, size))
-
-    def _find(self, offset: int) -> Spot | None:
         try:
-            return self.places.find(offset, self.end_offset)
+            spot = self.places.find(offset, end)
+            if spot is None:
+                return EMPTY
+            segment, position, first_size, next_offset = spot
+            stop = segment.size if limit_offset >= end else self.places.limit_position(segment, limit_offset, end)
+            size = stop - position
+            if size > max_bytes:
+                size = max_bytes if first_size <= max_bytes else first_size if whole_first_batch else 0
+            if size <= 0:
+                return EMPTY
+            if size < 2 * first_size:
+                # Likely the only whole batch of this slice, so that the reader comes back for the next one.
+                self.places.goes_on(next_offset, segment, position + first_size)
+            return tuple.__new__(Slice, (segment.file, position, size))
         except BadBatch as bad:
             raise CorruptLog(self.tp, self.directory, bad.position, bad.reason) from bad
         except OSError as error:
@@ -127,23 +125,13 @@ class Log(AppendableLog):
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: int) -> TimestampOffset | None:
         """The first record below `limit_offset` with at least this timestamp."""
-        with self._reading():
+        with self.telling():
             return time_lookup.first_at_or_after(self, timestamp, limit_offset)
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The record with the largest timestamp."""
-        with self._reading():
+        with self.telling():
             return time_lookup.of_largest_timestamp(self)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Says in storage's own words what went wrong with the files."""
-        try:
-            yield
-        except BadBatch as bad:
-            raise CorruptLog(self.tp, self.directory, bad.position, bad.reason) from bad
-        except OSError as error:
-            raise StorageFault.of(self.directory, error) from error
 
     # -- transactions
 
@@ -162,10 +150,11 @@ class Log(AppendableLog):
 
     def aborted_transactions(self, first: int, last_exclusive: int) -> list[tuple[int, int]]:
         """Producer id and first offset of each aborted transaction that overlaps the range of offsets."""
-        with self._reading():
+        with self.telling():
             return txn_lookup.overlapping(self, first, last_exclusive)
 
     def describe_producers(self) -> list[ActiveProducer]:
+        """Raises StorageFault where they are read for the first time and cannot be."""
         return self.producers.describe()
 
     # -- flushing
@@ -195,6 +184,7 @@ class Log(AppendableLog):
     def prepare_close(self) -> Flush | None:
         """The same before a clean stop, with all that a start after it relies on. `close` does it where it was not."""
         self.discard_staged()
+        self.settle_swap()
         return self._prepare(closing=True)
 
     def _prepare(self, *, closing: bool) -> Flush | None:
@@ -230,7 +220,7 @@ class Log(AppendableLog):
 
     def roll_due(self, now_ms: int) -> bool:
         """Whether the active segment is older than segment.ms, though nobody appends to it."""
-        with self._reading():
+        with self.telling():
             return rolling.roll_due(self, now_ms)
 
     def expire(self, now_ms: int, high_watermark: int) -> list[Removal]:
@@ -238,16 +228,16 @@ class Log(AppendableLog):
         self.write_staged()
         if self._producers is not None:
             self._producers.expire(now_ms, self._producer_expiration_ms)
-        with self._reading():
+        with self.telling():
             return retention.expire(self, now_ms, high_watermark)
 
     def truncate_to(self, offset: int) -> None:
         """Drops the batches that end at or above `offset`. See `truncation.py` for what the caller does next."""
-        with self._reading():
+        with self.telling():
             truncation.truncate_to(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        with self._reading():
+        with self.telling():
             truncation.truncate_fully_and_start_at(self, offset)
 
     def advance_start(self, offset: int, high_watermark: int | None = None) -> None:

@@ -6,13 +6,15 @@ retention, flush) work on what is here.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from ottla.config import LogConfig
 from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.storage.append import rules_of, usual_attributes
 from ottla.storage.epochs import EpochCache
-from ottla.storage.errors import BadBatch, CorruptLog
+from ottla.storage.errors import BadBatch, CorruptLog, StorageFault
 from ottla.storage.flush import Flush, index_paths
 from ottla.storage.indexed_file import Surroundings
 from ottla.storage.log_loading import Loaded, load_epochs, load_producers
@@ -21,6 +23,9 @@ from ottla.storage.producer_state import ProducerStates
 from ottla.storage.segment import Segment
 from ottla.storage.snapshots import replay
 from ottla.storage.txn_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from ottla.storage.cleaner.swap import Swap
 
 #: The next batch is looked at by `rolling.before_batch`, whatever it is.
 ALWAYS: Final = -2
@@ -32,9 +37,10 @@ class LogState:
     __slots__ = (
         *("_epochs", "_flush", "_future_ms", "_leader_epoch", "_opened_ms", "_producer_expiration_ms", "_producers"),
         *("_rules", "_size_max", "_staged", "_staged_batches", "_staged_epochs", "_unflushed_since_ms", "_usual"),
-        *("around", "config", "end_offset", "generation", "names_changed", "next_offset", "places", "recovery"),
-        *("recovery_point", "roll_offset", "roll_size", "roll_timestamp", "size", "snapshots", "staged_aborted"),
-        *("staged_end", "start_offset", "topic_id", "touched", "tp", "unsynced", "unsynced_paths"),
+        *("around", "cleaned_to", "config", "end_offset", "generation", "names_changed", "next_offset", "places"),
+        *("recovery", "recovery_point", "roll_offset", "roll_size", "roll_timestamp", "size", "snapshots"),
+        *("staged_aborted", "staged_end", "start_offset", "swap", "topic_id", "touched", "tp", "unsynced"),
+        *("unsynced_paths",),
     )
 
     def __init__(
@@ -78,6 +84,11 @@ class LogState:
         self.names_changed = loaded.changed
         #: Whether a clean stop has anything to write.
         self.touched = loaded.report is not None
+        #: Below this every key's older records are gone as far as the cleaner knew of younger ones; -1 where it never
+        #: was here. From then on the log may have holes.
+        self.cleaned_to = -1
+        #: A cleaned segment that is about to take others' place.
+        self.swap: Swap | None = None
         #: Counts cuts, each of which makes a running flush worthless.
         self.generation = 0
         self._flush: Flush | None = None
@@ -103,6 +114,16 @@ class LogState:
         self._future_ms = config.message_timestamp_after_max_ms
         self.roll_size = ALWAYS
 
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Whatever is wrong with the files is told in storage's own words: callers of a log catch StorageFault."""
+        try:
+            yield
+        except BadBatch as bad:
+            raise CorruptLog(self.tp, self.directory, bad.position, bad.reason) from bad
+        except OSError as error:
+            raise StorageFault.of(self.directory, error) from error
+
     @property
     def directory(self) -> str:
         return self.around.directory
@@ -118,7 +139,8 @@ class LogState:
     @property
     def epochs(self) -> EpochCache:
         if self._epochs is None:
-            self._epochs = load_epochs(self.around, self.segments)
+            with self.telling():
+                self._epochs = load_epochs(self.around, self.segments)
             self._epochs.truncate_from_end(self.end_offset)
             self._epochs.truncate_from_start(self.start_offset)
         return self._epochs
@@ -130,7 +152,7 @@ class LogState:
     @property
     def producers(self) -> ProducerStates:
         if self._producers is None:
-            try:
+            with self.telling():
                 self._producers = load_producers(
                     self.tp,
                     self.segments,
@@ -139,8 +161,6 @@ class LogState:
                     self.end_offset,
                     self._opened_ms,
                 )
-            except BadBatch as bad:
-                raise CorruptLog(self.tp, self.directory, bad.position, bad.reason) from bad
         return self._producers
 
     @property
@@ -164,11 +184,18 @@ class LogState:
         """Segments have left the log, or changed in place: no running flush may speak for them."""
         self.unsynced = [segment for segment in self.unsynced if segment not in gone]
 
+    def settle_swap(self) -> None:
+        """Before the log is cut or closed: no cleaned segment stands between two names any more. It may block."""
+        if self.swap is not None:
+            with self.telling():
+                self.swap.settle()
+
     def cut_at(self, offset: int) -> None:
         """The log's end has moved back to `offset`: everything that reached beyond it follows."""
         self.generation += 1
         self.end_offset = self.next_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
+        self.cleaned_to = min(self.cleaned_to, offset)
         self.staged_end = self.active.size
         self.roll_size = ALWAYS
         self.touched = self.names_changed = True

@@ -131,6 +131,7 @@ def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_m
     partition, target = move.partition, move.target
     end_offset, start_offset = move.log.end_offset, move.log.start_offset
     move.log.close()
+    move.log.cleaned_to = move.source.cleaned_to
     # The log start may stand nowhere else: it comes before the name, or a crash brings deleted records back.
     watermark = origin.checkpoints.offset(HIGH_WATERMARKS, partition, start_offset)
     target.prepare_checkpoints({partition: watermark}).run()
@@ -146,6 +147,7 @@ def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_m
         clean=True,
         recovery_point=end_offset,
         start_offset=start_offset,
+        cleaned_to=move.source.cleaned_to,
         on_warning=warnings,
         files=target.open_files,
     )

@@ -16,7 +16,7 @@ from ottla.storage.directory_events import LogWarnings, OnEvent
 from ottla.storage.errors import CorruptLog, StorageFault
 from ottla.storage.formats import partition_metadata
 from ottla.storage.formats.errors import FormatError
-from ottla.storage.formats.offset_checkpoint import LOG_STARTS, RECOVERY_POINTS
+from ottla.storage.formats.offset_checkpoint import CLEANER_OFFSETS, LOG_STARTS, RECOVERY_POINTS
 from ottla.storage.log import Log
 
 
@@ -78,6 +78,7 @@ def open_folder(
             clean=directory.is_trusted,
             recovery_point=checkpoints.offset(RECOVERY_POINTS, partition),
             start_offset=checkpoints.offset(LOG_STARTS, partition),
+            cleaned_to=checkpoints.offset(CLEANER_OFFSETS, partition, -1),
             on_warning=warnings,
             files=directory.open_files,
         )

@@ -11,7 +11,7 @@ what has not been written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ottla.model import ErrorCode, TopicPartition
@@ -289,6 +289,11 @@ class ProducerStates:
         self._undo.clear()
         self._decided.clear()
         self._decided_kept = 0
+
+    def last_batches(self) -> Iterator[tuple[int, int, int]]:
+        """Of each producer its id, its epoch and the last offset of its last batch, -1 where only a marker is known."""
+        for producer_id, known in self._known.items():
+            yield producer_id, known.epoch, known.batches[-1].last_offset if known.batches else -1
 
     def describe(self) -> list[ActiveProducer]:
         return [

@@ -48,6 +48,9 @@ class Removal(NamedTuple):
 
 def expire(log: Log, now_ms: int, high_watermark: int) -> list[Removal]:
     """Takes what retention no longer keeps out of the log."""
+    if log.swap is not None:
+        # For the moment that a cleaned segment takes to replace others: the next round finds the same.
+        return []
     config = log.config
     gone = _below_start(log, high_watermark)
     if config.is_deleted:
@@ -76,7 +79,7 @@ def remove_first(log: Log, count: int, now_ms: int) -> list[Removal]:
     places.replace(kept)
     places.recent = recent
     try:
-        removals = [_set_aside(segment, now_ms + log.config.file_delete_delay_ms) for segment in removed]
+        removals = [set_aside(segment, now_ms + log.config.file_delete_delay_ms) for segment in removed]
     except OSError as error:
         raise StorageFault.of(log.directory, error) from error
     log.size -= sum(segment.size for segment in removed)
@@ -87,7 +90,8 @@ def remove_first(log: Log, count: int, now_ms: int) -> list[Removal]:
     return removals
 
 
-def _set_aside(segment: Segment, due_ms: int) -> Removal:
+def set_aside(segment: Segment, due_ms: int) -> Removal:
+    """Renames a segment's files, which it has to do with no more."""
     segment.set_aside()
     paths = tuple(segment.path(kind, DELETED) for kind in (*INDEX_KINDS, LOG))
     return Removal(segment.around.disk, segment.around.directory, paths, due_ms, segment.size)

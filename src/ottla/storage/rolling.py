@@ -13,7 +13,6 @@ from zlib import crc32
 
 from ottla.records.batch import INT32_MAX
 from ottla.storage import offset_index, time_index
-from ottla.storage.errors import StorageFault
 from ottla.storage.flush import index_paths
 from ottla.storage.log_loading import create_segment
 from ottla.storage.log_state import ALWAYS
@@ -26,11 +25,17 @@ NEVER: Final = 2**63
 
 def before_batch(log: AppendableLog, size: int, first_offset: int, last_offset: int, timestamp: int) -> None:
     """A limit is passed, or not set yet: rolls where that is due, and sets the limits for what follows."""
+    with log.telling():
+        _before_batch(log, size, first_offset, last_offset, timestamp)
+
+
+def _before_batch(log: AppendableLog, size: int, first_offset: int, last_offset: int, timestamp: int) -> None:
     segment = log.active
     if not log.places.recent:
-        # Loads what `note_batch` goes on from; a new or just opened log has none of it in memory.
+        # Loads what `note_batch` goes on from, and what `stage` needs once producers' state has changed: from then on
+        # nothing may fail. A new or just opened log has none of it in memory.
         segment.max_timestamp()
-        _ = segment.offsets, segment.times
+        _ = segment.offsets, segment.times, log.epochs
         log.places.written()
     due = log.staged_end > 0 and (
         log.staged_end + size > log.config.segment_bytes or is_old(log, timestamp) or index_is_full(log)
@@ -38,7 +43,7 @@ def before_batch(log: AppendableLog, size: int, first_offset: int, last_offset: 
     if due or last_offset - segment.base_offset > INT32_MAX:
         log.write_staged()
         roll(log, first_offset)
-        before_batch(log, size, first_offset, last_offset, timestamp)
+        _before_batch(log, size, first_offset, last_offset, timestamp)
         return
     _set_limits(log, timestamp)
 
@@ -84,7 +89,7 @@ def roll(log: AppendableLog, base_offset: int) -> None:
     assert log.staged_end == log.active.size, "what is staged belongs to the old segment"
     assert base_offset >= log.end_offset
     old = log.active
-    try:
+    with log.telling():
         if old.size == 0:
             _replace_empty(log, base_offset)
             return
@@ -95,11 +100,9 @@ def roll(log: AppendableLog, base_offset: int) -> None:
         try:
             log.take_snapshot()
             new = create_segment(log.around, base_offset)
-        except OSError:
+        except BaseException:
             old.unseal()
             raise
-    except OSError as error:
-        raise StorageFault.of(log.directory, error) from error
     log.unsynced_paths.extend(index_paths(old))
     if not old.is_clean:
         log.unsynced.append(old)
@@ -114,9 +117,9 @@ def _replace_empty(log: AppendableLog, base_offset: int) -> None:
         return
     new = create_segment(log.around, base_offset)
     old.remove()
-    log.around.disk.sync_directory(log.directory)
     log.places.replace([*log.segments[:-1], new])
     _entered(log)
+    log.around.disk.sync_directory(log.directory)
 
 
 def _entered(log: AppendableLog) -> None:

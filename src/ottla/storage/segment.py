@@ -7,6 +7,7 @@ from typing import Final
 
 from ottla.storage import txn_index
 from ottla.storage.batch_walk import read_header, walk
+from ottla.storage.errors import DamagedIndex
 from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX
 from ottla.storage.indexed_file import UNKNOWN, IndexedFile, Surroundings
 from ottla.storage.offset_index import ENTRY_SIZE
@@ -21,9 +22,16 @@ class Segment(IndexedFile):
     __slots__ = ("_aborted", "_aborted_on_disk", "_first_timestamp")
 
     def __init__(
-        self, around: Surroundings, base_offset: int, size: int, *, sealed: bool, aborted_on_disk: bool = False
+        self,
+        around: Surroundings,
+        base_offset: int,
+        size: int,
+        *,
+        sealed: bool,
+        aborted_on_disk: bool = False,
+        suffix: str = "",
     ) -> None:
-        super().__init__(around, base_offset, size, sealed=sealed)
+        super().__init__(around, base_offset, size, sealed=sealed, suffix=suffix)
         self._aborted: list[AbortedTransaction] | None = None
         #: Whether there is a file of them: most segments have none, and are not to look for it.
         self._aborted_on_disk = aborted_on_disk
@@ -56,7 +64,11 @@ class Segment(IndexedFile):
         return self._aborted
 
     def add_aborted(self, entry: AbortedTransaction) -> None:
-        entries = self.aborted
+        try:
+            entries = self.aborted
+        except (DamagedIndex, FileNotFoundError):
+            # Whoever looks into it makes it anew from the log, this entry included.
+            return
         self.write_beside(TXN_INDEX, txn_index.encode([entry]), len(entries) * txn_index.ENTRY.size)
         entries.append(entry)
         self._aborted, self._aborted_on_disk = entries, True

@@ -20,6 +20,7 @@ def truncate_to(log: Log, offset: int) -> None:
     log.discard_staged()
     if offset >= log.end_offset:
         return
+    log.settle_swap()
     if offset < log.start_offset:
         truncate_fully_and_start_at(log, offset)
         return
@@ -58,6 +59,7 @@ def _cut(log: Log, offset: int) -> None:
 def truncate_fully_and_start_at(log: Log, offset: int) -> None:
     """Drops everything; the log is empty and begins at `offset`."""
     log.discard_staged()
+    log.settle_swap()
     try:
         gone = list(log.segments)
         log.forget_unsynced(gone)

@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 
 def overlapping(log: Log, first: int, last_exclusive: int) -> list[tuple[int, int]]:
     """Producer id and first offset of each, in the order of their markers."""
-    found: list[tuple[int, int]] = []
+    return [(entry.producer_id, entry.first_offset) for entry in entries_between(log, first, last_exclusive)]
+
+
+def entries_between(log: Log, first: int, last_exclusive: int) -> list[AbortedTransaction]:
+    """All that overlap the range of offsets, in the order of their markers."""
+    found: list[AbortedTransaction] = []
     number = max(bisect_right(log.places.bases, first) - 1, 0)
     for segment in log.segments[number:]:
         for entry in _entries(log, segment):
             if entry.last_offset >= first and entry.first_offset < last_exclusive:
-                found.append((entry.producer_id, entry.first_offset))
+                found.append(entry)
             if entry.last_stable_offset >= last_exclusive:
                 return found
     return found

@@ -1,0 +1,82 @@
+"""How dirty a log is: how much of it nobody has cleaned, and whether it is worth a pass.
+
+Clean is what lies below the checkpointed offset. What can be cleaned ends before the active segment, before a record
+that a consumer of committed records may not see yet, before one that is younger than min.compaction.lag.ms, and before
+one that is not on the medium: it must not supersede one that is. Only whole segments are cleaned.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.config.log import LONG_MAX
+from ottla.storage.log import Log
+from ottla.storage.segment import Segment
+
+
+class Dirt(NamedTuple):
+    first_dirty_offset: int
+    #: The base offset of the first segment that is not cleaned. first_dirty_offset <= end_offset
+    end_offset: int
+    clean_bytes: int
+    #: Between the two.
+    dirty_bytes: int
+    #: By how much max.compaction.lag.ms is passed; 0 where it is not.
+    overdue_ms: int
+    #: Whether the checkpoint cannot be true of this log.
+    was_misplaced: bool
+
+    @property
+    def ratio(self) -> float:
+        total = self.clean_bytes + self.dirty_bytes
+        return self.dirty_bytes / total if total else 0.0
+
+    def is_worth(self, ratio_min: float) -> bool:
+        return self.dirty_bytes > 0 and (self.overdue_ms > 0 or self.ratio > ratio_min)
+
+
+def dirt_of(log: Log, stable_offset: int, now_ms: int) -> Dirt:
+    """Looks at nothing but what is known of the segments, and their times where a lag is set. Raises StorageFault."""
+    first, was_misplaced = log.start_offset, False
+    if log.cleaned_to > log.end_offset:
+        was_misplaced = True
+    elif log.cleaned_to >= first:
+        first = log.cleaned_to
+    with log.telling():
+        end = _end(log, first, stable_offset, now_ms)
+        clean_bytes = dirty_bytes = 0
+        for segment, following in _sealed(log):
+            if following <= first:
+                clean_bytes += segment.size
+            elif segment.base_offset < end:
+                dirty_bytes += segment.size
+        return Dirt(first, max(first, end), clean_bytes, dirty_bytes, _overdue_ms(log, first, now_ms), was_misplaced)
+
+
+def _sealed(log: Log) -> list[tuple[Segment, int]]:
+    """The sealed segments, each with the offset at which the next one begins."""
+    return list(zip(log.segments[:-1], log.places.bases[1:], strict=True))
+
+
+def _end(log: Log, first: int, stable_offset: int, now_ms: int) -> int:
+    limit = min(stable_offset, log.recovery_point)
+    youngest_ms = now_ms - log.config.min_compaction_lag_ms
+    for segment, following in _sealed(log):
+        if following > limit:
+            return segment.base_offset
+        is_dirty = following > first
+        if is_dirty and log.config.min_compaction_lag_ms > 0 and segment.largest_timestamp() > youngest_ms:
+            return segment.base_offset
+    return log.active.base_offset
+
+
+def _overdue_ms(log: Log, first: int, now_ms: int) -> int:
+    lag_ms = log.config.max_compaction_lag_ms
+    if lag_ms == LONG_MAX:
+        return 0
+    begun = [
+        timestamp
+        for segment, following in _sealed(log)
+        if following > first and (timestamp := segment.first_timestamp()) > 0
+    ]
+    return max(0, now_ms - lag_ms - min(begun)) if begun else 0

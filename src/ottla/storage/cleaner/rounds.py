@@ -1,0 +1,228 @@
+"""One pass over one log, from the loop's side.
+
+A generator: it yields the steps that may not run on the loop, and is sent what they return. Whoever drives it decides
+where they run: a worker process and threads in a broker, one after the other in a test. Between two steps the log may
+change in any way; each time it is looked at anew, and a pass that no longer fits ends with Interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+from ottla.ports import Disk
+from ottla.storage.cleaner.dirt import Dirt
+from ottla.storage.cleaner.faults import Interrupted
+from ottla.storage.cleaner.job import Cleaned, Indexed, Job, LastWritten, Limits, Part
+from ottla.storage.cleaner.source import Pace
+from ottla.storage.cleaner.swap import Stage, Swap
+from ottla.storage.cleaner.work import Work
+from ottla.storage.log import Log
+from ottla.storage.retention import Removal
+from ottla.storage.segment import Segment
+from ottla.storage.txn_lookup import entries_between
+
+
+class InProcess(NamedTuple):
+    """A module's function and plain values, for the worker process."""
+
+    work: Callable[..., Any]
+    arguments: tuple[object, ...]
+
+
+class OnThread(NamedTuple):
+    """What only waits for the disk."""
+
+    work: Callable[[], Any]
+
+
+Step = InProcess | OnThread
+Steps = Generator[Step, Any, "Outcome"]
+
+
+class Outcome(NamedTuple):
+    """A pass that came to its end."""
+
+    cleaned_to: int
+    keys: int
+    fullness: float
+    bytes_read: int
+    bytes_written: int
+    records_read: int
+    records_kept: int
+
+
+class Worker(Protocol):
+    """Where a pass's heavy steps run."""
+
+    def index(self, job: Job) -> Step: ...
+
+    def clean(self, job: Job, number: int) -> Step: ...
+
+    def forget(self) -> None: ...
+
+
+class ProcessWorker:
+    """In a process of its own: the files must be such as another process can open."""
+
+    def index(self, job: Job) -> Step:
+        from ottla.storage.cleaner import process
+
+        return InProcess(process.index, (job,))
+
+    def clean(self, job: Job, number: int) -> Step:
+        from ottla.storage.cleaner import process
+
+        return InProcess(process.clean, (job.directory, number))
+
+    def forget(self) -> None:
+        """The next pass takes the former one's place."""
+
+
+class ThreadWorker:
+    """In this process, for a disk in memory."""
+
+    __slots__ = ("_disk", "_pace", "_work")
+
+    def __init__(self, disk: Disk, pace: Pace = lambda _: None) -> None:
+        self._disk = disk
+        self._pace = pace
+        self._work: Work | None = None
+
+    def index(self, job: Job) -> Step:
+        self._work = work = Work(job, self._disk, self._pace)
+        return OnThread(work.index)
+
+    def clean(self, job: Job, number: int) -> Step:
+        del job
+        work = self._work
+        assert work is not None, "`index` comes first"
+        return OnThread(lambda: work.clean(number))
+
+    def forget(self) -> None:
+        self._work = None
+
+
+class Surrounding(NamedTuple):
+    """What a pass needs of the broker around the log."""
+
+    worker: Worker
+    limits: Limits
+    wall_ms: Callable[[], int]
+    #: Whether the log is still the partition's.
+    is_current: Callable[[Log], bool]
+    #: Writes the checkpoints of the log's directory; blocks.
+    prepare_checkpoint: Callable[[Log], Callable[[], None] | None]
+    #: Takes the files of replaced segments, whose time to go comes later.
+    remove_later: Callable[[Log, Removal], None]
+
+
+def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
+    """Cleans one log up to `dirt.end_offset`, or as far as memory reaches."""
+    log.settle_swap()
+    now_ms, generation = around.wall_ms(), log.generation
+    if log.cleaned_to < 0:
+        # Before the first hole: a start after a crash must not take it for damage, whatever the policy is by then.
+        log.cleaned_to = log.start_offset
+        yield from _checkpoint(log, around)
+    segments = {segment.base_offset: segment for segment in log.segments if segment.base_offset < dirt.end_offset}
+    job = job_for(log, dirt, list(segments.values()), around.limits, now_ms)
+    indexed: Indexed = yield around.worker.index(job)
+    written = read = records = kept = 0
+    try:
+        for number, bases in enumerate(indexed.groups):
+            _check(log, around, generation)
+            cleaned: Cleaned = yield around.worker.clean(job, number)
+            _check(log, around, generation)
+            if cleaned.changed:
+                swap = Swap(log, [segments[base] for base in bases], cleaned, generation)
+                yield from _swap_in(log, swap, around)
+                written += cleaned.size
+            read, records, kept = read + cleaned.bytes_read, records + cleaned.records_read, kept + cleaned.records_kept
+        _check(log, around, generation)
+        log.cleaned_to = max(log.cleaned_to, indexed.cleaned_to) if not dirt.was_misplaced else indexed.cleaned_to
+        yield from _checkpoint(log, around)
+    finally:
+        around.worker.forget()
+    return Outcome(
+        indexed.cleaned_to, indexed.keys, indexed.fullness, indexed.bytes_read + read, written, records, kept
+    )
+
+
+def job_for(log: Log, dirt: Dirt, segments: Sequence[Segment], limits: Limits, now_ms: int) -> Job:
+    """Raises StorageFault where aborted transactions or producers' state cannot be read."""
+    with log.telling():
+        aborted = entries_between(log, segments[0].base_offset, dirt.end_offset) if segments else []
+    producers = {
+        producer_id: LastWritten(last_offset, epoch)
+        for producer_id, epoch, last_offset in log.producers.last_batches()
+        if last_offset < dirt.end_offset
+    }
+    config = log.config
+    return Job(
+        directory=log.directory,
+        parts=tuple(Part(segment.base_offset, segment.size) for segment in segments),
+        first_dirty_offset=dirt.first_dirty_offset,
+        end_offset=dirt.end_offset,
+        aborted=tuple(aborted),
+        producers=producers,
+        now_ms=now_ms,
+        delete_retention_ms=config.delete_retention_ms,
+        segment_bytes=config.segment_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        index_interval_bytes=log.around.index_interval_bytes,
+        limits=limits,
+    )
+
+
+def _check(log: Log, around: Surrounding, generation: int) -> None:
+    if not around.is_current(log):
+        raise Interrupted("the partition is not here any more")
+    if log.generation != generation:
+        raise Interrupted("the log was cut")
+    if not log.config.is_compacted:
+        raise Interrupted("the topic is not compacted any more")
+
+
+def _swap_in(log: Log, swap: Swap, around: Surrounding) -> Generator[Step, Any, None]:
+    removals: list[Removal] = []
+    try:
+        with log.telling():
+            swap.name()
+        yield OnThread(swap.sync)
+        with log.telling():
+            removals = swap.install(around.wall_ms())
+        yield OnThread(swap.sync)
+        with log.telling():
+            swap.finish()
+        # The next group may only change once this one's change is certain: a tombstone goes after what it deleted.
+        yield OnThread(swap.sync)
+    finally:
+        if swap.stage in {Stage.WRITTEN, Stage.NAMED} and around.is_current(log):
+            with suppress(OSError):
+                swap.drop()
+        for removal in removals:
+            around.remove_later(log, removal)
+
+
+def _checkpoint(log: Log, around: Surrounding) -> Generator[Step, Any, None]:
+    write = around.prepare_checkpoint(log)
+    if write is not None:
+        yield OnThread(write)
+
+
+def run_here(steps: Steps) -> Outcome:
+    """Drives a pass to its end, one step after the other."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = step.work(*step.arguments) if isinstance(step, InProcess) else step.work()
+            except Exception as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome

@@ -1,0 +1,148 @@
+"""A cleaned segment takes the place of those that it was made from.
+
+    .cleaned on the medium | names it .swap | sync | old ones become .deleted, it is read from now on | sync | last name
+
+A start after a crash removes `.cleaned`, and completes `.swap`: it removes the old segments in the cleaned one's range
+and gives it their first one's name. So `.swap` must be certain before an old one goes, or both could be lost; and the
+old ones must be gone for certain before `.swap` goes, or nothing would tell that one which came back is old. The loop
+does the renaming and the change in memory, in one turn each; the syncs are a worker's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from ottla.storage.cleaner.faults import Interrupted
+from ottla.storage.cleaner.job import Cleaned
+from ottla.storage.formats.names import CLEANED, LOG, SWAP, format_segment_file
+from ottla.storage.retention import Removal, set_aside
+from ottla.storage.segment import INDEX_KINDS, Segment
+
+if TYPE_CHECKING:
+    from ottla.storage.log import Log
+
+
+class Stage(Enum):
+    #: The files end in `.cleaned`.
+    WRITTEN = auto()
+    #: They end in `.swap`, and the old segments serve.
+    NAMED = auto()
+    #: They end in `.swap`, and serve.
+    INSTALLED = auto()
+    #: They have their names, or are gone.
+    OVER = auto()
+
+
+class Swap:
+    """While it is under way it stands in `log.swap`: whoever cuts or closes the log calls `settle` first."""
+
+    __slots__ = ("_generation", "_log", "_new", "_old", "stage")
+
+    def __init__(self, log: Log, old: Sequence[Segment], cleaned: Cleaned, generation: int) -> None:
+        """`generation`: the log's when the old segments were as they were read."""
+        self._log = log
+        self._old = list(old)
+        self._generation = generation
+        self._new = Segment(
+            log.around,
+            cleaned.base_offset,
+            cleaned.size,
+            sealed=True,
+            aborted_on_disk=cleaned.has_aborted,
+            suffix=CLEANED,
+        )
+        self.stage = Stage.WRITTEN
+
+    def name(self) -> None:
+        """Raises Interrupted where the log is not what was cleaned any more. Then `sync` is due."""
+        self._check()
+        assert self._log.swap is None, "one at a time"
+        self._rename(SWAP)
+        self._log.swap = self
+        self.stage = Stage.NAMED
+
+    def sync(self) -> None:
+        """Blocks. Raises Interrupted where the folder has another name meanwhile."""
+        try:
+            self._log.around.disk.sync_directory(self._log.directory)
+        except FileNotFoundError:
+            raise Interrupted(f"{self._log.directory} is gone") from None
+
+    def install(self, now_ms: int) -> list[Removal]:
+        """From now on the cleaned segment is read. Then `sync` is due, and the removals some time after it."""
+        if self.stage is not Stage.NAMED:
+            raise Interrupted("the log was cut while a cleaned segment was about to take its place")
+        self._check()
+        log, old = self._log, self._old
+        number = log.segments.index(old[0])
+        places = log.places
+        recent = places.recent
+        kept = [*log.segments[:number], self._new, *log.segments[number + len(old) :]]
+        removals = [set_aside(segment, now_ms + log.config.file_delete_delay_ms) for segment in old]
+        places.replace(kept)
+        places.recent = recent
+        log.size += self._new.size - sum(segment.size for segment in old)
+        log.forget_unsynced(old)
+        log.names_changed = log.touched = True
+        self.stage = Stage.INSTALLED
+        return removals
+
+    def finish(self) -> None:
+        """Gives it the name that stays. Producers' snapshots of segments that are no more go with them."""
+        if self.stage is not Stage.INSTALLED:
+            return
+        log = self._log
+        self._rename("")
+        log.names_changed = True
+        gone = {segment.base_offset for segment in self._old[1:]}
+        log.snapshots.remove([offset for offset in log.snapshots.offsets if offset in gone])
+        self._over()
+
+    def settle(self) -> None:
+        """At once, blocking: completes what serves already, and takes back what does not."""
+        if self.stage is Stage.INSTALLED:
+            self.sync()
+            self.finish()
+        elif self.stage is not Stage.OVER:
+            self.drop()
+
+    def drop(self) -> None:
+        """Removes what was written, and does not serve."""
+        assert self.stage is not Stage.INSTALLED
+        if self.stage is Stage.OVER:
+            return
+        self._over()
+        disk, path = self._log.around.disk, self._new.path
+        for suffix in (SWAP, CLEANED):
+            for kind in (LOG, *INDEX_KINDS):
+                with suppress(FileNotFoundError):
+                    disk.remove(path(kind, suffix))
+        # The log may now change: a `.swap` that comes back would be completed.
+        with suppress(FileNotFoundError):
+            disk.sync_directory(self._log.directory)
+
+    def _over(self) -> None:
+        self.stage = Stage.OVER
+        if self._log.swap is self:
+            self._log.swap = None
+
+    def _rename(self, suffix: str) -> None:
+        new, disk = self._new, self._log.around.disk
+        for kind in (*INDEX_KINDS, LOG):
+            with suppress(FileNotFoundError):
+                disk.rename(
+                    new.path(kind), f"{self._log.directory}/{format_segment_file(new.base_offset, kind, suffix)}"
+                )
+        new.suffix = suffix
+
+    def _check(self) -> None:
+        """The segments are those that were read, one after the other, and the log was not cut since."""
+        segments, old = self._log.segments, self._old
+        if self._log.generation == self._generation and old[0] in segments:
+            number = segments.index(old[0])
+            if segments[number : number + len(old)] == old:
+                return
+        raise Interrupted("segments have gone or changed while they were cleaned")

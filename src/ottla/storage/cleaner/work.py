@@ -1,0 +1,174 @@
+"""A pass as the worker process does it: keys first, then one group of segments after the other.
+
+Everything that it knows of the log stands in the job and in the sealed segments' files, which never change. It writes
+nothing but `.cleaned` files. So it can be ended at any point, and what it leaves is removed by whoever comes next.
+
+Memory: the key map and a bit for each dirty offset fit in `Limits.memory_bytes`. Besides there is what is read and
+written at once (`Limits.buffer_bytes`), and one batch unpacked, which nobody bounds but its producer.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
+
+from ottla.ports import Disk
+from ottla.records.batch import BatchHeader
+from ottla.records.errors import RecordError
+from ottla.storage.cleaner.batch_filter import BatchFilter
+from ottla.storage.cleaner.faults import CannotClean, Interrupted
+from ottla.storage.cleaner.grouping import grouped
+from ottla.storage.cleaner.job import Cleaned, Indexed, Job, Part
+from ottla.storage.cleaner.key_map import KeyMap
+from ottla.storage.cleaner.keys import read_keys, read_offsets
+from ottla.storage.cleaner.output import Output
+from ottla.storage.cleaner.source import Found, Pace, batches, payload_of
+from ottla.storage.cleaner.survivors import Survivors, bytes_for
+from ottla.storage.cleaner.transactions import Transactions
+from ottla.storage.errors import BadBatch
+from ottla.storage.formats.names import LOG, format_segment_file
+
+
+class Work:
+    """One pass over one log. `index` comes first, then `clean` for each group in order."""
+
+    __slots__ = ("_disk", "_filter", "_groups", "_job", "_keys", "_next_offset", "_pace", "_read", "_transactions")
+
+    def __init__(self, job: Job, disk: Disk, pace: Pace) -> None:
+        self._job = job
+        self._disk = disk
+        self._pace = pace
+        self._read = 0
+        self._keys: KeyMap | None = None
+        #: Behind the last offset that the key map knows of.
+        self._next_offset = job.first_dirty_offset
+        self._transactions = Transactions(job.aborted)
+        self._filter: BatchFilter | None = None
+        self._groups: list[list[Part]] = []
+
+    # -- the keys
+
+    def index(self) -> Indexed:
+        """Finds the newest offset of each key, in as much of the dirty part as fits in memory."""
+        job = self._job
+        with self._telling():
+            transactions = Transactions(job.aborted)
+            for part, end in job.parts_with_ends():
+                if end > job.first_dirty_offset and not self._index_part(part, end, transactions):
+                    break
+        keys = self._keys or self._new_map(job.first_dirty_offset)
+        survivors = Survivors(keys.first_offset, max(self._next_offset, keys.first_offset), keys.distances())
+        self._filter = BatchFilter(job, keys, survivors, self._transactions)
+        self._groups = grouped(self._disk, job, self._next_offset)
+        groups = tuple(tuple(part.base_offset for part in group) for group in self._groups)
+        return Indexed(self._next_offset, groups, keys.used, keys.fullness, self._read)
+
+    def _index_part(self, part: Part, end: int, transactions: Transactions) -> bool:
+        """Whether there is room for more."""
+        for found in self._batches(part):
+            header, data, at = found
+            if header.last_offset < self._job.first_dirty_offset:
+                continue
+            batch = memoryview(data)[at : at + header.size] if header.is_control else memoryview(b"")
+            is_worthless = transactions.are_worthless(header, batch)
+            if not header.is_control and not is_worthless and header.count and not self._note_keys(found):
+                return False
+            self._next_offset = header.next_offset
+        self._next_offset = max(self._next_offset, end)
+        return True
+
+    def _note_keys(self, found: Found) -> bool:
+        """Notes all keys of a batch, or those for which there is room, and then says so."""
+        header = found[0]
+        keys = self._keys
+        if keys is None:
+            keys = self._keys = self._new_map(max(header.base_offset, self._job.first_dirty_offset))
+        elif header.last_offset - keys.first_offset >= self._offsets_max():
+            return False
+        data, begun, end = payload_of(found)
+        noted: Sequence[bytes | None] = read_keys(data, begun, end, header.count)
+        offsets = self._offsets(header, data, begun)
+        skipped = bisect_left(offsets, keys.first_offset)
+        while skipped < len(noted):
+            if keys.room == 0:
+                return False
+            # There may be known keys among them: then there is room left, and another turn.
+            upto = skipped + keys.room
+            keys.put(noted[skipped:upto], offsets[skipped:upto])
+            skipped = min(upto, len(noted))
+            self._next_offset = offsets[skipped - 1] + 1
+        return True
+
+    @staticmethod
+    def _offsets(header: BatchHeader, data: bytes, begun: int) -> Sequence[int]:
+        if header.count == header.last_offset_delta + 1:
+            return range(header.base_offset, header.next_offset)
+        return read_offsets(data, begun, header.count, header.base_offset)
+
+    def _offsets_max(self) -> int:
+        """How many offsets a pass goes through: their bits then take an eighth of its memory."""
+        return self._job.limits.memory_bytes
+
+    def _new_map(self, first_offset: int) -> KeyMap:
+        job, limits = self._job, self._job.limits
+        offsets = min(max(job.end_offset - first_offset, 0), self._offsets_max())
+        return KeyMap(limits.memory_bytes - bytes_for(offsets), limits.load_factor, offsets, first_offset)
+
+    # -- the records
+
+    def clean(self, number: int) -> Cleaned:
+        """Writes a group as one segment; where nothing changes it says so and writes none."""
+        assert self._filter is not None, "`index` comes first"
+        group, job = self._groups[number], self._job
+        base = group[0].base_offset
+        with self._telling():
+            half = job.limits.buffer_bytes // 2
+            output = Output(self._disk, job.directory, base, job.index_interval_bytes, half, self._pace)
+            try:
+                cleaned = self._write_group(group, output)
+            except BaseException:
+                with suppress(OSError):
+                    output.drop()
+                raise
+        return cleaned
+
+    def _write_group(self, group: list[Part], output: Output) -> Cleaned:
+        read_before, records_read, records_kept = self._read, 0, 0
+        changed = len(group) > 1
+        left_of = self._filter.left_of  # type: ignore[union-attr]
+        for header, data, at in chain.from_iterable(self._batches(part) for part in group):
+            left = left_of((header, data, at))
+            records_read += header.count
+            records_kept += left.records
+            changed = changed or not left.as_it_was
+            if left.batch:
+                output.add(left.batch, header.base_offset, header.last_offset, left.max_timestamp)
+        aborted = list(self._transactions.kept)
+        self._transactions.kept.clear()
+        base, size, read = group[0].base_offset, output.size, self._read - read_before
+        if changed:
+            output.finish(aborted)
+        else:
+            output.drop()
+        return Cleaned(base, size, changed, bool(aborted), read, records_read, records_kept)
+
+    # -- both
+
+    def _batches(self, part: Part) -> Iterator[Found]:
+        path = f"{self._job.directory}/{format_segment_file(part.base_offset, LOG)}"
+        return batches(self._disk, path, part.size, self._job.limits.buffer_bytes // 2, self._count)
+
+    def _count(self, size: int) -> None:
+        self._read += size
+        self._pace(size)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as gone:
+            raise Interrupted(f"{gone.filename} is gone") from None
+        except (BadBatch, RecordError) as fault:
+            raise CannotClean(f"{self._job.directory} is damaged: {fault}") from None

@@ -1,0 +1,195 @@
+"""A power cut at every operation on the disk that a pass makes: the log has the old segments or the new one.
+
+What the cut loses of names and bytes is chosen by a seed; a failure names it and the operation.
+"""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from random import Random
+
+import pytest
+from tests.storage.cleaner.cleaning import COMPACTED, Cleaner, Kept, compacted_world, newest, put_keyed, records_of
+from tests.storage.log_world import World, marker, put
+
+from ottla.ports.memory.disk import MemoryDisk
+from ottla.ports.memory.faults import SimulatedCrash
+from ottla.storage.append import Origin
+from ottla.storage.cleaner.rounds import run_here
+from ottla.storage.errors import StorageFault
+from ottla.storage.log import Log
+
+#: More than any pass here makes.
+OPERATIONS_MAX = 400
+CONFIG = COMPACTED._replace(segment_bytes=500)
+
+
+def filled(seed: int) -> tuple[World, Log, dict[bytes, bytes]]:
+    """Four segments or more that fit in pairs once they are cleaned, with tombstones, one of them past its time."""
+    rng = Random(seed)
+    world = compacted_world(config=CONFIG)
+    log = world.open()
+    for _ in range(25):
+        pairs = [(b"k%d" % rng.randrange(6), rng.choice([None, b"v%d" % rng.randrange(1000)])) for _ in range(3)]
+        put_keyed(log, *pairs)
+    written = newest(records_of(log))
+    world.flush(log)
+    return world, log, written
+
+
+def cleaned_once(world: World, log: Log) -> Cleaner:
+    cleaner = Cleaner(world)
+    cleaner.clean(log)
+    cleaner.remove()
+    cleaner.now_ms += 5000
+    rng = Random(log.end_offset)
+    for _ in range(12):
+        put_keyed(log, (b"k%d" % rng.randrange(6), rng.choice([None, b"w"])))
+    world.flush(log)
+    return cleaner
+
+
+def disk_of(world: World) -> MemoryDisk:
+    assert isinstance(world.disk, MemoryDisk)
+    return world.disk
+
+
+def look_after_crash(world: World, cleaner: Cleaner, before: list[Kept], where: str) -> None:
+    table = newest(before)
+    for _ in range(2):  # what the start has put in order stays so over a second cut
+        log = world.open(clean=False)
+        found = records_of(log)
+        assert set(found) <= set(before), f"{where}: a record that was never there"
+        assert newest(found) == table, where
+        assert not [name for name in world.disk.names(world.folder) if name.endswith((".cleaned", ".swap"))], where
+        assert log.end_offset == before[-1].offset + 1, where
+        assert log.recovery is None or not log.recovery.truncated_bytes, f"{where}: {log.recovery}"
+        log.abandon()
+        world.crash(Random(where))
+    log = world.open(clean=False)
+    log.cleaned_to = min(cleaner.cleaned_to, log.end_offset)
+    again = Cleaner(world)
+    again.now_ms = cleaner.now_ms
+    again.clean(log)
+    assert newest(records_of(log)) == table, f"{where}: after the next pass"
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first pass", "second pass"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_power_cut_in_any_operation(seed: int, *, again: bool) -> None:
+    for operation in range(1, OPERATIONS_MAX):
+        world, log, _ = filled(seed)
+        cleaner = cleaned_once(world, log) if again else Cleaner(world)
+        before = records_of(log)
+        steps = cleaner.steps(log)
+        disk_of(world).crash_at(operation)
+        try:
+            run_here(steps)
+            cleaner.remove()
+        except SimulatedCrash:
+            world.crash(Random(f"{seed} {operation}"))
+            look_after_crash(world, cleaner, before, f"seed {seed}, operation {operation}")
+        else:
+            assert operation > 20, "a pass has more operations"
+            return
+    pytest.fail("the pass never came to its end")
+
+
+def test_a_power_cut_after_a_pass() -> None:
+    """Nothing of a pass that ended may be undone, with the removals run or not."""
+    for seed in range(40):
+        rng = Random(seed)
+        world, log, _ = filled(seed)
+        cleaner = Cleaner(world)
+        run_here(cleaner.steps(log))
+        after = records_of(log)
+        if rng.random() < 0.5:
+            cleaner.remove()
+        world.crash(rng)
+        log = world.open(clean=False)
+        assert records_of(log) == after, f"seed {seed}"
+
+
+@pytest.mark.parametrize("operation", ["append", "sync", "rename", "sync_directory", "create", "remove", "open"])
+def test_a_fault_of_the_disk_leaves_the_old_or_the_new(operation: str) -> None:
+    for after in range(60):
+        world, log, table = filled(1)
+        cleaner = Cleaner(world)
+        before = records_of(log)
+        disk_of(world).fail(operation, "*", errno.EIO, after=after, times=1)
+        failed = False
+        try:
+            run_here(cleaner.steps(log))
+        except (OSError, StorageFault):
+            failed = True
+        disk_of(world).stop_failing()
+        log.abandon()
+        if not failed:
+            return
+        world.crash(Random(after))
+        log = world.open(clean=False)
+        assert newest(records_of(log)) == table, f"{operation} {after}"
+        assert set(records_of(log)) <= set(before)
+        log.abandon()
+    pytest.fail("it never stopped failing")
+
+
+def test_a_full_disk_ends_a_pass_and_leaves_nothing_behind() -> None:
+    world, log, table = filled(2)
+    cleaner = Cleaner(world)
+    disk = disk_of(world)
+    disk.fail("append", "*.cleaned", errno.ENOSPC)
+    with pytest.raises(OSError, match="No space"):
+        run_here(cleaner.steps(log))
+    disk.stop_failing()
+    assert newest(records_of(log)) == table
+    assert not [name for name in disk.names(world.folder) if name.endswith((".cleaned", ".swap"))]
+    cleaner.clean(log)
+    assert newest(records_of(log)) == table
+
+
+def test_aborted_records_do_not_come_back_with_a_power_cut() -> None:
+    """The marker outlives its transaction's records, whichever of the segments a cut brings back."""
+    for seed in range(4):
+        for operation in range(1, OPERATIONS_MAX):
+            world = compacted_world(config=CONFIG)
+            log = world.open()
+            put_keyed(log, (b"a", b"committed"))
+            for sequence in range(8):
+                put_keyed(log, (b"a", b"never"), producer=(7, 0, sequence), transactional=True)
+            put(log, marker(7, 0, aborts=True), origin=Origin.COORDINATOR)
+            for _ in range(8):
+                put_keyed(log, (b"b", b"other"))
+            world.flush(log)
+            cleaner = Cleaner(world)
+            steps = cleaner.steps(log)
+            disk_of(world).crash_at(operation)
+            with suppress(SimulatedCrash):
+                run_here(steps)
+                break
+            world.crash(Random(f"{seed} {operation}"))
+            log = world.open(clean=False)
+            aborted = log.aborted_transactions(0, log.end_offset)
+            visible = [each for each in records_of(log) if not (each.value == b"never" and aborted == [(7, 1)])]
+            assert newest(visible) == {b"a": b"committed", b"b": b"other"}, f"seed {seed}, operation {operation}"
+
+
+def test_a_clean_stop_completes_a_swap_that_is_under_way() -> None:
+    """Stopping between any two steps, with the log closed and opened as after a clean stop."""
+    for count in range(1, OPERATIONS_MAX):
+        world, log, table = filled(3)
+        steps = Cleaner(world).steps(log)
+        sent: object = None
+        try:
+            for _ in range(count):
+                step = steps.send(sent)
+                sent = step.work(*getattr(step, "arguments", ()))
+        except StopIteration:
+            return
+        steps.close()
+        world.close(log)
+        log = world.open(clean=True)
+        assert not [name for name in world.disk.names(world.folder) if name.endswith((".cleaned", ".swap"))]
+        assert newest(records_of(log)) == table, f"after {count} steps"
+        assert world.warnings == []

@@ -1,0 +1,119 @@
+"""Passes over random logs, against a dictionary: the newest record of each key stays, at its offset, and nothing else.
+
+`ModelRun(seed).run()` repeats a failure. The crashes are those of `test_crashes.py`.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from tests.storage.cleaner.cleaning import (
+    COMPACTED,
+    LIMITS,
+    Cleaner,
+    Kept,
+    compacted_world,
+    fetched,
+    newest,
+    records_of,
+)
+from tests.storage.cleaner.cleaning import put_keyed as put
+from tests.storage.log_world import NOW
+
+
+class ModelRun:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rng = rng = Random(seed)
+        config = COMPACTED._replace(
+            segment_bytes=rng.choice([1500, 3000, 100_000]),
+            index_interval_bytes=rng.choice([0, 100, 4096]),
+            min_compaction_lag_ms=0,
+        )
+        self.world = compacted_world(config=config)
+        # With little memory a pass sees a few keys at a time, and ends in the middle of a batch.
+        limits = LIMITS._replace(memory_bytes=rng.choice([200, 500, 1 << 20]), buffer_bytes=rng.choice([128, 4096]))
+        self.cleaner = Cleaner(self.world, limits)
+        self.log = self.world.open()
+        self.keys = [b"k%d" % number * rng.choice([1, 1, 1, 30]) for number in range(rng.choice([2, 10, 60]))]
+        self.codec = rng.choice([0, 0, 1, 2, 3, 4])
+        self.written: list[Kept] = []
+
+    def run(self) -> None:
+        for _ in range(self.rng.randint(1, 5)):
+            for _ in range(self.rng.randint(1, 30)):
+                self.put()
+            before = records_of(self.log)
+            dirt = self.cleaner.dirt(self.log)
+            outcome = self.cleaner.clean(self.log)
+            self.check(before, dirt.first_dirty_offset, outcome.cleaned_to)
+            if self.rng.random() < 0.5:
+                self.cleaner.remove()
+            if self.rng.random() < 0.3:
+                self.reopen()
+            self.cleaner.now_ms += self.rng.choice([0, 500, 1500])
+        self.clean_all()
+
+    def put(self) -> None:
+        pairs = [
+            (self.rng.choice(self.keys), None if self.rng.random() < 0.2 else b"v%d" % self.rng.randrange(10**6))
+            for _ in range(self.rng.choice([1, 1, 3, 12]))
+        ]
+        step = self.rng.choice([0, 0, 1, 100])
+        appended = put(self.log, *pairs, timestamp=NOW + step * len(self.written), compression=self.codec)
+        for number, (key, value) in enumerate(pairs):
+            stamp = NOW + step * len(self.written)
+            assert appended.first_offset + number == len(self.written) + 0
+            self.written.append(Kept(appended.first_offset + number, stamp, key, value))
+
+    def check(self, before: list[Kept], first_dirty: int, cleaned_to: int) -> None:
+        where = f"seed {self.seed}, cleaned from {first_dirty} to {cleaned_to}"
+        after = records_of(self.log)
+        assert [(each.offset, each.key, each.value) for each in fetched(self.log)] == [
+            (each.offset, each.key, each.value) for each in after
+        ], where
+        assert set(after) <= set(before), where
+        latest = {each.key: each.offset for each in before if first_dirty <= each.offset < cleaned_to}
+        for each in before:
+            superseded = each.offset < cleaned_to and latest.get(each.key, -1) > each.offset
+            if superseded:
+                assert each not in after, f"{where}: {each} is superseded and still there"
+            elif each.value is not None:
+                assert each in after, f"{where}: {each} was the newest of its key, and is gone"
+        assert newest(after) == newest(self.written), where
+
+    def reopen(self) -> None:
+        self.world.close(self.log)
+        self.log = self.world.open(clean=self.rng.random() < 0.5)
+        self.log.cleaned_to = self.cleaner.cleaned_to
+        assert not [each for each in self.world.warnings if "rebuilt" in each], self.world.warnings
+
+    def clean_all(self) -> None:
+        """Passes until nothing is dirty: then each key stands once, and no tombstone outlives its time."""
+        self.log.roll(NOW)
+        put(self.log, (b"end", b"end"))
+        self.written.append(Kept(0, 0, b"end", b"end"))
+        for _ in range(300):
+            self.cleaner.now_ms += 600
+            self.cleaner.clean(self.log)
+            dirt = self.cleaner.dirt(self.log)
+            if dirt.first_dirty_offset == dirt.end_offset:
+                break
+        self.sweep()
+        found = records_of(self.log)
+        assert len({each.key for each in found}) == len(found), f"seed {self.seed}"
+        assert newest(found) == newest(self.written), f"seed {self.seed}"
+        assert all(each.value is not None for each in found), f"seed {self.seed}"
+
+    def sweep(self) -> None:
+        """Two passes more, with the tombstones' time between them: the first may have set the horizon."""
+        for _ in range(2):
+            self.cleaner.now_ms += 2000
+            self.cleaner.clean(self.log)
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_the_newest_record_of_each_key_stays(first: int) -> None:
+    for seed in range(first, first + 100):
+        ModelRun(seed).run()
