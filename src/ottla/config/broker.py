@@ -135,23 +135,22 @@ def _server(reader: Reader) -> ServerConfig:
         inter_broker_listener=_inter_broker_listener(reader, listeners),
         control_plane_listener=_control_plane_listener(reader, listeners),
         request_bytes_max=reader.integer("socket.request.max.bytes"),
-        socket_send_buffer_bytes=reader.integer("socket.send.buffer.bytes"),
-        socket_receive_buffer_bytes=reader.integer("socket.receive.buffer.bytes"),
-        listen_backlog=reader.integer("socket.listen.backlog.size"),
         connections_idle_ms_max=reader.integer("connections.max.idle.ms"),
         connections_max=reader.integer("max.connections"),
         connections_per_ip_max=reader.integer("max.connections.per.ip"),
         connections_per_ip_overrides=_per_ip_overrides(reader),
-        connections_per_listener={
-            listener.name: limit
-            for listener in listeners
-            if (limit := reader.listener_integer(listener.name, "max.connections")) is not None
-        },
+        connections_per_listener=_per_listener(reader, listeners, "max.connections"),
         connection_creation_rate_max=reader.integer("max.connection.creation.rate"),
+        connection_creation_rate_per_listener=_per_listener(reader, listeners, "max.connection.creation.rate"),
         queued_request_bytes_max=reader.integer("queued.max.request.bytes"),
         fetch_bytes_max=reader.integer("fetch.max.bytes"),
         fetch_sessions_max=reader.integer("max.incremental.fetch.session.cache.slots"),
     )
+
+
+def _per_listener(reader: Reader, listeners: tuple[Listener, ...], name: str) -> dict[str, int]:
+    limits = ((listener.name, reader.listener_integer(listener.name, name)) for listener in listeners)
+    return {listener: limit for listener, limit in limits if limit is not None}
 
 
 def _listeners(reader: Reader) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
@@ -228,7 +227,6 @@ def _log(reader: Reader) -> LogConfig:
         segment_jitter_ms=jitter_ms,
         segment_index_bytes=reader.integer("log.index.size.max.bytes"),
         index_interval_bytes=reader.integer("log.index.interval.bytes"),
-        preallocate=reader.boolean("log.preallocate"),
         retention_ms=max(-1, retention_ms),
         retention_bytes=reader.integer("log.retention.bytes"),
         file_delete_delay_ms=reader.integer("log.segment.delete.delay.ms"),

@@ -19,7 +19,6 @@ class LogConfig(NamedTuple):
     #: ... or when an index is full. The file is allocated at this size while active.
     segment_index_bytes: int = 10 << 20
     index_interval_bytes: int = 4096
-    preallocate: bool = False
 
     #: -1 keeps for ever.
     retention_ms: int = 7 * DAY_MS

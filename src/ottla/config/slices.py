@@ -39,10 +39,6 @@ class ServerConfig(NamedTuple):
     #: The listener for the controller's requests, if it has one of its own.
     control_plane_listener: str | None
     request_bytes_max: int
-    #: -1 leaves the system's own choice.
-    socket_send_buffer_bytes: int
-    socket_receive_buffer_bytes: int
-    listen_backlog: int
     #: A connection without a request for so long is closed; negative: never.
     connections_idle_ms_max: int
     connections_max: int
@@ -52,6 +48,8 @@ class ServerConfig(NamedTuple):
     #: By listener name, where a listener has a limit of its own (`listener.name.<name>.max.connections`).
     connections_per_listener: dict[str, int]
     connection_creation_rate_max: int
+    #: The same (`listener.name.<name>.max.connection.creation.rate`).
+    connection_creation_rate_per_listener: dict[str, int]
     #: -1: no limit.
     queued_request_bytes_max: int
     fetch_bytes_max: int

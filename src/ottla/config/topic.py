@@ -32,7 +32,6 @@ FIELDS: Final = {
     "min.cleanable.dirty.ratio": "min_cleanable_dirty_ratio",
     "min.compaction.lag.ms": "min_compaction_lag_ms",
     "min.insync.replicas": "min_insync_replicas",
-    "preallocate": "preallocate",
     "retention.bytes": "retention_bytes",
     "retention.ms": "retention_ms",
     "segment.bytes": "segment_bytes",

@@ -3,6 +3,9 @@
 A client that asks in a version which we do not know is answered in version 0 with error 35 and our range of
 ApiVersions itself, so that it can ask again (KIP-511). Versions above 2 check the name and version of the client's
 software, since they end in logs and metrics.
+
+Of Kafka's features only `group.version` is told, at level 1: the newer group protocol (KIP-848). It is left out where
+`group.coordinator.rebalance.protocols` leaves that protocol out.
 """
 
 from __future__ import annotations
@@ -11,16 +14,30 @@ import re
 from typing import Final
 
 from ottla.handlers.call import Call
+from ottla.handlers.group_calls import serves_consumer_protocol
 from ottla.handlers.routes import API_VERSIONS, ROUTES, advertised
 from ottla.model import ErrorCode
-from ottla.protocol.generated.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.generated.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from ottla.protocol.header import encode_response
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _SOFTWARE_CHECKED_FROM: Final = 3
+_FEATURES_SINCE: Final = 3
+#: Clients before this version cannot read a range of levels that begins at 0.
+_LEVEL_0_SINCE: Final = 4
+_GROUP_VERSION: Final = "group.version"
+_GROUP_LEVEL_MAX: Final = 1
+#: Levels are what this program does, so they have been the same since it started.
+_FEATURES_EPOCH: Final = 0
 
-#: Answers by version: they never change while the broker runs.
-_answers: dict[int, ApiVersionsResponse] = {}
+#: Answers by version, with the newer group protocol and without it: they never change while the broker runs.
+_answers: dict[tuple[int, bool], ApiVersionsResponse] = {}
 
 
 def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -28,9 +45,25 @@ def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    answer = _answers.get(call.version)
+    key = (call.version, serves_consumer_protocol(call))
+    answer = _answers.get(key)
     if answer is None:
-        answer = _answers[call.version] = ApiVersionsResponse(api_keys=_api_keys())
+        answer = _answers[key] = _answer(*key)
+    return answer
+
+
+def _answer(version: int, consumer_protocol: bool) -> ApiVersionsResponse:
+    answer = ApiVersionsResponse(api_keys=_api_keys())
+    if version >= _FEATURES_SINCE:
+        answer.finalized_features_epoch = _FEATURES_EPOCH
+        if version >= _LEVEL_0_SINCE:
+            supported = SupportedFeatureKey(name=_GROUP_VERSION, min_version=0, max_version=_GROUP_LEVEL_MAX)
+            answer.supported_features = [supported]
+        if consumer_protocol:
+            level = FinalizedFeatureKey(
+                name=_GROUP_VERSION, max_version_level=_GROUP_LEVEL_MAX, min_version_level=_GROUP_LEVEL_MAX
+            )
+            answer.finalized_features = [level]
     return answer
 
 

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.controller.interface import Controller
+from ottla.groups.coordinator import GroupCoordinator
+from ottla.handlers.offsets_topic import OffsetsTopic
 from ottla.handlers.request_metrics import RequestMetrics
 from ottla.metadata import MetadataCache
 from ottla.ports import Clock, Workers
+from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
 from ottla.security.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource, authorized_operations
 from ottla.security.principal import Principal
@@ -32,6 +35,9 @@ class Services(NamedTuple):
     authorizer: Authorizer
     quotas: Quotas
     producer_ids: ProducerIds
+    groups: GroupCoordinator
+    offsets_topic: OffsetsTopic
+    journals: Journals
     metrics: RequestMetrics
 
     @property

@@ -20,7 +20,7 @@ _PIECE_BYTES: Final = 1024 * 1024
 def is_warm(log: Log, found: Slice) -> bool:
     """Whether the slice can be sent without waiting for the disk."""
     file = found.file
-    return file is None or file is log.active.file or not file.is_cold(found.size, found.position)
+    return file is None or file is log.active.open_file or not file.is_cold(found.size, found.position)
 
 
 class Warming:

@@ -56,7 +56,7 @@ def _partition(call: Call, topic: str, asked: DeleteRecordsPartition) -> DeleteR
         log.advance_start(offset)
     except OffsetOutOfRange:
         return failed(ErrorCode.OFFSET_OUT_OF_RANGE)
-    except (StorageFault, OSError) as fault:
+    except StorageFault as fault:
         log_event.error("records could not be deleted", partition=leader.tp, reason=fault)
         return failed(ErrorCode.KAFKA_STORAGE_ERROR)
     call.services.replicas.waiters.changed(leader.tp)

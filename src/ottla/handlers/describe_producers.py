@@ -13,6 +13,7 @@ from ottla.protocol.generated.describe_producers import (
     TopicResponse,
 )
 from ottla.security.authorizer import Operation
+from ottla.storage.errors import StorageFault
 
 
 def handle(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
@@ -27,6 +28,15 @@ def _partition(call: Call, topic: str, partition: int) -> PartitionResponse:
     leader = leader_for(call, topic, partition, Operation.READ)
     if isinstance(leader, ErrorCode):
         return PartitionResponse(partition_index=partition, error_code=leader, error_message=None, active_producers=[])
+    try:
+        active = leader.log.describe_producers()
+    except StorageFault as fault:
+        return PartitionResponse(
+            partition_index=partition,
+            error_code=ErrorCode.KAFKA_STORAGE_ERROR,
+            error_message=str(fault),
+            active_producers=[],
+        )
     producers = [
         ProducerState(
             producer_id=entry.producer_id,
@@ -36,6 +46,6 @@ def _partition(call: Call, topic: str, partition: int) -> PartitionResponse:
             coordinator_epoch=entry.coordinator_epoch,
             current_txn_start_offset=entry.transaction_start_offset,
         )
-        for entry in leader.log.producers.describe()
+        for entry in active
     ]
     return PartitionResponse(partition_index=partition, error_message=None, active_producers=producers)

@@ -14,7 +14,7 @@ from ottla.handlers.cold_reads import is_warm
 from ottla.handlers.fetch_sessions import Asked
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
-from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
+from ottla.storage.errors import OffsetOutOfRange, StorageFault
 from ottla.storage.reader import Slice
 
 log_event = logs.logger("handlers")
@@ -118,26 +118,30 @@ class Reader:
         read.leader = leader
         if read.error != ErrorCode.NONE:
             return read
-        log = leader.log
+        try:
+            self._read(read, leader, max_bytes, whole_first_batch=whole_first_batch)
+        except OffsetOutOfRange:
+            read.error = ErrorCode.OFFSET_OUT_OF_RANGE
+        except StorageFault as fault:
+            read.refuse(fault)
+        return read
+
+    def _read(self, read: PartitionRead, leader: Leader, max_bytes: int, *, whole_first_batch: bool) -> None:
+        """Raises OffsetOutOfRange and StorageFault."""
+        asked, log = read.asked, leader.log
         read.high_watermark = leader.high_watermark
         read.last_stable_offset = leader.last_stable_offset
         read.log_start_offset = log.start_offset
         if asked.last_fetched_epoch >= 0 and self._diverges(read, leader):
-            return read
+            return
         limit = max(0, min(asked.max_bytes, max_bytes))
         if not limit and not whole_first_batch:
             if not log.start_offset <= asked.fetch_offset <= log.end_offset:
                 read.error = ErrorCode.OFFSET_OUT_OF_RANGE
-            return read
-        try:
-            read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
-        except OffsetOutOfRange:
-            read.error = ErrorCode.OFFSET_OUT_OF_RANGE
-        except (CorruptLog, StorageFault, OSError) as fault:
-            read.refuse(fault)
-        if self._committed and read.slice is not None and self.replica_id == CONSUMER:
+            return
+        read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
+        if self._committed and self.replica_id == CONSUMER:
             read.aborted = log.aborted_transactions(asked.fetch_offset, read.last_stable_offset)
-        return read
 
     def limit(self, leader: Leader) -> int:
         """Where this reader's view of the log ends."""

@@ -1,35 +1,91 @@
-"""FindCoordinator (10), versions 0 to 6.
+"""FindCoordinator (10), versions 0 to 6: the broker that leads a group's partition of the offsets topic.
 
-This broker has no group, transaction or share coordinators yet, and says so with the error that makes a client wait
-and ask again, as a Kafka cluster does whose coordinator topics have no leaders.
+The first group that is looked for has the offsets topic created, and is answered when that is there. Transactions and
+share groups have no coordinators yet: the answer is the error that makes a client wait and ask again, as from a Kafka
+cluster whose topics for them have no leaders.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from enum import IntEnum
 from typing import Final
 
 from ottla.handlers.call import Call
-from ottla.model import NO_BROKER, ErrorCode
+from ottla.metadata import Endpoint
+from ottla.model import NO_BROKER, OFFSETS_TOPIC, ErrorCode
 from ottla.protocol.generated.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.security.authorizer import Operation, Resource
 
 #: From here on one request asks for several keys.
 _BATCHED_FROM: Final = 4
-#: group, transaction, share
-_KEY_TYPES: Final = frozenset({0, 1, 2})
-_MESSAGE: Final = "This broker does not run coordinators."
 
 
-def handle(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    known = request.key_type in _KEY_TYPES
-    error = ErrorCode.COORDINATOR_NOT_AVAILABLE if known else ErrorCode.INVALID_REQUEST
-    message = _MESSAGE if known else f"There is no coordinator of type {request.key_type}."
+class _KeyType(IntEnum):
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
+def handle(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+    if request.key_type == _KeyType.GROUP and call.services.metadata.topic(OFFSETS_TOPIC) is None:
+        keys = request.coordinator_keys if call.version >= _BATCHED_FROM else [request.key]
+        if any(_refusal(call, _KeyType.GROUP, key) == ErrorCode.NONE for key in keys):
+            return _create_and_answer(call, request)
+    return _answer(call, request)
+
+
+async def _create_and_answer(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    # If it cannot be created the answer is that there is no coordinator, and the log says why.
+    await call.services.offsets_topic.create(call.services.config.groups.offsets)
+    return _answer(call, request)
+
+
+def _answer(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     throttle_ms = call.throttle_ms()
-    if call.version < _BATCHED_FROM:
-        return FindCoordinatorResponse(
-            throttle_time_ms=throttle_ms, error_code=error, error_message=message, node_id=NO_BROKER, host="", port=-1
-        )
-    coordinators = [
-        Coordinator(key=key, node_id=NO_BROKER, host="", port=-1, error_code=error, error_message=message)
-        for key in request.coordinator_keys
-    ]
-    return FindCoordinatorResponse(throttle_time_ms=throttle_ms, coordinators=coordinators)
+    if call.version >= _BATCHED_FROM:
+        found = [_coordinator(call, request.key_type, key) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(throttle_time_ms=throttle_ms, coordinators=found)
+    only = _coordinator(call, request.key_type, request.key)
+    return FindCoordinatorResponse(
+        throttle_time_ms=throttle_ms,
+        error_code=only.error_code,
+        error_message=only.error_message or ErrorCode(only.error_code).name,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+def _coordinator(call: Call, key_type: int, key: str) -> Coordinator:
+    error = _refusal(call, key_type, key)
+    if error != ErrorCode.NONE:
+        message = f"There is no coordinator of type {key_type}." if error == ErrorCode.INVALID_REQUEST else ""
+        return _none(key, error, message)
+    if key_type != _KeyType.GROUP:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "This broker coordinates groups only.")
+    services = call.services
+    state = services.metadata.partition(OFFSETS_TOPIC, services.groups.partition_for(key))
+    broker = None if state is None else services.metadata.brokers.get(state.leader)
+    endpoint: Endpoint | None = None if broker is None else broker.endpoint(call.listener)
+    if broker is None or endpoint is None:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+    return Coordinator(key=key, node_id=broker.id, host=endpoint.host, port=endpoint.port, error_message="")
+
+
+def _none(key: str, error: ErrorCode, message: str) -> Coordinator:
+    return Coordinator(key=key, node_id=NO_BROKER, host="", port=-1, error_code=error, error_message=message)
+
+
+def _refusal(call: Call, key_type: int, key: str) -> ErrorCode:
+    """Why this client is told nothing about this key."""
+    if key_type == _KeyType.GROUP:
+        allowed = call.allowed(Operation.DESCRIBE, Resource.GROUP, key)
+        return ErrorCode.NONE if allowed else ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if key_type == _KeyType.TRANSACTION:
+        allowed = call.allowed(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, key)
+        return ErrorCode.NONE if allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if key_type == _KeyType.SHARE:
+        allowed = call.allowed_on_cluster(Operation.CLUSTER_ACTION)
+        return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ErrorCode.INVALID_REQUEST

@@ -21,7 +21,7 @@ from ottla.protocol.generated.list_offsets import (
 )
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
-from ottla.storage.errors import CorruptLog, StorageFault
+from ottla.storage.errors import StorageFault
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -82,13 +82,13 @@ def _partition(
     if isinstance(leader, ErrorCode):
         return _failed(partition, leader)
     committed = request.isolation_level == _READ_COMMITTED
-    if request.replica_id != _CONSUMER:
-        limit = leader.log.end_offset
-    else:
-        limit = leader.last_stable_offset if committed else leader.high_watermark
     try:
+        if request.replica_id != _CONSUMER:
+            limit = leader.log.end_offset
+        else:
+            limit = leader.last_stable_offset if committed else leader.high_watermark
         timestamp, offset, epoch = _find(leader, partition.timestamp, limit)
-    except (CorruptLog, StorageFault, OSError):
+    except StorageFault:
         return _failed(partition, ErrorCode.KAFKA_STORAGE_ERROR)
     answer = ListOffsetsPartitionResponse(partition_index=partition.partition_index, timestamp=timestamp, offset=offset)
     if call.version >= _EPOCH_SINCE:

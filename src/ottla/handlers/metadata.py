@@ -12,8 +12,9 @@ from typing import Final
 
 from ottla.controller.interface import NewTopic
 from ottla.handlers.call import Call
+from ottla.handlers.offsets_topic import new_offsets_topic
 from ottla.metadata.cache import TopicMetadata
-from ottla.model import INTERNAL_TOPICS, ZERO_TOPIC_ID, ErrorCode, topic_name_fault
+from ottla.model import INTERNAL_TOPICS, OFFSETS_TOPIC, ZERO_TOPIC_ID, ErrorCode, topic_name_fault
 from ottla.protocol.generated.metadata import MetadataRequest
 from ottla.protocol.hot.metadata import OPERATIONS_UNKNOWN, encode_metadata_response, encode_metadata_topic
 from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
@@ -47,7 +48,8 @@ def _missing(call: Call, request: MetadataRequest) -> list[str]:
 
 
 async def _create_and_answer(call: Call, request: MetadataRequest, missing: list[str]) -> bytes:
-    new = [NewTopic(name) for name in dict.fromkeys(missing)]
+    offsets = call.services.config.groups.offsets
+    new = [new_offsets_topic(offsets) if name == OFFSETS_TOPIC else NewTopic(name) for name in dict.fromkeys(missing)]
     results = await call.services.controller.create_topics(new, timeout_ms=_CREATE_TIMEOUT_MS)
     faults = {
         result.name: result.error

@@ -16,6 +16,7 @@ from ottla.protocol.generated.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from ottla.security.authorizer import Operation
+from ottla.storage.errors import StorageFault
 
 
 def handle(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
@@ -33,7 +34,10 @@ def _partition(call: Call, topic: str, asked: OffsetForLeaderPartition) -> Epoch
     if isinstance(leader, ErrorCode):
         return EpochEndOffset(error_code=leader, partition=asked.partition)
     log = leader.log
-    # A term that is the leader's own ends where its log ends now.
-    found = log.epochs.end_offset_for(asked.leader_epoch, log.end_offset)
+    try:
+        # A term that is the leader's own ends where its log ends now.
+        found = log.epochs.end_offset_for(asked.leader_epoch, log.end_offset)
+    except StorageFault:
+        return EpochEndOffset(error_code=ErrorCode.KAFKA_STORAGE_ERROR, partition=asked.partition)
     epoch, end_offset = (-1, -1) if found is None else found
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

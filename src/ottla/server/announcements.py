@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ottla import logs
-from ottla.config import ConfigError, LogConfig
+from ottla.config import Config, ConfigError, LogConfig
 from ottla.config.dynamic import with_dynamic
 from ottla.config.live import LiveConfig
 from ottla.config.topic import effective_log_config
@@ -19,8 +19,17 @@ log_event = logs.logger("server")
 class Announced:
     """Implements the controller's `Announcements` for the broker in this process."""
 
-    def __init__(self, broker_id: int, live: LiveConfig, metadata: MetadataCache, replicas: Replicas) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        live: LiveConfig,
+        metadata: MetadataCache,
+        replicas: Replicas,
+        on_settings: Callable[[Config], None],
+    ) -> None:
         self._broker_id = broker_id
+        #: Told the broker's own settings when they have changed.
+        self._on_settings = on_settings
         self._live = live
         self._metadata = metadata
         self._replicas = replicas
@@ -65,6 +74,8 @@ class Announced:
             )
         except ConfigError as error:
             log_event.warning("dynamic settings are not used", reason=error)
+        else:
+            self._on_settings(self._live.current)
 
     def _reconfigure(self, topics: Mapping[str, object] | None) -> None:
         """Hands changed settings to the logs that are open; None: to all of them."""

@@ -20,10 +20,13 @@ from ottla.controller.identity import cluster_id, generated_broker_id
 from ottla.controller.loading import load_topics
 from ottla.controller.rules import ControllerSettings
 from ottla.controller.single import SingleController
+from ottla.coordination.errors import CoordinationError
 from ottla.coordination.interface import SessionEvent
 from ottla.coordination.local import LocalSession, open_local
+from ottla.groups.coordinator import GroupCoordinator
 from ottla.handlers.call import Services
 from ottla.handlers.fetch import FetchHandler
+from ottla.handlers.offsets_topic import OffsetsTopic
 from ottla.handlers.produce import ProduceHandler
 from ottla.handlers.producer_ids import ProducerIds
 from ottla.handlers.request_metrics import RequestMetrics
@@ -31,14 +34,16 @@ from ottla.metadata import Endpoint, MetadataCache
 from ottla.metrics import Registry
 from ottla.model import BrokerId
 from ottla.ports import Ports
+from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
 from ottla.replication.waiters import Waiters
 from ottla.security.authorizer import AllowAll
 from ottla.security.quotas import Unlimited
 from ottla.server.announcements import Announced
 from ottla.server.dispatch import Dispatcher
+from ottla.server.group_partitions import GroupPartitions, journal_settings
 from ottla.server.housekeeping import Housekeeping
-from ottla.server.listeners import Limits, ServedListener, Server
+from ottla.server.listeners import ServedListener, Server, limits_of
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_events import DirectoryEvent, Severity
 from ottla.storage.identity import stored_identities
@@ -77,6 +82,9 @@ class Broker:
         self.services: Services | None = None
         #: Called once when the broker can go on no more, with the reason: its owner is to stop it.
         self.on_lost: Callable[[str], None] | None = None
+        #: That reason.
+        self.lost: str | None = None
+        self._stopping = False
         self._background: set[asyncio.Task[None]] = set()
 
     @property
@@ -119,6 +127,7 @@ class Broker:
         self._server = server = self._make_server()
         self.endpoints = self._listen(server)
         self.services = services = self._assemble(coordination, directories)
+        services.replicas.on_none_left = self._give_up
         controller, keeping = self._controller, self._housekeeping
         assert controller is not None
         assert keeping is not None
@@ -138,10 +147,16 @@ class Broker:
 
     def _session_event(self, event: SessionEvent) -> None:
         if event is SessionEvent.EXPIRED and self._coordination is not None:
-            reason = "the session with the coordination tree is over: nothing can be decided any more"
-            log_event.error("the broker gives up", reason=reason)
-            if self.on_lost is not None:
-                self.on_lost(reason)
+            why = self._coordination.fault or "its session is over"
+            self._give_up(f"without the coordination tree nothing can be decided any more: {why}")
+
+    def _give_up(self, reason: str) -> None:
+        if self.lost is not None or self._stopping:
+            return
+        self.lost = reason
+        log_event.error("the broker gives up", reason=reason)
+        if self.on_lost is not None:
+            self.on_lost(reason)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -201,7 +216,15 @@ class Broker:
         keeping = self._housekeeping = Housekeeping(
             replicas, ports.workers, ports.clock, config.storage, config.replication
         )
-        announced = Announced(self.broker_id, live, self.metadata, replicas)
+        server = self._server
+        assert server is not None
+        announced = Announced(
+            self.broker_id,
+            live,
+            self.metadata,
+            replicas,
+            lambda changed: server.take_limits(limits_of(changed.server)),
+        )
         settings = ControllerSettings(
             broker_id=self.broker_id,
             endpoints=tuple(self.endpoints),
@@ -215,6 +238,9 @@ class Broker:
         )
         controller = SingleController(coordination, ports.clock, ports.entropy, announced, settings)
         self._controller = controller
+        groups = GroupCoordinator(lambda: live.current.groups, self.metadata, ports.clock, ports.entropy)
+        journals = Journals(replicas, ports.workers, ports.clock, lambda: journal_settings(live.current.groups.offsets))
+        replicas.listen(GroupPartitions(groups, journals))
         return Services(
             broker_id=self.broker_id,
             live=live,
@@ -226,21 +252,16 @@ class Broker:
             authorizer=AllowAll(),
             quotas=Unlimited(),
             producer_ids=ProducerIds(controller, self.broker_id),
+            groups=groups,
+            offsets_topic=OffsetsTopic(controller),
+            journals=journals,
             metrics=RequestMetrics(self.registry, replicas),
         )
 
     def _make_server(self) -> Server:
         server = self.config.server
-        limits = Limits(
-            frame_bytes_max=server.request_bytes_max,
-            connections_max=server.connections_max,
-            connections_per_address_max=server.connections_per_ip_max,
-            connections_by_address=server.connections_per_ip_overrides,
-            connections_by_listener=server.connections_per_listener,
-            idle_ms_max=server.connections_idle_ms_max,
-        )
         has_control = server.control_plane_listener is not None
-        return Server(self.ports.network, self.ports.clock, limits, has_control=has_control)
+        return Server(self.ports.network, self.ports.clock, limits_of(server), has_control=has_control)
 
     def _listen(self, server: Server) -> list[Endpoint]:
         """Takes the ports; whoever connects now is served once the broker is open."""
@@ -264,8 +285,12 @@ class Broker:
 
     async def stop(self) -> None:
         """Stops cleanly; fine at any stage of a start that failed."""
+        self._stopping = True
         if self._server is not None:
             self._server.stop_accepting()
+        if self.services is not None:
+            self.services.journals.stop()
+            await self.services.groups.close()
         if self._dispatcher is not None:
             await self._dispatcher.drain(_DRAIN_S)
         if self._server is not None:
@@ -278,7 +303,11 @@ class Broker:
             await self._close_directories(self._directories)
             self._directories = None
         if self._coordination is not None:
-            await self._coordination.close()
+            try:
+                await self._coordination.close()
+            except CoordinationError as fault:
+                # The next start ends the session, and finds what is certain.
+                log_event.error("the coordination tree was not left clean", reason=fault)
             self._coordination = None
             log_event.info("broker stopped", id=self.broker_id)
 

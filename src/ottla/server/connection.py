@@ -28,6 +28,7 @@ class Connection:
     __slots__ = (
         "_after",
         "answers",
+        "begun_ms",
         "buffer",
         "busy",
         "cancel",
@@ -59,6 +60,8 @@ class Connection:
         self.listener = listener
         self.principal: Principal = ANONYMOUS
         self.last_active_ms = now_ms
+        #: When the first bytes came of the request that is not whole yet.
+        self.begun_ms = now_ms
         #: What was received and not yet served: buffer[start:end]. None when all was.
         self.buffer: Buffer | None = None
         self.start = 0

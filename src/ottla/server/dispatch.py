@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib import import_module
-from inspect import isawaitable
 from struct import Struct
 from typing import Any, Final
 
@@ -19,12 +18,14 @@ from ottla import logs
 from ottla.handlers.api_versions import unsupported_version_answer
 from ottla.handlers.call import Call, Services
 from ottla.handlers.fetch import FetchHandler
+from ottla.handlers.later import Later
 from ottla.handlers.peer import Peer, Received
 from ottla.handlers.produce import ProduceHandler
 from ottla.handlers.routes import API_VERSIONS, FETCH, PRODUCE, ROUTES
 from ottla.protocol.apis import api
 from ottla.protocol.errors import DecodeError, EncodeError
 from ottla.protocol.header import RequestHeader, decode_request_header, encode_response
+from ottla.protocol.message import Message
 
 log_event = logs.logger("server")
 
@@ -36,6 +37,7 @@ Handle = Callable[[Call, Any], Any | Awaitable[Any]]
 class Dispatcher:
     def __init__(self, services: Services, produce: ProduceHandler, fetch: FetchHandler) -> None:
         self._services = services
+        self._clock = services.clock
         self._produce = produce
         self._fetch = fetch
         self.hot: Mapping[int, Callable[[Peer, Received, int, int, int, int], None]] = {
@@ -43,19 +45,25 @@ class Dispatcher:
             FETCH: fetch.serve,
         }
         self._handles: dict[int, Handle] = {}
+        self._request_types: dict[int, type[Message]] = {}
         #: Handlers that are waiting: kept so that they are not collected, and can be ended at stop.
         self._tasks: dict[asyncio.Future[Any], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self._journals = services.journals
+        self._journals.flush = self.run_empty_round
 
     # -- rounds
 
     def begin_round(self) -> None:
+        self._journals.begin_round()
         self._produce.begin_round()
 
     def end_round(self) -> None:
         """One write a partition, the answers that waited for it, and those whose wait it ended."""
+        self._journals.stage()
         self._services.replicas.write_round()
+        self._journals.settle()
         self._produce.end_round()
         self._services.replicas.round_answered()
         self._fetch.end_round()
@@ -65,6 +73,11 @@ class Dispatcher:
         deadline_ms = waiters.next_deadline_ms()
         if deadline_ms is not None and (self._timer is None or deadline_ms < self._timer_ms):
             self._arm(deadline_ms, now_ms)
+
+    def run_empty_round(self) -> None:
+        """For what coordinators decided between two rounds of the network."""
+        self.begin_round()
+        self.end_round()
 
     def _arm(self, deadline_ms: int, now_ms: int) -> None:
         if self._timer is not None:
@@ -98,36 +111,48 @@ class Dispatcher:
         try:
             header, position = decode_request_header(frame, 0)
             # Bytes behind the body are passed over, as Kafka does: librdkafka 2.x sends some in Metadata 13.
-            request, _ = api(key).request_type().decode(frame, version, position)
+            request, _ = self._request_type(key).decode(frame, version, position)
         except DecodeError as error:
             self._refuse(connection, f"API {key} in version {version} cannot be read: {error}")
             return
         self._call(connection, header, request)
 
     def _call(self, connection: Peer, header: RequestHeader, request: Any) -> None:
+        clock = self._clock
         call = Call(
-            services=self._services,
-            version=header.api_version,
-            correlation_id=header.correlation_id,
-            client_id=header.client_id,
-            principal=connection.principal,
-            host=connection.host,
-            listener=connection.listener_name,
-            now_ms=self._services.clock.wall_ms(),
+            self._services,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            connection.principal,
+            connection.host,
+            connection.listener_name,
+            clock.wall_ms(),
         )
-        started_ms = self._services.clock.monotonic_ms()
+        started_ms = clock.monotonic_ms()
         try:
             result = self._handle(header.api_key)(call, request)
         except Exception as error:
             self._failed(connection, header, error)
             return
-        if not isawaitable(result):
+        if type(result) is Later:
+            if result.response is None:
+                connection.busy = True
+                result.then(partial(self._answer_later, connection, header, started_ms))
+                return
+            result = result.response
+        if isinstance(result, Message | bytes):
             self._answer(connection, header, result, started_ms)
             return
         connection.busy = True
         task = asyncio.ensure_future(result)
         self._tasks[task] = None
         task.add_done_callback(partial(self._waited, connection, header, started_ms))
+
+    def _answer_later(self, connection: Peer, header: RequestHeader, started_ms: int, response: Any) -> None:
+        if not connection.closed:
+            self._answer(connection, header, response, started_ms)
+            connection.finish()
 
     def _waited(self, connection: Peer, header: RequestHeader, started_ms: int, task: asyncio.Future[Any]) -> None:
         self._tasks.pop(task, None)
@@ -139,6 +164,12 @@ class Dispatcher:
         elif error is None and not connection.closed:
             self._answer(connection, header, task.result(), started_ms)
             connection.finish()
+
+    def _request_type(self, key: int) -> type[Message]:
+        found = self._request_types.get(key)
+        if found is None:
+            found = self._request_types[key] = api(key).request_type()
+        return found
 
     def _handle(self, key: int) -> Handle:
         handle = self._handles.get(key)
@@ -158,7 +189,7 @@ class Dispatcher:
             self._failed(connection, header, error)
             return
         connection.answer(data)
-        elapsed_ms = self._services.clock.monotonic_ms() - started_ms
+        elapsed_ms = self._clock.monotonic_ms() - started_ms
         self._services.metrics.request(header.api_key, api(header.api_key).name, elapsed_ms)
 
     # -- faults
@@ -183,6 +214,7 @@ class Dispatcher:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        await asyncio.sleep(0)  # what coordinators have just answered leaves with the next turn
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         for task in list(self._tasks):

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ottla import logs
+from ottla.config.slices import ServerConfig
 from ottla.ports import Channel, Clock, Listening, Network
 from ottla.server.connection import Connection
+from ottla.server.connection_rate import UNLIMITED, ConnectionRates
+from ottla.server.request_memory import BoundedRounds
 from ottla.server.rounds import Dispatch, Rounds
 
 log_event = logs.logger("server")
@@ -32,8 +36,31 @@ class Limits(NamedTuple):
     connections_by_address: Mapping[str, int]
     #: By listener, where a listener has a limit of its own.
     connections_by_listener: Mapping[str, int]
-    #: How long a connection may say nothing; one that waits for its answer says something.
+    #: How long a connection may say nothing; one that waits for its answer says something. Also how long the bytes of
+    #: one request may take to come.
     idle_ms_max: int
+    #: -1: no bound.
+    queued_bytes_max: int = -1
+    #: New connections a second: all together, and by listener.
+    connections_a_second: int = UNLIMITED
+    connections_a_second_by_listener: Mapping[str, int] = MappingProxyType({})
+    #: A listener to which the limit for all together does not apply: brokers talk to each other on it.
+    protected_listener: str | None = None
+
+
+def limits_of(config: ServerConfig) -> Limits:
+    return Limits(
+        frame_bytes_max=config.request_bytes_max,
+        connections_max=config.connections_max,
+        connections_per_address_max=config.connections_per_ip_max,
+        connections_by_address=config.connections_per_ip_overrides,
+        connections_by_listener=config.connections_per_listener,
+        idle_ms_max=config.connections_idle_ms_max,
+        queued_bytes_max=config.queued_request_bytes_max,
+        connections_a_second=config.connection_creation_rate_max,
+        connections_a_second_by_listener=config.connection_creation_rate_per_listener,
+        protected_listener=config.inter_broker_listener if len(config.listeners) > 1 else None,
+    )
 
 
 class Server:
@@ -41,18 +68,31 @@ class Server:
         self._network = network
         self._clock = clock
         self._limits = limits
-        self._rounds = Rounds(clock, limits.frame_bytes_max, self._closed)
+        if limits.queued_bytes_max >= 0:
+            self._rounds: Rounds = BoundedRounds(clock, limits.frame_bytes_max, self._closed, limits.queued_bytes_max)
+        else:
+            self._rounds = Rounds(clock, limits.frame_bytes_max, self._closed)
         self._connections: dict[Connection, None] = {}
         self._by_address: dict[str, int] = {}
         self._by_listener: dict[str, int] = {}
-        self._listening: list[Listening] = []
+        self._listening: dict[str, Listening] = {}
         self._sweep: asyncio.TimerHandle | None = None
+        #: Listeners that accept nobody for a moment.
+        self._paused: dict[str, asyncio.TimerHandle] = {}
         #: Whether requests are read; who connects before waits.
         self._open = False
         #: Bound once for all connections, which are many.
         self._touched = self._rounds.touched
         # One call-back for all listeners, so that they share their rounds.
         self._on_round = self._rounds.control_first if has_control else self._rounds.run
+        self.take_limits(limits)
+
+    def take_limits(self, limits: Limits) -> None:
+        """Holds from the next connection on. What cannot change while the broker runs is as it was."""
+        self._limits = limits
+        self._rates = ConnectionRates(
+            limits.connections_a_second, limits.connections_a_second_by_listener, limits.protected_listener
+        )
 
     @property
     def connection_count(self) -> int:
@@ -64,12 +104,14 @@ class Server:
     def listen(self, listener: ServedListener, host: str, port: int) -> int:
         """Starts to accept; returns the port, which the system chose where 0 was asked for."""
         listening = self._network.listen(host, port, lambda channel: self._accept(channel, listener), self._on_round)
-        self._listening.append(listening)
+        self._listening[listener.name] = listening
         if self._sweep is None:
             self._sweep_later()
         return listening.port
 
     def _accept(self, channel: Channel, listener: ServedListener) -> Connection | None:
+        if not self._rates.unlimited:
+            self._throttle(listener.name)
         address = channel.peer
         held = self._by_address.get(address, 0)
         allowed = self._limits.connections_by_address.get(address, self._limits.connections_per_address_max)
@@ -87,6 +129,21 @@ class Server:
         if not self._open:
             connection.mute(True)
         return connection
+
+    def _throttle(self, listener: str) -> None:
+        """Counts a connection; over its rate the listener rests, and who comes next waits to be accepted."""
+        wait_ms = self._rates.taken(listener, self._clock.monotonic_ms())
+        listening = self._listening.get(listener)
+        if not wait_ms or listening is None:
+            return
+
+        def resume() -> None:
+            del self._paused[listener]
+            listening.resume()
+
+        listening.pause()
+        if listener not in self._paused:
+            self._paused[listener] = asyncio.get_running_loop().call_later(wait_ms / 1000, resume)
 
     def open(self, dispatch: Dispatch) -> None:
         """Begins to read requests: the broker knows everything that it is asked about."""
@@ -115,18 +172,30 @@ class Server:
             self._sweep = asyncio.get_running_loop().call_later(delay_s, self._close_idle)
 
     def _close_idle(self) -> None:
-        oldest_ms = self._clock.monotonic_ms() - self._limits.idle_ms_max
-        idle = [c for c in self._connections if c.last_active_ms < oldest_ms and not c.busy and not c.slots]
-        for connection in idle:
-            self._rounds.close_connection(connection)
+        now_ms = self._clock.monotonic_ms()
+        oldest_ms = now_ms - self._limits.idle_ms_max
+        for connection in list(self._connections):
+            if connection.busy or connection.slots or connection.muted:
+                # Nothing is read of it, so that it cannot be late with anything.
+                connection.begun_ms = now_ms
+                if connection.busy or connection.slots:
+                    continue
+            if connection.last_active_ms < oldest_ms:
+                self._rounds.close_connection(connection)
+            elif connection.buffer is not None and connection.begun_ms < oldest_ms:
+                log_event.warning_limited("closing a connection whose request never came whole", peer=connection.host)
+                self._rounds.close_connection(connection)
         self._sweep_later()
 
     # -- stop
 
     def stop_accepting(self) -> None:
-        for listening in self._listening:
+        for listening in self._listening.values():
             listening.close()
         self._listening.clear()
+        for timer in self._paused.values():
+            timer.cancel()
+        self._paused.clear()
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None

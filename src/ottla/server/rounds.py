@@ -192,6 +192,7 @@ class Rounds:
             self._peer_gone(connection)
             return
         connection.buffer = buffer
+        connection.begun_ms = connection.last_active_ms
         connection.start = 0
         connection.end = received
         self._cut(connection, buffer)
@@ -240,6 +241,7 @@ class Rounds:
             start = frame_end
             if connection.closed:
                 return
+            connection.begun_ms = connection.last_active_ms
         connection.start = start
         if start == end:
             connection.buffer = None

@@ -67,7 +67,7 @@ log.message.timestamp.before.max.ms  LONG  9223372036854775807  0..  MEDIUM  clu
     A record whose timestamp lies further back than this is refused.
 log.message.timestamp.type  STRING  CreateTime  {CreateTime,LogAppendTime}  MEDIUM  cluster-wide  used
     Whether a record's timestamp is the producer's (CreateTime) or the broker's (LogAppendTime).
-log.preallocate  BOOLEAN  false  -  MEDIUM  cluster-wide  used
+log.preallocate  BOOLEAN  false  -  MEDIUM  cluster-wide  unused
     Whether a new segment gets its full size on disk at once.
 log.retention.bytes  LONG  -1  -  HIGH  cluster-wide  used
     Old segments are removed while a partition is larger than this; -1 keeps them.

@@ -51,7 +51,7 @@ min.compaction.lag.ms  LONG  0  0..  MEDIUM  topic  later
     A record stays uncompacted at least so long.
 min.insync.replicas  INT  1  1..  MEDIUM  topic  used
     A write with acks=all is refused while fewer replicas than this are in sync.
-preallocate  BOOLEAN  false  -  MEDIUM  topic  used
+preallocate  BOOLEAN  false  -  MEDIUM  topic  unused
     Whether a new segment gets its full size on disk at once.
 remote.log.copy.disable  BOOLEAN  false  -  MEDIUM  topic  unused
     Whether a tiered topic stops copying to the remote tier.

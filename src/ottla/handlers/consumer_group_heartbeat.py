@@ -1,0 +1,38 @@
+"""ConsumerGroupHeartbeat (68), versions 0 and 1: the one request of the new consumer groups' members (KIP-848)."""
+
+from __future__ import annotations
+
+from ottla.handlers.call import Call
+from ottla.handlers.group_calls import allowed_on_group, caller_of, serves_consumer_protocol
+from ottla.handlers.later import Later
+from ottla.model import ErrorCode
+from ottla.protocol.generated.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.security.authorizer import Operation
+
+
+def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse | Later:
+    error = _refusal(call, request)
+    if error != ErrorCode.NONE:
+        return ConsumerGroupHeartbeatResponse(throttle_time_ms=call.throttle_ms(), error_code=error)
+    answer = Later()
+
+    def reply(response: ConsumerGroupHeartbeatResponse) -> None:
+        response.throttle_time_ms = call.throttle_ms()
+        answer.set(response)
+
+    call.services.groups.consumer_group_heartbeat(caller_of(call), request, reply)
+    return answer
+
+
+def _refusal(call: Call, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+    if not serves_consumer_protocol(call):
+        return ErrorCode.UNSUPPORTED_VERSION
+    if not allowed_on_group(call, Operation.READ, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    names = request.subscribed_topic_names or ()
+    if not all(call.allowed_on_topic(Operation.DESCRIBE, name) for name in names):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.NONE

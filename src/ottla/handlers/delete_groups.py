@@ -1,0 +1,32 @@
+"""DeleteGroups (42), versions 0 to 2: deletes groups that have no members, with their offsets."""
+
+from __future__ import annotations
+
+from ottla.handlers.call import Call
+from ottla.handlers.group_calls import allowed_on_group, caller_of
+from ottla.handlers.later import Gathered, Later
+from ottla.model import ErrorCode
+from ottla.protocol.generated.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from ottla.security.authorizer import Operation
+
+
+def handle(call: Call, request: DeleteGroupsRequest) -> Later:
+    answer = Later()
+    # Named twice is deleted once.
+    group_ids = list(dict.fromkeys(request.groups_names))
+
+    def done(errors: list[ErrorCode]) -> None:
+        results = [
+            DeletableGroupResult(group_id=group_id, error_code=error)
+            for group_id, error in zip(group_ids, errors, strict=True)
+        ]
+        answer.set(DeleteGroupsResponse(throttle_time_ms=call.throttle_ms(), results=results))
+
+    gathered = Gathered(len(group_ids), done)
+    caller = caller_of(call)
+    for index, group_id in enumerate(group_ids):
+        if allowed_on_group(call, Operation.DELETE, group_id):
+            call.services.groups.delete_group(caller, group_id, gathered.place(index))
+        else:
+            gathered.place(index)(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return answer

@@ -1,0 +1,39 @@
+"""JoinGroup (11), versions 0 to 9: enters a classic group, and waits until the generation is complete."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.handlers.call import Call
+from ottla.handlers.group_calls import allowed_on_group, caller_of
+from ottla.handlers.later import Later
+from ottla.model import ErrorCode
+from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.security.authorizer import Operation
+
+_REBALANCE_TIMEOUT_SINCE: Final = 1
+_NULLABLE_PROTOCOL_SINCE: Final = 7
+#: Clients that are refused give their reasons at length.
+_REASON_LENGTH_MAX: Final = 255
+
+
+def handle(call: Call, request: JoinGroupRequest) -> Later:
+    answer = Later()
+
+    def reply(response: JoinGroupResponse) -> None:
+        response.throttle_time_ms = call.throttle_ms()
+        if call.version < _NULLABLE_PROTOCOL_SINCE:
+            response.protocol_name = response.protocol_name or ""
+        elif not response.protocol_name:
+            response.protocol_name = None
+        answer.set(response)
+
+    if not allowed_on_group(call, Operation.READ, request.group_id):
+        reply(JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, member_id=request.member_id))
+        return answer
+    if call.version < _REBALANCE_TIMEOUT_SINCE:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+    if request.reason is not None and len(request.reason) > _REASON_LENGTH_MAX:
+        request.reason = request.reason[:_REASON_LENGTH_MAX]
+    call.services.groups.join_group(caller_of(call), request, reply)
+    return answer

@@ -1,0 +1,103 @@
+"""OffsetCommit (8), versions 2 to 10: stores a group's positions. From version 10 on topics are named by their ids.
+
+Topics and partitions that do not exist, or that the client may not read, are answered here; the rest goes on to the
+group's coordinator.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.handlers.call import Call
+from ottla.handlers.group_calls import allowed_on_group, caller_of
+from ottla.handlers.later import Later
+from ottla.model import ErrorCode
+from ottla.protocol.generated.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ottla.security.authorizer import Operation
+
+_BY_ID: Final = 10
+
+#: (topic, partition) -> why it is not passed on; None for the partition: the whole topic.
+_Refusals = list[OffsetCommitResponseTopic]
+
+
+def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse | Later:
+    if not allowed_on_group(call, Operation.READ, request.group_id):
+        refused = [_refused(topic, ErrorCode.GROUP_AUTHORIZATION_FAILED) for topic in request.topics]
+        return OffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=refused)
+    refused = []
+    request.topics = [topic for topic in request.topics if _is_sound(call, topic, refused)]
+    if not request.topics:
+        return OffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=refused)
+    ids = {topic.name: topic.topic_id for topic in request.topics} if call.version >= _BY_ID else None
+    answer = Later()
+
+    def reply(response: OffsetCommitResponse) -> None:
+        response.throttle_time_ms = call.throttle_ms()
+        if ids is not None:
+            for topic in response.topics:
+                topic.topic_id = ids[topic.name]
+        if refused:
+            response.topics = _joined(refused, response.topics)
+        answer.set(response)
+
+    call.services.groups.offset_commit(caller_of(call), request, reply)
+    return answer
+
+
+def _is_sound(call: Call, topic: OffsetCommitRequestTopic, refused: _Refusals) -> bool:
+    """Whether anything of the topic is left to commit; what is not is answered in `refused`."""
+    metadata = call.services.metadata
+    if call.version >= _BY_ID:
+        known = metadata.topic_by_id(topic.topic_id)
+        if known is None:
+            refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+            return False
+        topic.name = known.name
+    else:
+        known = metadata.topic(topic.name)
+    if not call.allowed_on_topic(Operation.READ, topic.name):
+        refused.append(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        return False
+    if known is None:
+        refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        return False
+    for partition in topic.partitions:
+        if known.partition(partition.partition_index) is None:
+            break
+    else:
+        return True
+    missing = [each for each in topic.partitions if known.partition(each.partition_index) is None]
+    topic.partitions = [each for each in topic.partitions if known.partition(each.partition_index) is not None]
+    unknown = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
+    refused.append(_refused(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    return bool(topic.partitions)
+
+
+def _refused(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
+            for partition in topic.partitions
+        ],
+    )
+
+
+def _joined(refused: _Refusals, answered: list[OffsetCommitResponseTopic]) -> list[OffsetCommitResponseTopic]:
+    """One entry a topic, though its partitions were answered in two places."""
+    topics = {(topic.name, topic.topic_id): topic for topic in refused}
+    for topic in answered:
+        known = topics.get((topic.name, topic.topic_id))
+        if known is None:
+            topics[topic.name, topic.topic_id] = topic
+        else:
+            known.partitions += topic.partitions
+    return list(topics.values())

@@ -1,0 +1,30 @@
+"""SyncGroup (14), versions 0 to 5: hands out the assignment that a classic group's leader computed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.handlers.call import Call
+from ottla.handlers.group_calls import allowed_on_group, caller_of
+from ottla.handlers.later import Later
+from ottla.model import ErrorCode
+from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.security.authorizer import Operation
+
+_PROTOCOL_REQUIRED_SINCE: Final = 5
+
+
+def handle(call: Call, request: SyncGroupRequest) -> Later:
+    answer = Later()
+
+    def reply(response: SyncGroupResponse) -> None:
+        response.throttle_time_ms = call.throttle_ms()
+        answer.set(response)
+
+    if call.version >= _PROTOCOL_REQUIRED_SINCE and (request.protocol_type is None or request.protocol_name is None):
+        reply(SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    elif not allowed_on_group(call, Operation.READ, request.group_id):
+        reply(SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    else:
+        call.services.groups.sync_group(caller_of(call), request, reply)
+    return answer
