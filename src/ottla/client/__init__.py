@@ -3,8 +3,8 @@
     async with Producer(bootstrap_servers="localhost:9092") as producer:
         await producer.send_and_wait("greetings", b"hello")
 
-    async with Consumer(bootstrap_servers="localhost:9092", auto_offset_reset="earliest") as consumer:
-        consumer.assign([TopicPartition("greetings", 0)])
+    async with Consumer(bootstrap_servers="localhost:9092", group_id="readers") as consumer:
+        consumer.subscribe(["greetings"])
         async for record in consumer:
             print(record.value)
 
@@ -22,12 +22,17 @@ if TYPE_CHECKING:
     from ottla.client.batches import Delivery
     from ottla.client.consumer import Consumer
     from ottla.client.errors import KafkaError
+    from ottla.client.group.assignors.assignor import Assignor
+    from ottla.client.group.listener import RebalanceListener
+    from ottla.client.group_results import CommittedOffset
     from ottla.client.producer import Producer
     from ottla.client.records import ConsumerRecord, OffsetAndTimestamp, ProducerRecord, RecordMetadata
     from ottla.model import ErrorCode, TopicPartition
 
 __all__ = [
     "Admin",
+    "Assignor",
+    "CommittedOffset",
     "Consumer",
     "ConsumerRecord",
     "Delivery",
@@ -37,12 +42,15 @@ __all__ = [
     "OffsetAndTimestamp",
     "Producer",
     "ProducerRecord",
+    "RebalanceListener",
     "RecordMetadata",
     "TopicPartition",
 ]
 
 _HOMES = {
     "Admin": "ottla.client.admin",
+    "Assignor": "ottla.client.group.assignors.assignor",
+    "CommittedOffset": "ottla.client.group_results",
     "Consumer": "ottla.client.consumer",
     "ConsumerRecord": "ottla.client.records",
     "Delivery": "ottla.client.batches",
@@ -52,6 +60,7 @@ _HOMES = {
     "OffsetAndTimestamp": "ottla.client.records",
     "Producer": "ottla.client.producer",
     "ProducerRecord": "ottla.client.records",
+    "RebalanceListener": "ottla.client.group.listener",
     "RecordMetadata": "ottla.client.records",
     "TopicPartition": "ottla.model",
 }

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from ottla.client import admin_configs, admin_logs, admin_topics
+from ottla.client import admin_configs, admin_group_offsets, admin_groups, admin_logs, admin_topics
 from ottla.client.admin_results import (
     ClusterDescription,
     ConfigChange,
@@ -29,6 +29,7 @@ from ottla.client.admin_results import (
     TopicDescription,
 )
 from ottla.client.cluster import Cluster
+from ottla.client.group_results import CommittedOffset, GroupDescription, GroupListing
 from ottla.client.offsets import list_offsets
 from ottla.client.settings import AdminSettings, parse_settings
 from ottla.client.world import World, real_world
@@ -164,5 +165,63 @@ class Admin:
     ) -> dict[TopicPartition, list[ProducerDescription]]:
         return await admin_logs.describe_producers(self.cluster, list(partitions))
 
+    # Groups
+
+    async def list_groups(
+        self, *, states: Iterable[str] | None = None, types: Iterable[str] | None = None
+    ) -> list[GroupListing]:
+        """All groups, or those in these states ("Stable", "Empty", ...) and of these types ("classic", "consumer")."""
+        return await admin_groups.list_groups(self.cluster, states, types)
+
+    async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
+        """Classic groups and those of the newer protocol; the error of one that is not there is GROUP_ID_NOT_FOUND."""
+        return await admin_groups.describe_groups(self.cluster, _several(group_ids))
+
+    async def describe_group(self, group_id: str) -> GroupDescription:
+        return (await self.describe_groups([group_id]))[group_id]
+
+    async def delete_groups(self, group_ids: Iterable[str]) -> None:
+        """With all that they have committed. One that has members is refused: NON_EMPTY_GROUP."""
+        await admin_groups.delete_groups(self.cluster, _several(group_ids))
+
+    async def delete_group(self, group_id: str) -> None:
+        await self.delete_groups([group_id])
+
+    async def list_groups_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+    ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        """What groups have committed: everything, or for these partitions. What nobody has committed is not there.
+
+        With `require_stable` it waits for open transactions that hold offsets of the group.
+        """
+        wanted = groups if isinstance(groups, Mapping) else dict.fromkeys(_several(groups))
+        return await admin_group_offsets.list_group_offsets(self.cluster, wanted, require_stable=require_stable)
+
+    async def list_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None, *, require_stable: bool = False
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """The same of one group."""
+        found = await self.list_groups_offsets({group_id: partitions}, require_stable=require_stable)
+        return found[group_id]
+
+    async def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]) -> None:
+        """Where the group goes on. Refused while it has members: UNKNOWN_MEMBER_ID."""
+        wanted = {tp: one if isinstance(one, CommittedOffset) else CommittedOffset(one) for tp, one in offsets.items()}
+        await admin_group_offsets.alter_group_offsets(self.cluster, group_id, wanted)
+
+    async def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """Forgets these positions. Refused for topics that members subscribe to: GROUP_SUBSCRIBED_TO_TOPIC."""
+        await admin_group_offsets.delete_group_offsets(self.cluster, group_id, partitions)
+
     def _timeout(self, timeout_ms: int | None) -> int:
         return self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+
+
+def _several(names: Iterable[str]) -> list[str]:
+    """A lone string is no list of groups, though Python would go through its letters."""
+    if isinstance(names, str):
+        raise TypeError(f"several groups are asked for: [{names!r}], not {names!r}")
+    return list(names)

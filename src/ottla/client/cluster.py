@@ -39,7 +39,8 @@ class Cluster:
         self.metadata: Metadata = known.EMPTY
         #: Called after every change of the metadata.
         self.on_change: list[Callable[[], None]] = []
-        self._auto_create = auto_create
+        #: Whether asking for a topic may create it.
+        self.auto_create = auto_create
         self._retry = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, world.entropy)
         self.connections = Connections(settings, world, lambda: self.metadata.nodes, self.request_update)
         #: Topics whose metadata is kept.
@@ -215,7 +216,7 @@ class Cluster:
         wanted = list(self._topics)
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=name) for name in wanted],
-            allow_auto_topic_creation=self._auto_create,
+            allow_auto_topic_creation=self.auto_create,
         )
         version = connection.version(ApiKey.METADATA, at_least=1)
         if version < 4:

@@ -159,9 +159,13 @@ class Connection(asyncio.BufferedProtocol):
     ) -> Answer:
         """Sends a request in the newest common version as soon as there is room for it, and gives its answer."""
         version = self.version(request.API_KEY, at_most=at_most, at_least=at_least)
+        await self.room(timeout_ms)
+        return await self.send(request, response_type, version, timeout_ms)
+
+    async def room(self, timeout_ms: int) -> None:
+        """Waits until a request would go out at once."""
         while not self.sendable:
             await self._wait_for_room(timeout_ms)
-        return await self.send(request, response_type, version, timeout_ms)
 
     async def close(self) -> None:
         """Ends the connection when what was written has gone out, or after a while if the peer does not take it."""

@@ -1,42 +1,42 @@
-"""Consumer: records of assigned partitions, in the order of their offsets.
+"""Consumer: records of a group's share of topics, or of partitions of one's own choice, in the order of their offsets.
 
-    async with Consumer(bootstrap_servers="localhost:9092", auto_offset_reset="earliest") as consumer:
-        consumer.assign([TopicPartition("orders", 0)])
+    async with Consumer(bootstrap_servers="localhost:9092", group_id="billing") as consumer:
+        consumer.subscribe(["orders"])
         for record in await consumer.poll(timeout_ms=1000):
-            print(record.offset, record.key, record.value)
+            print(record.partition, record.offset, record.key, record.value)
 
-It reads ahead in the background as soon as partitions are assigned, within bounds; `poll` hands out what is there.
+It reads ahead in the background as soon as it has partitions, within bounds; `poll` hands out what is there.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Self
 
 from ottla.client.assignment import Assigned
 from ottla.client.backoff import Backoff
 from ottla.client.cluster import Cluster
-from ottla.client.errors import (
-    ClientClosed,
-    CorruptRecords,
-    KafkaError,
-    LogTruncated,
-    NoOffset,
-    OffsetOutOfRange,
-    RequestTimedOut,
-)
+from ottla.client.errors import ClientClosed, InvalidGroupId, NoOffset, RequestTimedOut
 from ottla.client.fetcher import Fetcher
+from ottla.client.group.commits import OnCommitted
+from ottla.client.group.member import GroupMember
+from ottla.client.group.membership import GroupMetadata
+from ottla.client.group_results import CommittedOffset
 from ottla.client.listed_offset import EARLIEST, LATEST
 from ottla.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from ottla.client.reading import Reading
 from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
 from ottla.client.resets import Resets
-from ottla.client.serializers import deserializer_for
 from ottla.client.settings import ConsumerSettings, parse_settings
 from ottla.client.world import World, real_world
-from ottla.model import TopicPartition
+from ottla.model import NO_EPOCH, TopicPartition
+
+#: An offset to commit: a number, or (offset, metadata, leader epoch), of which only the first must be there.
+Committable = int | tuple[int] | tuple[int, str] | tuple[int, str, int]
 
 
 class Consumer:
@@ -46,8 +46,7 @@ class Consumer:
         self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
     ) -> None:
         self.settings = parse_settings(ConsumerSettings, settings, keywords)
-        self._key_deserializer = deserializer_for(self.settings.key_deserializer, "key.deserializer")
-        self._value_deserializer = deserializer_for(self.settings.value_deserializer, "value.deserializer")
+        self._reading = Reading(self.settings)
         self._world = world or real_world()
         self.cluster = Cluster(self.settings, self._world, auto_create=self.settings.allow_auto_create_topics)
         backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms, self._world.entropy)
@@ -55,11 +54,11 @@ class Consumer:
         self._resets = Resets(
             self.settings.auto_offset_reset, self.cluster, self._world.clock, backoff, self._isolation
         )
-        self._assigned: dict[TopicPartition, Assigned] = {}
+        self._group: GroupMember | None = None
+        if self.settings.group_id is not None:
+            self._group = GroupMember(self.settings, self.cluster, self._reading, self._resets, self._tell, self._wake)
         self._fetcher: Fetcher | None = None
         self._news: asyncio.Future[None] | None = None
-        #: Records that iteration has taken and not given out yet.
-        self._ahead: deque[ConsumerRecord] = deque()
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -68,32 +67,76 @@ class Consumer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        await self.close(commit=kind is None)
 
-    async def close(self) -> None:
+    async def close(self, *, commit: bool = True) -> None:
+        """Leaves the group, if it is in one; before that commits how far it has come, if it commits by itself.
+
+        A `with` block that ends in an exception does not commit: what was being worked on then is read again.
+        """
         if self._closed:
             return
-        self._closed = True
-        if self._fetcher is not None:
-            self._fetcher.close()
-        await self._resets.close()
-        await self.cluster.close()
-        self._tell()
+        try:
+            if self._group is not None:
+                await self._group.end("the consumer was closed", commit=commit)
+        finally:
+            self._closed = True
+            if self._fetcher is not None:
+                self._fetcher.close()
+            if self._group is not None:
+                await self._group.close()
+            await self._resets.close()
+            await self.cluster.close()
+            self._tell()
 
     # What is read
 
-    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Reads exactly these partitions; those that were assigned before keep their positions."""
+    def subscribe(
+        self,
+        topics: Iterable[str] | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        listener: object = None,
+    ) -> None:
+        """Shares these topics, or all whose whole names match a pattern, with the other members of the group.
+
+        The next poll joins. `listener` hears what comes and goes: see `ottla.client.group.listener.RebalanceListener`.
+        """
+        group = self._needs_group("subscribe")
+        if (topics is None) == (pattern is None):
+            raise ValueError("subscribe takes topics or a pattern")
+        if self._reading.assigned and not group.subscribed:
+            raise ValueError("partitions are assigned by hand: unsubscribe first")
+        if pattern is not None:
+            group.subscribe_pattern(pattern, listener)
+            return
+        assert topics is not None
+        names = [topics] if isinstance(topics, str) else list(topics)
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise ValueError("subscribe takes the names of topics; unsubscribe ends it")
+        group.subscribe(names, listener)
+
+    async def unsubscribe(self) -> None:
+        """Reads nothing any more, and leaves the group."""
         self._check_open()
-        wanted = {TopicPartition(*tp): None for tp in partitions}
-        for tp in list(self._assigned):
-            if tp not in wanted:
-                del self._assigned[tp]
-        self._ahead = deque(record for record in self._ahead if TopicPartition(record[0], record[1]) in wanted)
-        for tp in wanted:
-            if tp not in self._assigned:
-                self._assigned[tp] = self._fresh(tp)
-        topics = {tp.topic for tp in wanted}
+        if self._group is not None:
+            await self._group.end("the consumer unsubscribed")
+        self._assign([])
+
+    def subscription(self) -> list[str]:
+        """The topics that are subscribed to; with a pattern those that match it, as far as is known."""
+        return [] if self._group is None else sorted(self._group.subscription())
+
+    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Reads exactly these partitions, in no group; those that were assigned before keep their positions."""
+        self._check_open()
+        if self._group is not None and self._group.subscribed:
+            raise ValueError("topics are subscribed to: unsubscribe first")
+        self._assign(dict.fromkeys(TopicPartition(*tp) for tp in partitions))
+
+    def _assign(self, wanted: Iterable[TopicPartition]) -> None:
+        self._reading.replace(wanted, self._fresh if self._group is None else self._group.placing.fresh)
+        topics = {tp.topic for tp in self._reading.assigned}
         self.cluster.forget({name for name in self.cluster.metadata.topics if name not in topics})
         self.cluster.want(topics)
         self._wake()
@@ -108,14 +151,16 @@ class Consumer:
         return one
 
     def assignment(self) -> list[TopicPartition]:
-        return list(self._assigned)
+        return list(self._reading.assigned)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """The next record of the partition is the first at or behind this offset."""
         if offset < 0:
             raise ValueError(f"an offset is at least 0, not {offset}")
-        self._one(partition).seek(offset)
-        self._drop_ahead([partition])
+        one = self._one(partition)
+        self._reading.drop_ahead([partition])
+        self._reading.moved(partition)
+        one.seek(offset)
         self._wake()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -126,10 +171,11 @@ class Consumer:
         self._seek_all(partitions, LATEST)
 
     def _seek_all(self, partitions: Iterable[TopicPartition], code: int) -> None:
-        chosen = list(partitions) or list(self._assigned)
+        chosen = list(partitions) or list(self._reading.assigned)
         for tp in chosen:
             self._one(tp).reset_to(code)
-        self._drop_ahead(chosen)
+            self._reading.moved(tp)
+        self._reading.drop_ahead(chosen)
         self._wake()
 
     def pause(self, *partitions: TopicPartition) -> None:
@@ -144,28 +190,69 @@ class Consumer:
         self._tell()
 
     def paused(self) -> list[TopicPartition]:
-        return [one.tp for one in self._assigned.values() if one.paused]
+        return [one.tp for one in self._reading.assigned.values() if one.paused]
 
     async def position(self, partition: TopicPartition, *, timeout_ms: int | None = None) -> int:
         """The offset of the next record; waits until it is known."""
         one = self._one(partition)
         deadline = self._deadline(self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
-        while one.position is None:
+        while (position := self._reading.position(partition)) is None:
             if one.error is not None:
                 raise one.error
             self._wake()
             if not await self._wait_for_news(deadline):
                 raise RequestTimedOut(f"{partition}: the position was not found in time")
-        for record in self._ahead:
-            if (record[0], record[1]) == partition:
-                return record.offset
-        return one.position
+            self._one(partition)
+        return position
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
         """The offset behind the last record that is committed, as the last fetch heard; None before the first."""
         return self._one(partition).high_watermark
 
-    # Offsets
+    # The group's offsets
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, Committable] | None = None, *, timeout_ms: int | None = None
+    ) -> None:
+        """Has the group remember these offsets, or how far everything has been read; waits until it does.
+
+        What is committed is the offset of the next record to read, not of the last that was. Raises CommitFailed where
+        the partitions may belong to others by now.
+        """
+        group = self._needs_group("commit")
+        await group.commits.commit(self._committable(offsets), timeout_ms)
+
+    def commit_async(
+        self, offsets: Mapping[TopicPartition, Committable] | None = None, on_committed: OnCommitted | None = None
+    ) -> None:
+        """The same without waiting, tried once; `on_committed(offsets, error or None)` must not wait either."""
+        self._needs_group("commit").commits.later(self._committable(offsets), on_committed)
+
+    def _committable(
+        self, offsets: Mapping[TopicPartition, Committable] | None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        if offsets is None:
+            return self._reading.positions()
+        found: dict[TopicPartition, CommittedOffset] = {}
+        for tp, told in offsets.items():
+            one = CommittedOffset(told) if isinstance(told, int) else CommittedOffset(*told)
+            if one.offset < 0 or one.leader_epoch < NO_EPOCH:
+                raise ValueError(f"{tp[0]}-{tp[1]}: an offset is at least 0, not {one.offset}")
+            found[TopicPartition(*tp)] = one
+        return found
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """What the group has committed of these partitions, whoever did; None where that is nothing."""
+        group = self._needs_group("committed")
+        return await group.placing.committed([TopicPartition(*tp) for tp in partitions], timeout_ms)
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who this consumer is in its group now."""
+        return self._needs_group("group_metadata").metadata()
+
+    # Offsets of partitions
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return await self._offsets(dict.fromkeys(partitions, EARLIEST))
@@ -201,14 +288,19 @@ class Consumer:
         """Up to `max.poll.records` records, as soon as there are any; empty when the time is up (None: never)."""
         limit = self.settings.max_poll_records if max_records is None else max_records
         deadline = self._deadline(timeout_ms)
-        while True:
-            self._check_open()
-            records = self._take(limit)
-            if records:
-                return records
-            self._wake()
-            if not await self._wait_for_news(deadline):
-                return []
+        group = self._group
+        with nullcontext() if group is None else group.watch:
+            while True:
+                self._check_open()
+                if group is not None:
+                    await group.attend()
+                records = self._reading.take(limit)
+                if records:
+                    self._wake()
+                    return records
+                self._wake()
+                if not await self._wait_for_news(deadline):
+                    return []
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """All records, for ever. `position` counts what was given out here, not what was polled for it."""
@@ -220,55 +312,21 @@ class Consumer:
                 yield record
 
     async def read_ahead(self) -> None:
-        """Waits for records and lays them ready for `next_ahead`."""
-        self._ahead.extend(await self.poll())
+        """Does what the group needs, waits for records and lays them ready for `next_ahead`."""
+        if self._group is not None and self._reading.ahead:
+            self._check_open()
+            with self._group.watch:
+                await self._group.attend()
+            if self._reading.ahead:
+                return
+        self._reading.ahead.extend(await self.poll())
 
     def next_ahead(self) -> ConsumerRecord | None:
-        """A record that lies ready, without waiting."""
-        return self._ahead.popleft() if self._ahead else None
-
-    def _take(self, limit: int) -> list[ConsumerRecord]:
-        """What is there, of one partition after the other; an error where there is nothing but one."""
-        taken: list[ConsumerRecord] = []
-        if self._ahead:
-            while self._ahead and len(taken) < limit:
-                taken.append(self._ahead.popleft())
-            return taken
-        check_crcs = self.settings.check_crcs
-        fault: KafkaError | None = None
-        for tp, one in list(self._assigned.items()):
-            if one.paused:
-                continue
-            try:
-                while len(taken) < limit and one.has_records:
-                    taken += one.take(
-                        limit - len(taken),
-                        check_crcs=check_crcs,
-                        key_deserializer=self._key_deserializer,
-                        value_deserializer=self._value_deserializer,
-                    )
-            except KafkaError as error:
-                fault = fault or error
-            if one.error is not None and not one.has_records:
-                fault = fault or self._raised(one)
-            if len(taken) >= limit:
-                # Its turn is over: the others come first next time.
-                self._assigned[tp] = self._assigned.pop(tp)
-                break
-        if taken:
-            self._wake()
-        elif fault is not None:
-            raise fault
-        return taken
-
-    @staticmethod
-    def _raised(one: Assigned) -> KafkaError:
-        """The partition's error. One that does not lie in the position is forgotten, so that it is tried again."""
-        error = one.error
-        assert error is not None
-        if not isinstance(error, CorruptRecords | NoOffset | OffsetOutOfRange | LogTruncated):
-            one.error = None
-        return error
+        """A record that lies ready, without waiting; None also where the group must be attended to first."""
+        if self._group is not None and not self._group.goes_on():
+            return None
+        ahead = self._reading.ahead
+        return ahead.popleft() if ahead else None
 
     # Waiting
 
@@ -280,7 +338,11 @@ class Consumer:
                 asyncio.get_running_loop()
             except RuntimeError:
                 return  # assigned before the loop runs: the first poll begins
-            self._fetcher = Fetcher(self.settings, self.cluster, self._world, self._assigned, self._resets, self._tell)
+            self._fetcher = Fetcher(
+                self.settings, self.cluster, self._world, self._reading.assigned, self._resets, self._tell
+            )
+        if self._group is not None:
+            self._group.placing.begin()
         self._fetcher.wake()
 
     def _tell(self) -> None:
@@ -295,6 +357,7 @@ class Consumer:
         """Until something has come or gone wrong; False when the time is up."""
         loop = asyncio.get_running_loop()
         if deadline is not None and loop.time() >= deadline:
+            await asyncio.sleep(0)  # who polls without waiting must not keep everything else from running
             return False
         self._news = loop.create_future()
         try:
@@ -308,14 +371,16 @@ class Consumer:
 
     def _one(self, tp: TopicPartition) -> Assigned:
         self._check_open()
-        found = self._assigned.get(tp)
+        found = self._reading.assigned.get(tp)
         if found is None:
             raise ValueError(f"{tp[0]}-{tp[1]} is not assigned")
         return found
 
-    def _drop_ahead(self, partitions: Iterable[TopicPartition]) -> None:
-        gone = set(partitions)
-        self._ahead = deque(record for record in self._ahead if TopicPartition(record[0], record[1]) not in gone)
+    def _needs_group(self, verb: str) -> GroupMember:
+        self._check_open()
+        if self._group is None:
+            raise InvalidGroupId(f"{verb} needs a group: give group.id")
+        return self._group
 
     def _check_open(self) -> None:
         if self._closed:

@@ -135,6 +135,18 @@ class LogTruncated(KafkaError):
         self.divergent_offset = divergent_offset
 
 
+class CommitFailed(KafkaError):
+    """Offsets were not committed, and will not be: the partitions may belong to another member by now."""
+
+    default_code = ErrorCode.ILLEGAL_GENERATION
+
+
+class AssignorFailed(KafkaError):
+    """The leader's assignor raised, or gave out what it must not: the cause is chained."""
+
+    default_code = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 # What brokers say.
 
 
@@ -244,6 +256,50 @@ class OutOfOrderSequence(KafkaError):
     default_code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+class RebalanceInProgress(KafkaError):
+    """The group rebalances: poll, and do then what is still to be done."""
+
+    default_code = ErrorCode.REBALANCE_IN_PROGRESS
+
+
+class IllegalGeneration(KafkaError):
+    default_code = ErrorCode.ILLEGAL_GENERATION
+
+
+class UnknownMember(KafkaError):
+    default_code = ErrorCode.UNKNOWN_MEMBER_ID
+
+
+class FencedInstanceId(KafkaError):
+    """Another consumer has joined with the same `group.instance.id`: this one is out for good."""
+
+    default_code = ErrorCode.FENCED_INSTANCE_ID
+
+
+class InconsistentGroupProtocol(KafkaError):
+    default_code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+class InvalidGroupId(KafkaError):
+    default_code = ErrorCode.INVALID_GROUP_ID
+
+
+class InvalidSessionTimeout(KafkaError):
+    default_code = ErrorCode.INVALID_SESSION_TIMEOUT
+
+
+class GroupAuthorizationFailed(KafkaError):
+    default_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+class GroupMaxSizeReached(KafkaError):
+    default_code = ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+class OffsetMetadataTooLarge(KafkaError):
+    default_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+
 _BY_CODE: Final[dict[ErrorCode, type[KafkaError]]] = {
     kind.default_code: kind
     for kind in (
@@ -271,6 +327,16 @@ _BY_CODE: Final[dict[ErrorCode, type[KafkaError]]] = {
         LogDirNotFound,
         OutOfOrderSequence,
         UnsupportedVersion,
+        RebalanceInProgress,
+        IllegalGeneration,
+        UnknownMember,
+        FencedInstanceId,
+        InconsistentGroupProtocol,
+        InvalidGroupId,
+        InvalidSessionTimeout,
+        GroupAuthorizationFailed,
+        GroupMaxSizeReached,
+        OffsetMetadataTooLarge,
     )
 }
 _BY_CODE[ErrorCode.RECORD_LIST_TOO_LARGE] = RecordTooLarge

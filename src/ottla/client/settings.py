@@ -23,13 +23,8 @@ Settings = TypeVar("Settings", bound="ClientSettings")
 
 _NOT_THERE: Final = (
     (("ssl.", "sasl.", "security.providers"), "encryption and authentication are not there yet"),
-    (
-        (
-            *("group.", "partition.assignment.", "enable.auto.commit", "auto.commit.", "session.timeout.ms"),
-            *("heartbeat.interval.ms", "max.poll.interval.ms", "exclude.internal.topics", "share."),
-        ),
-        "consumer groups are not there yet",
-    ),
+    (("group.remote.assignor",), "this client's groups assign by themselves (group.protocol=classic)"),
+    (("share.",), "share groups are not there yet"),
     (("transactional.id", "transaction."), "transactions are not there yet"),
     (
         (
@@ -110,8 +105,22 @@ class ProducerSettings(ClientSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings(ClientSettings):
-    #: Groups come later: none yet.
-    group_id: None = None
+    #: Without one there are no committed offsets and nothing to subscribe with.
+    group_id: str | None = None
+    #: A name that a member keeps over its restarts: within `session.timeout.ms` it finds its partitions again.
+    group_instance_id: str | None = None
+    group_protocol: str = _setting("classic", one_of=("classic",))
+    #: Names (`range`, `roundrobin`, `sticky`, `cooperative-sticky`), classes or instances of assignors, the best first.
+    partition_assignment_strategy: Any = ("range", "cooperative-sticky")
+    #: Who is silent for so long has crashed.
+    session_timeout_ms: int = _setting(45_000, least=1, most=INT32_MAX)
+    heartbeat_interval_ms: int = _setting(3_000, least=1, most=INT32_MAX)
+    #: Who does not poll for so long hangs: it leaves, and the others get its partitions.
+    max_poll_interval_ms: int = _setting(300_000, least=1, most=INT32_MAX)
+    enable_auto_commit: bool = True
+    auto_commit_interval_ms: int = _setting(5_000, least=0, most=INT32_MAX)
+    #: Whether a pattern passes over `__consumer_offsets` and its like.
+    exclude_internal_topics: bool = True
     client_rack: str = ""
     auto_offset_reset: str = "latest"
     isolation_level: str = _setting("read_uncommitted", one_of=("read_uncommitted", "read_committed"))
@@ -139,7 +148,13 @@ def parse_settings(kind: type[Settings], given: Mapping[str, Any] | None, keywor
             values[plain] = _checked(known[plain], value)
     if "bootstrap_servers" not in values:
         raise SettingsError("bootstrap.servers is missing: give at least one host:port")
-    return kind(**values)
+    made = kind(**values)
+    if isinstance(made, ConsumerSettings) and made.heartbeat_interval_ms >= made.session_timeout_ms:
+        raise SettingsError(
+            f"heartbeat.interval.ms must be less than session.timeout.ms, which is {made.session_timeout_ms}, "
+            f"not {made.heartbeat_interval_ms}"
+        )
+    return made
 
 
 def _unknown(name: str, known: list[str]) -> SettingsError:
@@ -160,8 +175,8 @@ def _checked(setting: Field[Any], value: Any) -> Any:
         return parse_addresses(value)
     if setting.name == "acks":
         value = {"all": -1}.get(value, value) if isinstance(value, str) else value
-    if setting.name == "group_id" and value is not None:
-        raise SettingsError("group.id cannot be set: consumer groups are not there yet")
+    if setting.name in {"group_id", "group_instance_id"} and value is not None:
+        return _name(name, value)
     if setting.name == "security_protocol" and str(value).upper() != "PLAINTEXT":
         raise SettingsError(f"security.protocol {value} is not there yet: only PLAINTEXT is")
     default = setting.default
@@ -171,6 +186,8 @@ def _checked(setting: Field[Any], value: Any) -> Any:
         return _boolean(name, value)
     if isinstance(default, int) or (setting.name.endswith("_level") and setting.name.startswith("compression")):
         return _integer(name, value, setting.metadata.get("least"), setting.metadata.get("most", INT64_MAX))
+    if setting.name == "group_protocol" and str(value).lower() == "consumer":
+        raise SettingsError("group.protocol consumer is not there yet in this client: only classic is")
     if isinstance(default, str) and setting.name != "partitioner":
         return _word(name, value, setting.metadata.get("one_of"))
     return value
@@ -203,6 +220,13 @@ def _word(name: str, value: Any, one_of: tuple[str, ...] | None) -> str:
             raise SettingsError(f"{name} must be one of {', '.join(one_of)}, not {value!r}")
         return by_case[value.lower()]
     return value
+
+
+def _name(name: str, value: Any) -> str:
+    word = _word(name, value, None)
+    if not word.strip():
+        raise SettingsError(f"{name} must not be empty")
+    return word
 
 
 def parse_addresses(value: Any) -> tuple[tuple[str, int], ...]:

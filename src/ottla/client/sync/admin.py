@@ -19,6 +19,7 @@ from ottla.client.admin_results import (
     ProducerDescription,
     TopicDescription,
 )
+from ottla.client.group_results import CommittedOffset, GroupDescription, GroupListing
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.world import World
 from ottla.model import TopicPartition
@@ -143,3 +144,41 @@ class Admin:
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, list[ProducerDescription]]:
         return self._thread.run(lambda: self._inner.describe_producers(partitions))
+
+    def list_groups(
+        self, *, states: Iterable[str] | None = None, types: Iterable[str] | None = None
+    ) -> list[GroupListing]:
+        return self._thread.run(lambda: self._inner.list_groups(states=states, types=types))
+
+    def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
+        return self._thread.run(lambda: self._inner.describe_groups(group_ids))
+
+    def describe_group(self, group_id: str) -> GroupDescription:
+        return self._thread.run(lambda: self._inner.describe_group(group_id))
+
+    def delete_groups(self, group_ids: Iterable[str]) -> None:
+        self._thread.run(lambda: self._inner.delete_groups(group_ids))
+
+    def delete_group(self, group_id: str) -> None:
+        self._thread.run(lambda: self._inner.delete_group(group_id))
+
+    def list_groups_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+    ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        return self._thread.run(lambda: self._inner.list_groups_offsets(groups, require_stable=require_stable))
+
+    def list_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None, *, require_stable: bool = False
+    ) -> dict[TopicPartition, CommittedOffset]:
+        return self._thread.run(
+            lambda: self._inner.list_group_offsets(group_id, partitions, require_stable=require_stable)
+        )
+
+    def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]) -> None:
+        self._thread.run(lambda: self._inner.alter_group_offsets(group_id, offsets))
+
+    def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        self._thread.run(lambda: self._inner.delete_group_offsets(group_id, partitions))

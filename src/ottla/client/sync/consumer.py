@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from ottla.client.consumer import Committable
 from ottla.client.consumer import Consumer as AsyncConsumer
+from ottla.client.group.commits import OnCommitted
+from ottla.client.group.membership import GroupMetadata
+from ottla.client.group_results import CommittedOffset
 from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
+from ottla.client.sync.call_backs import CallBacks
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.world import World
 from ottla.model import TopicPartition
 
 
 class Consumer:
+    """The methods and results of `ottla.client.Consumer`. Heartbeats go on in a thread of their own, whatever the
+    caller does."""
+
     def __init__(
         self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
     ) -> None:
         self._inner = AsyncConsumer(settings, world=world, **keywords)
         self.settings = self._inner.settings
         self._thread = LoopThread("ottla-consumer")
+        self._calls = CallBacks(self._thread)
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -28,15 +38,32 @@ class Consumer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.close(commit=kind is None)
 
-    def close(self) -> None:
+    def close(self, *, commit: bool = True) -> None:
         if not self._closed:
-            self._closed = True
             try:
-                self._thread.run(self._inner.close)
+                self._calls.run(lambda: self._inner.close(commit=commit))
             finally:
+                self._closed = True
                 self._thread.end()
+
+    def subscribe(
+        self,
+        topics: Iterable[str] | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        listener: object = None,
+    ) -> None:
+        """The listener's methods are plain ones, and are called in the thread that polls."""
+        relayed = self._calls.relayed(listener)
+        self._thread.call(lambda: self._inner.subscribe(topics, pattern=pattern, listener=relayed))
+
+    def unsubscribe(self) -> None:
+        self._calls.run(self._inner.unsubscribe)
+
+    def subscription(self) -> list[str]:
+        return self._thread.call(self._inner.subscription)
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         self._thread.call(lambda: self._inner.assign(partitions))
@@ -68,6 +95,25 @@ class Consumer:
     def high_watermark(self, partition: TopicPartition) -> int | None:
         return self._thread.call(lambda: self._inner.high_watermark(partition))
 
+    def commit(
+        self, offsets: Mapping[TopicPartition, Committable] | None = None, *, timeout_ms: int | None = None
+    ) -> None:
+        self._thread.run(lambda: self._inner.commit(offsets, timeout_ms=timeout_ms))
+
+    def commit_async(
+        self, offsets: Mapping[TopicPartition, Committable] | None = None, on_committed: OnCommitted | None = None
+    ) -> None:
+        """The call-back runs in the client's own thread and must not wait in it."""
+        self._thread.call(lambda: self._inner.commit_async(offsets, on_committed))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        return self._thread.run(lambda: self._inner.committed(partitions, timeout_ms=timeout_ms))
+
+    def group_metadata(self) -> GroupMetadata:
+        return self._thread.call(self._inner.group_metadata)
+
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._thread.run(lambda: self._inner.beginning_offsets(partitions))
 
@@ -81,13 +127,13 @@ class Consumer:
         return self._thread.run(lambda: self._inner.partitions_for(topic))
 
     def poll(self, *, max_records: int | None = None, timeout_ms: int | None = None) -> list[ConsumerRecord]:
-        return self._thread.run(lambda: self._inner.poll(max_records=max_records, timeout_ms=timeout_ms))
+        return self._calls.run(lambda: self._inner.poll(max_records=max_records, timeout_ms=timeout_ms))
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """All records, for ever."""
         while True:
             record = self._inner.next_ahead()
             if record is None:
-                self._thread.run(self._inner.read_ahead)
+                self._calls.run(self._inner.read_ahead)
             else:
                 yield record

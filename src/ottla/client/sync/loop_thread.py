@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from ottla.client.errors import ClientClosed
@@ -41,14 +42,18 @@ class LoopThread:
 
     def run(self, work: Callable[[], Coroutine[Any, Any, Result]], timeout: float | None = None) -> Result:
         """The result of a coroutine, which is made and runs in the loop's thread."""
-        loop = self.loop
-        assert threading.current_thread() is not self._thread, "a call-back must not wait: it runs in the loop's thread"
-        future = asyncio.run_coroutine_threadsafe(_made(work), loop)
+        future = self.begin(work)
         try:
             return future.result(timeout)
         except BaseException:
             future.cancel()
             raise
+
+    def begin(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Future[Result]:
+        """Has a coroutine made and run in the loop's thread, whose result the caller will wait for."""
+        loop = self.loop
+        assert threading.current_thread() is not self._thread, "a call-back must not wait: it runs in the loop's thread"
+        return asyncio.run_coroutine_threadsafe(_made(work), loop)
 
     def call(self, work: Callable[[], Result]) -> Result:
         """The result of a plain function that must run in the loop's thread."""

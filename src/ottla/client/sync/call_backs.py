@@ -1,0 +1,93 @@
+"""Call-backs of a rebalance in the caller's own thread: while that waits for a poll, it runs what the loop hands to it.
+
+So a listener may use the consumer as its program does: commit, seek, ask for positions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from ottla.client.group.listener import ASSIGNED, LOST, REVOKED, method_of
+from ottla.client.sync.loop_thread import LoopThread
+from ottla.model import TopicPartition
+
+Result = TypeVar("Result")
+
+
+class CallBacks:
+    def __init__(self, thread: LoopThread) -> None:
+        self._thread = thread
+        #: Calls to make here, and futures that have ended.
+        self._queue: SimpleQueue[Callable[[], None] | Future[Any]] = SimpleQueue()
+        self._busy = False
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """As LoopThread.run, and makes the calls that come meanwhile."""
+        if self._busy:
+            raise ValueError("a call-back of a rebalance must not poll, unsubscribe or close")
+
+        future = self._thread.begin(work)
+        future.add_done_callback(self._queue.put)
+        try:
+            while (item := self._queue.get()) is not future:
+                if not isinstance(item, Future):  # or it is one that was given up by a Ctrl-C
+                    item()
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def relayed(self, listener: object) -> object:
+        """A listener for the loop that has this one called here."""
+        return None if listener is None else _Relayed(listener, self._relay)
+
+    async def _relay(self, method: Callable[[list[TopicPartition]], Any], partitions: list[TopicPartition]) -> None:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+
+        def call() -> None:
+            self._busy = True
+            error: Exception | None = None
+            try:
+                method(partitions)
+            except Exception as raised:
+                error = raised
+            finally:
+                self._busy = False
+                loop.call_soon_threadsafe(_end, done, error)
+
+        self._queue.put(call)
+        await done
+
+
+class _Relayed:
+    def __init__(self, listener: object, relay: Callable[..., Coroutine[Any, Any, None]]) -> None:
+        self._listener = listener
+        self._relay = relay
+
+    async def _tell(self, what: str, partitions: Sequence[TopicPartition]) -> None:
+        method = method_of(self._listener, what)
+        if method is not None:
+            await self._relay(method, list(partitions))
+
+    async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        await self._tell(ASSIGNED, partitions)
+
+    async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        await self._tell(REVOKED, partitions)
+
+    async def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        await self._tell(LOST, partitions)
+
+
+def _end(done: asyncio.Future[None], error: Exception | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)
