@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -124,6 +125,20 @@ def test_broker_reads_a_property_file_and_overrides_come_last(tmp_path: Path) ->
     assert "num.network.threads" in err
     assert "num.partitions" in err  # the nearest name to the unknown one
     assert "INFO" not in err
+
+
+def test_up_ends_with_a_reason_when_its_only_log_directory_is_gone(tmp_path: Path) -> None:
+    with started("up", "--port", "0", "--data", str(tmp_path)) as up:
+        shutil.rmtree(tmp_path / "data")
+        (tmp_path / "data").write_text("a file in its place")
+        run_process(("topic", "create", "orders", "--bootstrap-server", f"127.0.0.1:{up.port}"))
+        out, err = up.child.communicate(timeout=60)
+    assert (up.child.returncode, out) == (1, "")
+    said = [line for line in err.splitlines() if line.startswith("ottla: ")]
+    assert len(said) == 1, err
+    assert f"the broker had to stop: no log directory works any more: {tmp_path}/data: " in said[0]
+    assert "port" not in said[0]
+    assert "Traceback" not in err
 
 
 # What keeps a broker from starting: one line that says what and where, and exit code 1.

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from ottla.cli.verbs import VERBS, below, find
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
 
 #: Whoever pressed the tab key waits this long for names from a broker, and then gets none.
 LIVE_NAMES_SECONDS_MAX = 1.0
@@ -48,21 +52,35 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
 
 def topic_names(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """The cluster's topics that begin with what was typed; none where no broker answers at once."""
-    from ottla.cli.faults import CommandFault
 
-    try:
-        return [name for name in _asked_for_topics(parsed_args) if name.startswith(prefix)]
-    except (CommandFault, OSError, TimeoutError):
-        return []
+    async def ask(client: Admin) -> list[str]:
+        return await client.list_topics(internal=True)
+
+    return _asked(ask, prefix, parsed_args)
 
 
-def _asked_for_topics(options: argparse.Namespace) -> list[str]:
+def group_names(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """The same of groups."""
+
+    async def ask(client: Admin) -> list[str]:
+        return [group.group_id for group in await client.list_groups()]
+
+    return _asked(ask, prefix, parsed_args)
+
+
+def _asked(
+    ask: Callable[[Admin], Coroutine[Any, Any, list[str]]], prefix: str, options: argparse.Namespace
+) -> list[str]:
     import asyncio
 
     from ottla.cli.connecting import admin
+    from ottla.cli.faults import CommandFault
 
-    async def ask() -> list[str]:
+    async def bounded() -> list[str]:
         async with asyncio.timeout(LIVE_NAMES_SECONDS_MAX), admin(options) as client:
-            return await client.list_topics(internal=True)
+            return await ask(client)
 
-    return asyncio.run(ask())
+    try:
+        return [name for name in asyncio.run(bounded()) if name.startswith(prefix)]
+    except (CommandFault, OSError, TimeoutError):
+        return []

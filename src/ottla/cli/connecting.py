@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.cli.faults import EXISTS, FAILED, NOT_FOUND, UNREACHABLE, USAGE, CommandFault
 from ottla.cli.options import bootstrap_of
-from ottla.client.errors import ConnectionLost, KafkaError, NoBrokerReached, RequestTimedOut, SettingsError
+from ottla.client.errors import ConnectionLost, KafkaError, NoBrokerReached, RequestTimedOut, SettingsError, SomeFailed
 from ottla.model import ErrorCode
 
 if TYPE_CHECKING:
@@ -27,12 +27,27 @@ _EXIT_CODES = {
     ErrorCode.UNKNOWN_TOPIC_ID: NOT_FOUND,
     ErrorCode.BROKER_NOT_AVAILABLE: NOT_FOUND,
     ErrorCode.TOPIC_ALREADY_EXISTS: EXISTS,
+    ErrorCode.GROUP_ID_NOT_FOUND: NOT_FOUND,
 }
 _ADVICE = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` names the topics",
     ErrorCode.BROKER_NOT_AVAILABLE: "`ottla cluster describe` lists the brokers",
     ErrorCode.TOPIC_ALREADY_EXISTS: "--if-not-exists makes this no error",
+    ErrorCode.GROUP_ID_NOT_FOUND: "`ottla group list` names the groups",
+    ErrorCode.NON_EMPTY_GROUP: "stop its members first; `ottla group describe GROUP --members` names them",
+    ErrorCode.UNKNOWN_MEMBER_ID: "stop them first; `ottla group describe GROUP --members` names them",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop them first",
 }
+#: Instead of what a broker says.
+_PLAIN = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
+    ErrorCode.NON_EMPTY_GROUP: "the group has members",
+    ErrorCode.UNKNOWN_MEMBER_ID: "the group has members",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "members subscribe to the topic",
+}
+#: Of several faults at once.
+_FAULTS_NAMED_MAX = 5
 
 
 def settings_of(options: argparse.Namespace, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -87,13 +102,22 @@ def explained(options: argparse.Namespace) -> Iterator[None]:
 
 def advised(error: KafkaError) -> str:
     """What is wrong, and where there is an answer to it, what to do."""
-    text = str(error).rstrip(".")
-    if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        # Brokers say this in several ways, and none of them for people.
-        subject, colon, _ = text.partition(": ")
-        text = f"{subject}: there is no such topic or partition" if colon else text
+    text = _sentence(error)
+    if isinstance(error, SomeFailed):
+        listed = [_sentence(each) for each in list(error.errors.values())[:_FAULTS_NAMED_MAX]]
+        text = f"{len(error.errors)} of {len(error.errors) + len(error.results)} failed: {'; '.join(listed)}"
     advice = _ADVICE.get(error.code)
     return f"{text}; {advice}" if advice else text
+
+
+def _sentence(error: KafkaError) -> str:
+    text = str(error).rstrip(".")
+    plain = _PLAIN.get(error.code)
+    if plain is not None:
+        # Brokers say this in several ways, and none of them for people.
+        subject, colon, _ = text.partition(": ")
+        text = f"{subject}: {plain}" if colon else text
+    return text
 
 
 def exit_code(error: KafkaError) -> int:

@@ -6,29 +6,42 @@ ISO 8601 (UTC where it names no zone) or milliseconds since 1970.
 
 A FORMAT is text with %t topic, %p partition, %o offset, %T timestamp, %k key, %v or %s value, %K and %V their lengths,
 %h headers, %% a percent sign, and \\n \\t \\r \\0 \\xHH:  ottla consume orders -f '%o %k: %v\\n'
+
+With --group it shares the topic with the group's other members, goes on where the group is (a new group: at the end, or
+with --from-beginning at the beginning), and commits what it has printed.
+
+An EXPRESSION filters on key, value, headers, timestamp, partition and offset; dots look inside of JSON:
+ottla consume orders --from-beginning -e --where "key == 'alice' and value.amount > 10"
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.cli import options as shared
 from ottla.cli.faults import NOT_FOUND, OK, CommandFault, UsageFault
 from ottla.cli.numbers import count, milliseconds, partition_number
+from ottla.cli.parser import completed_by
 
 if TYPE_CHECKING:
+    from ottla.cli.group_reading import GroupReading
     from ottla.cli.offsets import Place
-    from ottla.cli.reading import Reading
+    from ottla.cli.reading import Limits, Reading
     from ottla.cli.record_format import Format
+    from ottla.cli.where import Where
     from ottla.client.consumer import Consumer
     from ottla.model import TopicPartition
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from ottla.cli.completing import group_names
+
     shared.topic(parser)
     shared.connection(parser)
+    group = parser.add_argument("--group", metavar="GROUP", help="read as a member of this group, and commit")
+    completed_by(group, group_names)
     where = parser.add_argument_group("where to begin and end")
     where.add_argument(
         "-p", "--partition", type=partition_number, metavar="N", action="append", help="only this; may be given again"
@@ -38,6 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("-c", "--max-messages", type=count, metavar="N", help="end after this many records")
     where.add_argument("-e", "--exit-at-end", action="store_true", help="end at what is the end now")
     where.add_argument("--timeout-ms", type=milliseconds, metavar="MS", help="end when nothing comes for so long")
+    where.add_argument("--where", metavar="EXPRESSION", help="only records for which it holds; the rest does not count")
     where.add_argument("--isolation-level", choices=("read_uncommitted", "read_committed"))
     how = parser.add_argument_group("how to print")
     how.add_argument("-f", "--format", metavar="FORMAT", help="what to print for each record; ends no line by itself")
@@ -86,27 +100,68 @@ def _place(options: argparse.Namespace) -> Place:
     return parse_place("start" if options.from_beginning else options.offset or "end")
 
 
+def _where(options: argparse.Namespace) -> Where | None:
+    if options.where is None:
+        return None
+    from ottla.cli.where import parse_where
+
+    return parse_where(options.where)
+
+
 async def _consume(options: argparse.Namespace) -> int:
-    from ottla.cli.assignments import assignments
     from ottla.cli.connecting import explained, reach, settings_of
     from ottla.cli.reading import Limits, Reading
     from ottla.client.consumer import Consumer
 
     topic, formatted, place = shared.topic_of(options), _format(options), _place(options)
-    more = {**assignments("--consumer-property", options.consumer_property), "allow.auto.create.topics": False}
-    # A record that retention takes while it is being read up to is no reason to end.
-    more.setdefault("auto.offset.reset", "earliest")
-    if options.isolation_level:
-        more["isolation.level"] = options.isolation_level
+    limits = Limits(options.max_messages, options.timeout_ms, options.exit_at_end, _where(options))
+    more = _settings(options)
     with explained(options):
         async with Consumer(settings_of(options, more)) as consumer:
             await reach(consumer.cluster)
             partitions = await _partitions(consumer, topic, options.partition)
-            limits = Limits(records=options.max_messages, idle_ms=options.timeout_ms, at_end=options.exit_at_end)
+            if "group.id" in more:
+                await _share(consumer, topic, limits, formatted)
+                return OK
             reading = Reading(consumer, limits, place)
             await reading.begin(partitions)
             await _print_all(reading, formatted)
     return OK
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    from ottla.cli.assignments import assignments
+
+    more: dict[str, Any] = {**assignments("--consumer-property", options.consumer_property)}
+    more["allow.auto.create.topics"] = False
+    # What is committed is what was printed, which only this command knows.
+    more["enable.auto.commit"] = False
+    if options.group is not None:
+        more["group.id"] = options.group
+    if "group.id" not in more:
+        # A record that retention takes while it is being read up to is no reason to end.
+        more.setdefault("auto.offset.reset", "earliest")
+    elif options.offset is not None or options.partition:
+        raise UsageFault("a group knows where it goes on, and who reads what: `ottla group reset` moves it")
+    elif options.from_beginning:
+        more["auto.offset.reset"] = "earliest"
+    if options.isolation_level:
+        more["isolation.level"] = options.isolation_level
+    return more
+
+
+async def _share(consumer: Consumer, topic: str, limits: Limits, formatted: Format) -> None:
+    """As a member of a group, which is told of what was printed: also after Ctrl-C."""
+    from ottla.cli.group_reading import GroupReading
+
+    reading = GroupReading(consumer, limits)
+    reading.begin(topic)
+    try:
+        await _print_all(reading, formatted)
+    except BaseException:
+        await reading.abandon()
+        raise
+    await reading.end()
 
 
 async def _partitions(consumer: Consumer, topic: str, wanted: list[int] | None) -> list[TopicPartition]:
@@ -121,7 +176,7 @@ async def _partitions(consumer: Consumer, topic: str, wanted: list[int] | None) 
     return [TopicPartition(topic, number) for number in dict.fromkeys(wanted or known)]
 
 
-async def _print_all(reading: Reading, formatted: Format) -> None:
+async def _print_all(reading: Reading | GroupReading, formatted: Format) -> None:
     from ottla.cli.progress import Progress
 
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush

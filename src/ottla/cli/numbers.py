@@ -42,3 +42,22 @@ def milliseconds(text: str) -> int:
 
 def byte_count(text: str) -> int:
     return _whole(text, 0, 2**31 - 1)
+
+
+def seconds(text: str) -> float:
+    """A pause: from a hundredth of a second to an hour."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a number of seconds") from None
+    if not 0.01 <= number <= 3600:
+        raise argparse.ArgumentTypeError(f"{number} is not between 0.01 and 3600 seconds")
+    return number
+
+
+def offset_number(text: str) -> int:
+    return _whole(text, 0, 2**63 - 1)
+
+
+def signed_count(text: str) -> int:
+    return _whole(text, -(2**63), 2**63 - 1)

@@ -31,7 +31,7 @@ def output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def confirmation(parser: argparse.ArgumentParser) -> None:
+def confirmation(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--yes", action="store_true", help="do it; without this the plan is printed and nothing done")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.cli.offsets import LATEST, Place, offsets_of, resolved
@@ -23,6 +23,8 @@ class Limits(NamedTuple):
     idle_ms: int | None = None
     #: Whether what is the end at the beginning is the end.
     at_end: bool = False
+    #: Which records count and are given out.
+    where: Callable[[ConsumerRecord], bool] | None = None
 
 
 class Reading:
@@ -53,7 +55,7 @@ class Reading:
         for tp, offset in starts.items():
             consumer.seek(tp, offset)
         self._open = set(partitions)
-        if len(self._stops) == len(self._open):
+        if len(self._stops) == len(self._open) and self._limits.where is None:
             there = sum(max(0, stop - starts[tp]) for tp, stop in self._stops.items())
             self.expected = there if self._left is None else min(there, self._left)
         for tp, stop in list(self._stops.items()):
@@ -106,7 +108,9 @@ class Reading:
         if self._until_ms is not None and record.timestamp >= self._until_ms:
             self._close(tp)
             return False
-        return self._place.offset is None or record.offset >= self._place.offset
+        if self._place.offset is not None and record.offset < self._place.offset:
+            return False
+        return self._limits.where is None or self._limits.where(record)
 
     async def _close_ended(self) -> None:
         for tp, stop in list(self._stops.items()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ottla.app import run
+from ottla.app import BrokerLost, run
 from ottla.cli.faults import OK, CommandFault
 from ottla.config import Config, ConfigError
 from ottla.config.environment import property_name
@@ -33,7 +33,7 @@ def run_broker(config: Config, port_hint: str) -> int:
         raise CommandFault(f"{fault}; {port_hint}") from fault
     except DirectoryInUse as fault:
         raise CommandFault(f"{fault}: stop it, or give this broker a directory of its own") from fault
-    except (ConfigError, DirectoryError, CoordinationError) as fault:
+    except (ConfigError, DirectoryError, CoordinationError, BrokerLost) as fault:
         raise CommandFault(str(fault)) from fault
     except OSError as fault:
         where = fault.filename or "its files"

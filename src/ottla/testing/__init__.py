@@ -4,8 +4,8 @@
         broker.create_topic("orders", partitions=3)
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
 
-Inside an event loop `async with ottla.testing.async_broker() as broker` is the same without a thread. With pytest, the
-fixtures `ottla_broker` and `topic` (`pytest_plugin.py`) come with the installed package.
+Inside an event loop `async with ottla.testing.async_broker() as broker` is the same, and its methods are awaited. With
+pytest, the fixtures `ottla_broker` and `topic` (`pytest_plugin.py`) come with the installed package.
 
 Names are loaded when they are first used: pytest imports this package at each start, in every project that has it.
 """
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import os
 
-    from ottla.testing.hosting import HostedBroker
+    from ottla.testing.awaited import AsyncBroker
     from ottla.testing.in_process import InProcessBroker
 
-__all__ = ["HostedBroker", "InProcessBroker", "async_broker", "broker"]
+__all__ = ["AsyncBroker", "InProcessBroker", "async_broker", "broker"]
 
 
 def broker(
@@ -39,11 +39,11 @@ def broker(
 
 def async_broker(
     *, data: str | os.PathLike[str] | None = None, port: int = 0, properties: Mapping[str, str] | None = None
-) -> HostedBroker:
-    """The same on the running event loop: for `async with`."""
-    from ottla.testing.hosting import HostedBroker
+) -> AsyncBroker:
+    """The same for `async with`, with methods that are awaited."""
+    from ottla.testing.awaited import AsyncBroker
 
-    return HostedBroker(data=data, port=port, properties=properties)
+    return AsyncBroker(data=data, port=port, properties=properties)
 
 
 def __getattr__(name: str) -> Any:
@@ -51,8 +51,8 @@ def __getattr__(name: str) -> Any:
         from ottla.testing.in_process import InProcessBroker
 
         return InProcessBroker
-    if name == "HostedBroker":
-        from ottla.testing.hosting import HostedBroker
+    if name == "AsyncBroker":
+        from ottla.testing.awaited import AsyncBroker
 
-        return HostedBroker
+        return AsyncBroker
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,7 @@
-"""A broker on the running event loop, as a test holds it: start, stop, restart, topics."""
+"""A broker on the loop that is its own (`own_loop.py`): start, stop, restart, topics, time.
+
+`in_process.py` and `awaited.py` are its faces for tests that block and for tests that await.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
-from types import TracebackType
-from typing import Self
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
 
 from ottla.app import running
 from ottla.client.errors import error_of
@@ -20,20 +24,27 @@ from ottla.ports.real import real_ports
 from ottla.server.broker import Broker
 from ottla.server.metrics_http import MetricsEndpoint
 from ottla.testing.capture import CAPTURE, speaker
+from ottla.testing.lag import wait_for_lag
+from ottla.testing.shifting import Shift, ShiftedClock, advance
+from ottla.testing.watched_workers import WatchedWorkers
 
 HOST = "127.0.0.1"
+#: Turns of the loop for what has become due: a timer, what it sets off, and what that sets off.
+_TURNS: Final = 10
 
 
 class HostedBroker:
-    """Runs inside of `async with`, or from `start` to `stop`; may be started again, over the same data and port."""
+    """Runs from `start` to `stop`; may be started again, over the same data and port."""
 
     def __init__(
         self,
+        shift: Shift,
         *,
         data: str | os.PathLike[str] | None = None,
         port: int = 0,
         properties: Mapping[str, str] | None = None,
     ) -> None:
+        self._shift = shift
         self._given_data = None if data is None else os.path.abspath(data)
         self._temporary: str | None = None
         self._properties = dict(properties or {})
@@ -44,6 +55,7 @@ class HostedBroker:
         self._life: AsyncExitStack | None = None
         self._broker: Broker | None = None
         self._metrics: MetricsEndpoint | None = None
+        self._workers: WatchedWorkers | None = None
 
     # What it is
 
@@ -75,7 +87,7 @@ class HostedBroker:
 
     # Its life
 
-    async def start(self) -> Self:
+    async def start(self) -> None:
         """Serves when it returns; raises what keeps a broker from starting (`StartFault`, `ConfigError`, ...)."""
         assert self._life is None, "the broker runs already"
         if self._given_data is None and self._temporary is None:
@@ -85,6 +97,8 @@ class HostedBroker:
             life.callback(CAPTURE.end)
             with self._speaking():
                 ports = real_ports()
+                self._workers = WatchedWorkers(ports.workers)
+                ports = replace(ports, clock=ShiftedClock(ports.clock, self._shift), workers=self._workers)
                 life.callback(ports.workers.close)
                 life.callback(ports.network.close)
                 broker, self._metrics = await life.enter_async_context(running(self._config(), ports))
@@ -92,12 +106,11 @@ class HostedBroker:
             self.port = broker.endpoints[0].port
             self._life = life.pop_all()
         self.starts += 1
-        return self
 
     async def stop(self) -> None:
         """A clean stop, as SIGTERM would do it. What it kept is kept. Nothing where it does not run."""
         life, self._life = self._life, None
-        self._broker = self._metrics = None
+        self._broker = self._metrics = self._workers = None
         if life is not None:
             with self._speaking():
                 await life.aclose()
@@ -115,18 +128,6 @@ class HostedBroker:
             temporary, self._temporary = self._temporary, None
             if temporary is not None:
                 shutil.rmtree(temporary, ignore_errors=True)
-
-    async def __aenter__(self) -> Self:
-        try:
-            return await self.start()
-        except BaseException:
-            await self.close()
-            raise
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def _config(self) -> Config:
         fixed = {"listeners": f"PLAINTEXT://{HOST}:{self.port}", "log.dirs": os.path.join(self.data, "data")}
@@ -171,3 +172,16 @@ class HostedBroker:
     @property
     def broker_id(self) -> BrokerId:
         return self._running().broker_id
+
+    # Time
+
+    async def advance(self, by: str | timedelta) -> None:
+        """What is due within that time is due now. Of a broker that does not run only the clock moves."""
+        await advance(by, self._settled)
+
+    async def _settled(self) -> None:
+        if self._workers is not None:
+            await self._workers.idle(_TURNS)
+
+    async def wait_for_lag(self, group: str, lag: int = 0, *, timeout_s: float = 30.0) -> None:
+        await wait_for_lag(self.bootstrap, group, lag, timeout_s=timeout_s)

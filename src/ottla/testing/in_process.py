@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
 from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import Future
+from datetime import timedelta
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from ottla.testing.hosting import HostedBroker
+from ottla.testing.own_loop import SECONDS_MAX, OwnLoop
 
 T = TypeVar("T")
-
-#: What a broker in process is asked takes milliseconds; longer, and it hangs.
-SECONDS_MAX: Final = 60.0
 
 
 class InProcessBroker:
@@ -28,9 +24,8 @@ class InProcessBroker:
         port: int = 0,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        self._hosted = HostedBroker(data=data, port=port, properties=properties)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._loop = OwnLoop()
+        self._hosted = HostedBroker(self._loop.shift, data=data, port=port, properties=properties)
 
     @property
     def bootstrap(self) -> str:
@@ -64,11 +59,11 @@ class InProcessBroker:
 
     def stop(self) -> None:
         """A clean stop. The data stay for the next `start` until `close`. Nothing where it does not run."""
-        if self._thread is not None:
+        if self._loop.is_running:
             try:
                 self._run(self._hosted.stop)
             finally:
-                self._end_thread()
+                self._loop.end()
 
     def restart(self) -> None:
         """A clean stop and a start, over the same data and on the same port."""
@@ -80,7 +75,7 @@ class InProcessBroker:
         try:
             self._run(self._hosted.close)
         finally:
-            self._end_thread()
+            self._loop.end()
 
     def __enter__(self) -> Self:
         try:
@@ -110,33 +105,20 @@ class InProcessBroker:
         """The broker's metrics as Prometheus would read them."""
         return self._run(lambda: _given(self._hosted.metrics))
 
+    # Time and groups
+
+    def advance(self, by: str | timedelta) -> None:
+        """Moves the broker's clock (`"8d"`, `"90m"`): retention, sessions and expiry of that time are due now."""
+        self._run(lambda: self._hosted.advance(by))
+
+    def wait_for_lag(self, group: str, lag: int = 0, *, timeout: float = 30.0) -> None:
+        """Until the group is at most `lag` records behind what there is; raises StillBehind (a TimeoutError)."""
+        self._run(lambda: self._hosted.wait_for_lag(group, lag, timeout_s=timeout), timeout)
+
     # Its thread
 
-    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return asyncio.run_coroutine_threadsafe(work(), self._running_loop()).result(SECONDS_MAX)
-
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            looping: Future[asyncio.AbstractEventLoop] = Future()
-            # A daemon, so that a test run that is cut short ends in spite of a broker that nobody closed.
-            self._thread = threading.Thread(target=_loop, args=(looping,), name="ottla-broker", daemon=True)
-            self._thread.start()
-            self._loop = looping.result(SECONDS_MAX)
-        return self._loop
-
-    def _end_thread(self) -> None:
-        loop, thread = self._loop, self._thread
-        self._loop = self._thread = None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join(SECONDS_MAX)
-
-
-def _loop(looping: Future[asyncio.AbstractEventLoop]) -> None:
-    with asyncio.Runner() as runner:
-        loop = runner.get_loop()
-        looping.set_result(loop)
-        loop.run_forever()
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]], longer_s: float = 0.0) -> T:
+        return self._loop.submit(work).result(SECONDS_MAX + longer_s)
 
 
 async def _given(work: Callable[[], T]) -> T:

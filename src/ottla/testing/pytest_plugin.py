@@ -1,6 +1,7 @@
 """Fixtures for pytest: a broker for the session and a fresh topic for each test.
 
 - `ottla_broker`  one broker for the whole session (one for each worker under xdist)
+- `ottla_own_broker`  one for this test alone: for tests that stop it, restart it or move its clock
 - `topic`         the name of a new topic, deleted after the test; `@pytest.mark.ottla_topic(partitions=3,
                   configs={"cleanup.policy": "compact"})` says how it is made
 
@@ -41,6 +42,15 @@ def ottla_properties() -> dict[str, str]:
 @pytest.fixture(scope="session")
 def ottla_broker(ottla_properties: dict[str, str]) -> Iterator[InProcessBroker]:
     """A broker in this process, on a free port, with a temporary folder; the same for the whole session."""
+    from ottla.testing.in_process import InProcessBroker
+
+    with InProcessBroker(properties=ottla_properties) as running:
+        yield running
+
+
+@pytest.fixture
+def ottla_own_broker(ottla_properties: dict[str, str]) -> Iterator[InProcessBroker]:
+    """A broker of the same kind for this test alone, which may stop it, restart it or move its clock."""
     from ottla.testing.in_process import InProcessBroker
 
     with InProcessBroker(properties=ottla_properties) as running:

@@ -72,13 +72,14 @@ class OneBroker:
         padding: int = 0,
         acks: int = -1,
         client: Client | None = None,
+        timestamp: int | None = None,
     ) -> ErrorCode:
         """Sends one batch of new values and remembers what was acknowledged."""
         values = [b"%d" % (self._made + place) + b"." * padding for place in range(count)]
         self._made += count
-        self.history.send(tp, self.client.name, values)
-        now_ms = self.broker.ports.clock.wall_ms()
-        data = encode_batch([Record(place, now_ms, None, value) for place, value in enumerate(values)])
+        self.history.send(tp, (client or self.client).name, values)
+        at_ms = self.broker.ports.clock.wall_ms() if timestamp is None else timestamp
+        data = encode_batch([Record(place, at_ms, None, value) for place, value in enumerate(values)])
         partition = PartitionProduceData(index=tp.partition, records=data)
         request = ProduceRequest(
             acks=acks, timeout_ms=2000, topic_data=[TopicProduceData(name=tp.topic, partition_data=[partition])]

@@ -148,7 +148,7 @@ async def _fail_reads(one: OneBroker) -> None:
     await one.check([hit, spared])
 
 
-def test_a_journal_that_cannot_be_written_refuses_changes_and_records_go_on() -> None:
+def test_a_journal_without_room_refuses_changes_and_records_go_on() -> None:
     with OneBroker(1) as one:
         one.run(_refuse_changes(one))
 
@@ -156,7 +156,7 @@ def test_a_journal_that_cannot_be_written_refuses_changes_and_records_go_on() ->
 async def _refuse_changes(one: OneBroker) -> None:
     await one.broker.started()
     assert await one.create() == ErrorCode.NONE
-    one.disk.fail("append", "/data/a.coordination/journal*", errno.EIO)
+    one.disk.fail("append", "/data/a.coordination/journal*", errno.ENOSPC)
     assert await one.create("other") == ErrorCode.KAFKA_STORAGE_ERROR
     await one.must_produce()
     one.disk.stop_failing()
@@ -179,7 +179,7 @@ async def _lose_the_tree(one: OneBroker) -> None:
     one.disk.fail("sync", "/data/a.coordination/journal*", errno.EIO, times=1)
     with suppress(Unreachable):  # it may end before it answers
         assert await one.create("other") != ErrorCode.NONE
-    await one.broker.ended.wait()
+    await asyncio.wait_for(one.broker.ended.wait(), 30)
     assert one.broker.gave_up is not None
     assert "\n" not in one.broker.gave_up
     one.client.close()
@@ -210,4 +210,74 @@ async def _start_with_one(one: OneBroker) -> None:
     one.disk.stop_failing()
     await one.restart()
     await one.must_produce(hit)
+    await one.check([hit, spared])
+
+
+@pytest.mark.parametrize("directories", ["/data/a", "/data/a,/data/b"])
+def test_a_broker_without_any_directory_left_stops(directories: str) -> None:
+    with OneBroker(1, {**TWO, "log.dirs": directories}) as one:
+        one.run(_fail_all(one))
+
+
+async def _fail_all(one: OneBroker) -> None:
+    await one.broker.started()
+    assert await one.create(partitions=4) == ErrorCode.NONE
+    partitions = [TopicPartition("t", number) for number in range(4)]
+    for tp in partitions:
+        await one.must_produce(tp)
+    one.disk.fail("append", "*.log", errno.EIO)
+    with suppress(Unreachable):
+        for tp in partitions:
+            assert await one.produce(tp) == ErrorCode.KAFKA_STORAGE_ERROR
+    await asyncio.wait_for(one.broker.ended.wait(), 30)
+    assert one.broker.gave_up is not None
+    assert one.broker.gave_up.startswith("no log directory works any more: /data/a: "), one.broker.gave_up
+    assert "Input/output error" in one.broker.gave_up
+    one.disk.stop_failing()
+    one.client.close()
+    await one.broker.started()
+    await one.check(partitions)
+
+
+@pytest.mark.parametrize(("operation", "number"), [("append", errno.EIO), ("append", errno.EROFS), ("sync", errno.EIO)])
+def test_a_broker_whose_tree_cannot_be_written_any_more_stops(operation: str, number: int) -> None:
+    with OneBroker(1, TWO) as one:
+        one.run(_fail_tree(one, operation, number))
+
+
+async def _fail_tree(one: OneBroker, operation: str, number: int) -> None:
+    await one.broker.started()
+    assert await one.create() == ErrorCode.NONE
+    await one.must_produce()
+    one.disk.fail(operation, "/data/a.coordination/journal.*", number)
+    with suppress(Unreachable):
+        assert await one.create("second") != ErrorCode.NONE
+    await asyncio.wait_for(one.broker.ended.wait(), 30)
+    assert one.broker.gave_up is not None
+    assert "/data/a.coordination" in one.broker.gave_up
+    one.disk.stop_failing()
+    one.client.close()
+    await one.broker.started()
+    await one.check()
+
+
+def test_a_directory_that_fails_when_a_topic_is_created_takes_its_partitions_with_it() -> None:
+    with OneBroker(1, TWO) as one:
+        one.run(_fail_at_creation(one))
+
+
+async def _fail_at_creation(one: OneBroker) -> None:
+    await one.broker.started()
+    assert await one.create(partitions=2) == ErrorCode.NONE
+    hit, spared = _by_directory(one)
+    for tp in (hit, spared):
+        await one.must_produce(tp)
+    one.disk.fail("make_directory", "/data/b/*", errno.EIO, times=1)
+    await one.create("more", 2)
+    assert one.said("ERROR", "/data/b", "offline")
+    assert await one.produce(hit) == ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(ReadFault):
+        await read_all(one.client, hit)
+    await one.must_produce(spared)
+    await one.restart()
     await one.check([hit, spared])

@@ -1,0 +1,1 @@
+"""`ottla group`: who reads what, how far they are, and where they go on."""

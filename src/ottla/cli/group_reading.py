@@ -1,0 +1,153 @@
+"""Reads a topic as a member of a group, and commits what was printed: after a crash it is printed again, never lost.
+
+What `more` gives counts as printed when it is called again. Until then it is not committed, so a broken pipe in the
+middle of a batch leaves the batch to whoever reads next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from ottla.cli.reading import Limits
+from ottla.client.consumer import Consumer
+from ottla.client.errors import KafkaError
+from ottla.client.records import ConsumerRecord
+from ottla.model import TopicPartition
+
+#: Between looks at whether it is over or something is to be committed.
+_LOOK_MS: Final = 200
+#: A last commit does not keep whoever pressed Ctrl-C waiting.
+_LAST_COMMIT_MS_MAX: Final = 5_000
+
+
+class GroupReading:
+    """Also the consumer's listener: hears in `poll` which partitions come and go."""
+
+    def __init__(self, consumer: Consumer, limits: Limits) -> None:
+        self._consumer = consumer
+        self._limits = limits
+        self._left = limits.records
+        #: Where to go on behind what was handed out last; what was printed; what the group remembers of that.
+        self._given: dict[TopicPartition, int] = {}
+        self._printed: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        #: Where to stop, of partitions that are read to what was their end when they came.
+        self._stops: dict[TopicPartition, int] = {}
+        self._has_joined = False
+        self._last_ms = self._last_commit_ms = 0.0
+        self.expected = limits.records
+
+    def begin(self, topic: str) -> None:
+        self._consumer.subscribe([topic], listener=self)
+        self._last_commit_ms = _now_ms()
+
+    async def more(self) -> list[ConsumerRecord] | None:
+        """The next records, perhaps none yet; None when it is over."""
+        self._printed.update(self._given)
+        self._given.clear()
+        self._commit_now_and_then()
+        if self._left == 0 or await self._is_at_end():
+            return None
+        polled = await self._consumer.poll(timeout_ms=self._patience_ms())
+        if polled:
+            self._last_ms = _now_ms()
+        elif self._has_joined and self._idle_ms_left() <= 0:
+            return None
+        return self._wanted(polled)
+
+    def _wanted(self, polled: Sequence[ConsumerRecord]) -> list[ConsumerRecord]:
+        where = self._limits.where
+        wanted: list[ConsumerRecord] = []
+        for record in polled:
+            if self._left == 0:
+                break  # behind this nothing was looked at: the group goes on here
+            tp = TopicPartition(record.topic, record.partition)
+            stop = self._stops.get(tp)
+            if stop is not None and record.offset >= stop:
+                continue
+            self._given[tp] = record.offset + 1
+            if where is None or where(record):
+                wanted.append(record)
+                if self._left is not None:
+                    self._left -= 1
+        return wanted
+
+    def _patience_ms(self) -> int:
+        return max(0, min(_LOOK_MS, round(self._idle_ms_left()))) if self._has_joined else _LOOK_MS
+
+    def _idle_ms_left(self) -> float:
+        """Joining does not count as idling: a new group waits for its members first."""
+        if self._limits.idle_ms is None:
+            return _LOOK_MS
+        return self._limits.idle_ms - (_now_ms() - self._last_ms)
+
+    async def _is_at_end(self) -> bool:
+        if not self._limits.at_end or not self._has_joined:
+            return False
+        assigned = self._consumer.assignment()
+        for tp in assigned:
+            if await self._consumer.position(tp) < self._stops.get(tp, 0):
+                return False
+        # One that came without its end being known yet is not read to it either.
+        return all(tp in self._stops for tp in assigned)
+
+    # What the group does
+
+    async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        if self._limits.at_end and partitions:
+            self._stops.update(await self._consumer.end_offsets(partitions))
+        if not self._has_joined:
+            self._has_joined = True
+            self._last_ms = _now_ms()
+
+    async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        """Whoever gets them goes on behind what was printed here."""
+        await self._commit()
+        self.on_lost(partitions)
+
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        for tp in partitions:
+            for known in (self._given, self._printed, self._committed, self._stops):
+                known.pop(tp, None)
+
+    # Commits
+
+    def _uncommitted(self) -> dict[TopicPartition, int]:
+        return {tp: offset for tp, offset in self._printed.items() if self._committed.get(tp) != offset}
+
+    def _commit_now_and_then(self) -> None:
+        pause_ms = self._consumer.settings.auto_commit_interval_ms
+        if _now_ms() - self._last_commit_ms < pause_ms:
+            return
+        offsets = self._uncommitted()
+        self._last_commit_ms = _now_ms()
+        if offsets:
+
+            def told(_: object, error: Exception | None) -> None:
+                if error is None:  # otherwise they are committed with the next
+                    self._committed.update(offsets)
+
+            self._consumer.commit_async(offsets, told)
+
+    async def _commit(self) -> None:
+        offsets = self._uncommitted()
+        if offsets:
+            await self._consumer.commit(offsets, timeout_ms=_LAST_COMMIT_MS_MAX)
+            self._committed.update(offsets)
+
+    async def end(self) -> None:
+        """Commits what was printed. Raises what keeps that from being remembered."""
+        await self._commit()
+
+    async def abandon(self) -> None:
+        """The same where it ends early: whatever ends it matters more than a commit that fails."""
+        try:
+            await self._commit()
+        except KafkaError:
+            return
+
+
+def _now_ms() -> float:
+    return asyncio.get_running_loop().time() * 1000

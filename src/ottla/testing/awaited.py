@@ -1,0 +1,136 @@
+"""A broker for tests that run in an event loop: what takes a while is awaited. Its own loop runs in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ottla.testing.hosting import HostedBroker
+from ottla.testing.own_loop import SECONDS_MAX, OwnLoop
+
+T = TypeVar("T")
+
+
+class AsyncBroker:
+    """Runs inside of `async with`, or from `start` to `close`; may be started again, over the same data and port."""
+
+    def __init__(
+        self,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        port: int = 0,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._loop = OwnLoop()
+        self._hosted = HostedBroker(self._loop.shift, data=data, port=port, properties=properties)
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port`, for a client's bootstrap.servers. It stays the same over restarts."""
+        return self._hosted.bootstrap
+
+    @property
+    def port(self) -> int:
+        return self._hosted.port
+
+    @property
+    def data(self) -> str:
+        """The folder that holds the log directory, and what else the broker keeps."""
+        return self._hosted.data
+
+    @property
+    def metrics_address(self) -> str | None:
+        """Where `/metrics` is served, if `ottla.metrics.port` was set."""
+        return self._hosted.metrics_address
+
+    @property
+    def is_running(self) -> bool:
+        return self._hosted.is_running
+
+    # Its life
+
+    async def start(self) -> Self:
+        """Serves when it returns; raises what keeps a broker from starting (`StartFault`, `ConfigError`, ...)."""
+        await self._run(self._hosted.start)
+        return self
+
+    async def stop(self) -> None:
+        """A clean stop. The data stay for the next `start` until `close`. Nothing where it does not run."""
+        if self._loop.is_running:
+            await self._ending(self._hosted.stop)
+
+    async def restart(self) -> None:
+        """A clean stop and a start, over the same data and on the same port."""
+        await self.stop()
+        await self.start()
+
+    async def close(self) -> None:
+        """Stops, ends the thread, and removes the temporary folder."""
+        await self._ending(self._hosted.close)
+
+    async def __aenter__(self) -> Self:
+        try:
+            return await self.start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # Topics
+
+    async def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+        """When it returns, clients can produce to it. Raises KafkaError, as an admin client would."""
+        await self._run(lambda: self._hosted.create_topic(name, partitions, configs))
+
+    async def delete_topic(self, name: str) -> None:
+        await self._run(lambda: self._hosted.delete_topic(name))
+
+    def topics(self) -> list[str]:
+        return self._read(self._hosted.topics)
+
+    def metrics(self) -> str:
+        """The broker's metrics as Prometheus would read them."""
+        return self._read(self._hosted.metrics)
+
+    # Time and groups
+
+    async def advance(self, by: str | timedelta) -> None:
+        """Moves the broker's clock (`"8d"`, `"90m"`): retention, sessions and expiry of that time are due now."""
+        await self._run(lambda: self._hosted.advance(by))
+
+    async def wait_for_lag(self, group: str, lag: int = 0, *, timeout: float = 30.0) -> None:  # noqa: ASYNC109
+        """Until the group is at most `lag` records behind what there is; raises StillBehind (a TimeoutError)."""
+        await self._run(lambda: self._hosted.wait_for_lag(group, lag, timeout_s=timeout))
+
+    # Its loop
+
+    async def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await asyncio.wrap_future(self._loop.submit(work))
+
+    async def _ending(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """What ends the broker is done to its end, also where the test is cancelled meanwhile."""
+
+        async def ended() -> None:
+            try:
+                await self._run(work)
+            finally:
+                await asyncio.to_thread(self._loop.end)
+
+        task = asyncio.ensure_future(ended())
+        await asyncio.shield(task)
+
+    def _read(self, work: Callable[[], T]) -> T:
+        """What the broker has at hand: asked for in its thread, and there before anybody would notice the wait."""
+
+        async def given() -> T:
+            return work()
+
+        return self._loop.submit(given).result(SECONDS_MAX)
