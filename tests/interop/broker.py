@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.kafka_server import kafka_server
+from tools.ottla_server import ottla_broker as ottla_with
 from tools.ottla_server import ottla_up
 from tools.server_process import ServerProcess
 
@@ -27,16 +29,19 @@ class Broker:
         return folders[0]
 
 
-def ottla_broker(folder: Path) -> Broker:
+def ottla_broker(folder: Path, properties: Mapping[str, str] | None = None) -> Broker:
+    """As a person starts it; with ``properties`` as a service does."""
     data = folder / "data"
-    return Broker(kind="ottla", server=ottla_up(data), data=data)
+    server = ottla_up(data) if properties is None else ottla_with(data, properties=properties)
+    return Broker(kind="ottla", server=server, data=data)
 
 
-def kafka_broker(folder: Path, jar_folder: Path) -> Broker:
-    properties = {
+def kafka_broker(folder: Path, jar_folder: Path, properties: Mapping[str, str] | None = None) -> Broker:
+    everywhere = {
         "log.segment.delete.delay.ms": "1000",
         # After SIGKILL the controller lists the broker again only when its old session is over; 9 s by default.
         "broker.session.timeout.ms": "1000",
         "broker.heartbeat.interval.ms": "200",
     }
-    return Broker(kind="kafka", server=kafka_server(folder, folder=jar_folder, properties=properties), data=folder)
+    server = kafka_server(folder, folder=jar_folder, properties={**everywhere, **(properties or {})})
+    return Broker(kind="kafka", server=server, data=folder)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -18,16 +19,18 @@ from tools.kafka_tools import KafkaTools
 from tests.conftest import WatchServer
 from tests.interop.broker import Broker, kafka_broker, ottla_broker
 from tests.interop.clients import SECONDS_MAX, eventually
+from tests.interop.group_members import STARTS, Member, Start
+from tests.interop.java_members import JavaMembers
 
 TARGET = os.environ.get("OTTLA_INTEROP_TARGET", "ottla")
 
 
-def new_broker(folder: Path) -> Broker:
+def new_broker(folder: Path, properties: Mapping[str, str] | None = None) -> Broker:
     """A broker of the kind under test over ``folder``, not yet started."""
     if TARGET == "ottla":
-        return ottla_broker(folder)
+        return ottla_broker(folder, properties)
     try:
-        return kafka_broker(folder, jars())
+        return kafka_broker(folder, jars(), properties)
     except JarsUnavailable as missing:
         pytest.skip(str(missing))
 
@@ -86,3 +89,73 @@ def kafka_tools(kafka_jars: Path) -> Iterator[KafkaTools]:
     """Kafka's command line tools in one warm virtual machine."""
     with KafkaTools(kafka_jars) as tools:
         yield tools
+
+
+#: Heartbeats that are quick enough for tests, and sessions that may be as short as a test needs.
+GROUP_PROPERTIES = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "50",
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.min.session.timeout.ms": "500",
+    "group.consumer.assignment.interval.ms": "0",
+    "offsets.topic.num.partitions": "5",
+    "offsets.topic.replication.factor": "1",
+}
+
+
+@pytest.fixture(scope="session")
+def group_broker(tmp_path_factory: pytest.TempPathFactory, watch_server: WatchServer) -> Iterator[Broker]:
+    """The broker that tests of consumer groups share; each uses groups and topics of its own."""
+    shared = new_broker(tmp_path_factory.mktemp("group-broker"), GROUP_PROPERTIES)
+    with watch_server(shared.server), shared.server:
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def group_admin(group_broker: Broker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": group_broker.bootstrap})
+
+
+@pytest.fixture(scope="session")
+def java_members(kafka_jars: Path) -> Iterator[JavaMembers]:
+    with JavaMembers(kafka_jars) as members:
+        yield members
+
+
+@pytest.fixture
+def join(request: pytest.FixtureRequest, group_broker: Broker) -> Iterator[Join]:
+    """Starts members on the shared broker; those that have not left by the test's end leave then."""
+    joining = Join(request, group_broker.bootstrap)
+    yield joining
+    for member in joining.members:
+        if member not in joining.gone:
+            member.leave()
+
+
+class Join:
+    def __init__(self, request: pytest.FixtureRequest, bootstrap: str) -> None:
+        self.members: list[Member] = []
+        self.gone: list[Member] = []
+        self._request = request
+        self._bootstrap = bootstrap
+
+    def __call__(self, client: str, name: str, group: str, *topics: str, **settings: Any) -> Member:
+        start: Start = (
+            self._request.getfixturevalue("java_members").start if client == "java" else STARTS[client]
+        )
+        member = start(name, self._bootstrap, group, topics, **settings)
+        self.members.append(member)
+        return member
+
+    def leave(self, member: Member) -> None:
+        self.gone.append(member)
+        member.leave()
+
+    def stay(self, member: Member) -> None:
+        self.gone.append(member)
+        member.stay()
+
+    @property
+    def present(self) -> list[Member]:
+        return [member for member in self.members if member not in self.gone]
