@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools.kafka_jars import JarsUnavailable, jars
 
-from bench import lifecycle, machine, native, throughput
+from bench import groups, lifecycle, machine, native, throughput
 from bench.librdkafka import Librdkafka
 from bench.results import Results, misses, table
 from bench.scenario import QUIET_SHARE_MAX, Context, Effort, Scenario
@@ -27,7 +27,13 @@ _REPOSITORY = Path(__file__).resolve().parent.parent
 
 def every_scenario() -> list[Scenario]:
     """In the order of the table: those that share servers come first."""
-    return [*throughput.scenarios(), Librdkafka(), *lifecycle.scenarios()]
+    return [
+        *throughput.scenarios(),
+        Librdkafka(),
+        *groups.shared_scenarios(),
+        *lifecycle.scenarios(),
+        *groups.scenarios(),
+    ]
 
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:

@@ -22,6 +22,7 @@ from ottla.protocol.generated.fetch import (
 )
 from ottla.protocol.generated.init_producer_id import InitProducerIdResponse
 from ottla.protocol.generated.metadata import (
+    MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -89,7 +90,7 @@ def produce(
     good, bad = (produce_answer(topic, error, version) for error in (0, 1))
     return Frame(
         request=_request(PRODUCE, version, message),
-        error_position=_first_difference(good, bad) - 1,  # the low byte of a 16-bit code is the one that differs
+        error_position=first_difference(good, bad) - 1,  # the low byte of a 16-bit code is the one that differs
         payload=len(data) * len(parts),
     )
 
@@ -107,9 +108,9 @@ def fetch(size: int, *, topic: str = TOPIC, version: int = FETCH_VERSION) -> Fra
     good, bad = (_fetch_answer(topic, error, b"", version) for error in (0, 1))
     return Frame(
         request=asking(0),
-        error_position=_first_difference(good, bad) - 1,
+        error_position=first_difference(good, bad) - 1,
         payload=size,
-        offset_position=_first_difference(asking(0), asking(1)) - 7,
+        offset_position=first_difference(asking(0), asking(1)) - 7,
     )
 
 
@@ -130,6 +131,11 @@ def null_answers(port: int, fetch_bytes: int) -> bytes:
     records = os.urandom(fetch_bytes)
     found.append(entry(FETCH, FETCH_VERSION, _fetch_answer(TOPIC, 0, records, FETCH_VERSION)))
     return b"".join(found)
+
+
+def metadata_question(version: int) -> bytes:
+    """A request for the brokers, and no topic."""
+    return _request(METADATA, version, MetadataRequest(topics=[]))
 
 
 def _request(key: int, version: int, message: Message) -> bytes:
@@ -164,6 +170,6 @@ def entry(key: int, version: int, frame: bytes) -> bytes:
     return struct.pack(">HHI", key, version, len(frame)) + frame
 
 
-def _first_difference(one: bytes, other: bytes) -> int:
+def first_difference(one: bytes, other: bytes) -> int:
     assert len(one) == len(other)
     return next(at for at, (left, right) in enumerate(zip(one, other, strict=True)) if left != right)

@@ -19,6 +19,8 @@ OTTLA, NULL, KAFKA = "ottla", "null", "kafka"
 
 #: Of both brokers. Deleted topics leave the disk at once, before the kernel writes them out under the next run.
 PROPERTIES = {**UNLIMITED_RETENTION, "log.segment.delete.delay.ms": "100"}
+#: What Kafka is given by `kafka_server` already.
+OURS = {"offsets.topic.replication.factor": "1", "group.initial.rebalance.delay.ms": "0"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ def make(kind: str, name: str, places: Places, *, null_fetch_bytes: int = 0) -> 
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     if kind == OTTLA:
-        return ottla_broker(folder / "data", properties=PROPERTIES)
+        return ottla_broker(folder / "data", properties={**PROPERTIES, **OURS})
     if kind == KAFKA:
         assert places.kafka_jars is not None
         return kafka_server(folder, folder=places.kafka_jars, properties=PROPERTIES)

@@ -15,13 +15,19 @@ from ottla.ports import Ports
 from ottla.ports.real import new_event_loop, real_ports
 from ottla.server.broker import Broker, StartFault
 from ottla.server.broker_metrics import register_broker_metrics
+from ottla.server.group_metrics import register_group_metrics
 from ottla.server.metrics_http import MetricsEndpoint
+
+
+class BrokerLost(Exception):
+    """A broker that ran could go on no more, and was stopped; the message says why."""
 
 
 def assemble(config: Config, ports: Ports, host_name: str | None = None) -> Broker:
     """`host_name` is what clients are told where no address is configured: this machine's, unless given."""
     broker = Broker(config, ports, host_name=socket.gethostname() if host_name is None else host_name)
     register_broker_metrics(broker)
+    register_group_metrics(broker)
     return broker
 
 
@@ -70,10 +76,12 @@ async def serve(config: Config, started: Callable[[Broker], None]) -> None:
 
         async with running(config, ports) as (broker, _):
             broker.on_lost = give_up
+            if broker.lost is not None:
+                give_up(broker.lost)
             started(broker)
             await stop.wait()
         if lost:
-            raise StartFault(f"the broker had to stop: {lost[0]}")
+            raise BrokerLost(f"the broker had to stop: {lost[0]}")
     finally:
         ports.network.close()
         ports.workers.close()

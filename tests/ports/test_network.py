@@ -523,3 +523,46 @@ def test_network_closed_in_the_middle_of_a_round(world: World) -> None:
         await until(lambda: "lost" in client.told)
 
     world.run(main())
+
+
+def test_a_paused_listener_accepts_nobody_until_it_goes_on(world: World) -> None:
+    async def main() -> None:
+        server = Server(world)
+        first, _ = await pair(world, server)
+        server.listening.pause()
+        server.listening.pause()
+        waiting = [await connected(world, server.listening.port) for _ in range(3)]
+        first.transport.write(b"x")
+        await until(lambda: server.connections[0].received == b"x")
+        assert len(server.connections) == 1
+        waiting[0].transport.write(b"early")
+        server.listening.resume()
+        await until(lambda: len(server.connections) == 4)
+        await until(lambda: any(connection.received == b"early" for connection in server.connections))
+
+    world.run(main())
+
+
+def test_a_listener_may_pause_itself_out_of_accept(world: World) -> None:
+    async def main() -> None:
+        server = Server(world)
+        accept = server.accept
+
+        def accept_one(channel: Channel) -> Connection:
+            server.listening.pause()
+            return accept(channel)
+
+        server.accept = accept_one  # type: ignore[method-assign]
+        server.listening.close()
+        server.listening = server.listen()
+        clients = [await connected(world, server.listening.port) for _ in range(4)]
+        for count in range(1, 5):
+            await until(lambda: len(server.connections) == count)  # noqa: B023 - waited for in the loop
+            server.listening.resume()
+        server.listening.pause()
+        late = await connected(world, server.listening.port)
+        server.listening.close()
+        await until(lambda: "lost" in late.told)
+        assert len(server.connections) == len(clients)
+
+    world.run(main())

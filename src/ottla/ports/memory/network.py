@@ -134,13 +134,16 @@ class MemoryChannel:
 
 
 class MemoryListening:
-    __slots__ = ("_accept", "_network", "_rounds", "port")
+    __slots__ = ("_accept", "_backlog", "_network", "_paused", "_rounds", "port")
 
     def __init__(self, network: MemoryNetwork, port: int, accept: Accept, rounds: MemoryRounds) -> None:
         self.port = port
         self._network = network
         self._accept = accept
         self._rounds = rounds
+        self._paused = False
+        #: Who came while it was paused.
+        self._backlog: list[tuple[Side, tuple[str, int]]] = []
 
     def arrived(self, side: Side, peer: tuple[str, int]) -> None:
         self._rounds.accept(self, side, peer)
@@ -149,6 +152,9 @@ class MemoryListening:
         """A connection that has been waiting in the backlog."""
         if self._network.listener(self.port) is not self:
             side.abort()
+            return
+        if self._paused:
+            self._backlog.append((side, peer))
             return
         channel = MemoryChannel(side, peer, self._rounds)
         try:
@@ -161,9 +167,21 @@ class MemoryListening:
         elif not channel.closed:
             channel.start(token)
 
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        backlog, self._backlog = self._backlog, []
+        for side, peer in backlog:
+            self._rounds.accept(self, side, peer)
+
     def close(self) -> None:
         if self._network.listener(self.port) is self:
             self._network.unlisten(self.port)
+        for side, _ in self._backlog:
+            side.abort()
+        self._backlog.clear()
 
 
 class MemoryNetwork:

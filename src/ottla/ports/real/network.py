@@ -32,7 +32,7 @@ _DIED_WAITING: Final = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.ENETDO
 class RealListening:
     """A listening socket and what is done with its connections."""
 
-    __slots__ = ("_accept", "_channel", "_loop", "_rest", "_rounds", "_socket", "port")
+    __slots__ = ("_accept", "_channel", "_loop", "_paused", "_rest", "_rounds", "_socket", "_watched", "port")
 
     def __init__(
         self,
@@ -49,11 +49,21 @@ class RealListening:
         self._rounds = rounds
         self._channel = channel
         self._rest: asyncio.TimerHandle | None = None
-        loop.add_reader(listener.fileno(), self._on_connections)
+        self._paused = self._watched = False
+        self._watch()
+
+    def _watch(self) -> None:
+        """Has the loop look at the socket exactly while somebody may be accepted."""
+        wanted = not (self._paused or self._rest is not None or self._socket.fileno() < 0)
+        if wanted and not self._watched:
+            self._loop.add_reader(self._socket.fileno(), self._on_connections)
+        elif self._watched and not wanted:
+            self._loop.remove_reader(self._socket.fileno())
+        self._watched = wanted
 
     def _on_connections(self) -> None:
         for _ in range(ACCEPTS_MAX):
-            if self._socket.fileno() < 0:  # closed by the owner, out of `accept`
+            if not self._watched:  # closed or paused by the owner, out of `accept`
                 return
             try:
                 connection, address = self._socket.accept()
@@ -92,12 +102,20 @@ class RealListening:
         logging.getLogger("ottla.ports.network").warning(
             "port %d: no connection can be accepted for now: %s", self.port, error.strerror
         )
-        self._loop.remove_reader(self._socket.fileno())
         self._rest = self._loop.call_later(REST_SECONDS, self._go_on)
+        self._watch()
 
     def _go_on(self) -> None:
         self._rest = None
-        self._loop.add_reader(self._socket.fileno(), self._on_connections)
+        self._watch()
+
+    def pause(self) -> None:
+        self._paused = True
+        self._watch()
+
+    def resume(self) -> None:
+        self._paused = False
+        self._watch()
 
     def close(self) -> None:
         if self._socket.fileno() < 0:
@@ -105,8 +123,8 @@ class RealListening:
         if self._rest is not None:
             self._rest.cancel()
             self._rest = None
-        else:
-            self._loop.remove_reader(self._socket.fileno())
+        self._paused = True
+        self._watch()
         self._socket.close()
 
 
