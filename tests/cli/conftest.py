@@ -13,12 +13,18 @@ import pytest
 
 from ottla.cli.main import main
 from ottla.testing import InProcessBroker
-from ottla.testing.pytest_plugin import ottla_broker, ottla_properties, pytest_configure, topic
+from ottla.testing.pytest_plugin import ottla_broker, pytest_configure, topic
 
-__all__ = ["ottla_broker", "ottla_properties", "pytest_configure", "topic"]  # also where the package is not installed
+__all__ = ["ottla_broker", "pytest_configure", "topic"]  # also where the package is not installed
 
 SOURCES = str(Path(__file__).resolve().parents[2] / "src")
 SECONDS_MAX = 60
+
+
+@pytest.fixture(scope="session")
+def ottla_properties() -> dict[str, str]:
+    """A new group's first member does not wait for others."""
+    return {"group.initial.rebalance.delay.ms": "0"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,12 +57,6 @@ def test_unknown_names(name: str, said: str) -> None:
         parse_settings(ProducerSettings, {**HERE, name: "x"}, {})
 
 
-def test_groups_are_refused_by_name() -> None:
-    for name in "group.id", "session.timeout.ms", "partition.assignment.strategy", "enable.auto.commit":
-        with pytest.raises(SettingsError, match="consumer groups are not there yet"):
-            parse_settings(ConsumerSettings, {**HERE, name: "x"}, {})
-
-
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [

@@ -101,4 +101,3 @@ class MemoryJournal:
             base_offset=self.next_offset,
         )
         self.append(batch, 1)
-

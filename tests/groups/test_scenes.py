@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ottla.model import ErrorCode
 from tests.groups.world import SESSION_MS, TOPIC, World, commit_error, subscription
 
+from ottla.model import ErrorCode
 
 # Four scenes.
 

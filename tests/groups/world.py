@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from struct import pack
 from typing import Any, Generic, TypeVar
 
+from tests.groups.journal import MemoryJournal
+
 from ottla.config.broker import Config
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
@@ -32,7 +34,6 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchResponseGroup,
 )
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from tests.groups.journal import MemoryJournal
 
 T = TypeVar("T")
 GROUP = "orders-readers"

@@ -114,7 +114,7 @@ def group_broker(tmp_path_factory: pytest.TempPathFactory, watch_server: WatchSe
 
 @pytest.fixture(scope="session")
 def group_admin(group_broker: Broker) -> AdminClient:
-    return AdminClient({"bootstrap.servers": group_broker.bootstrap})
+    return AdminClient({"bootstrap.servers": group_broker.bootstrap, "log_level": 0})
 
 
 @pytest.fixture(scope="session")
@@ -141,9 +141,7 @@ class Join:
         self._bootstrap = bootstrap
 
     def __call__(self, client: str, name: str, group: str, *topics: str, **settings: Any) -> Member:
-        start: Start = (
-            self._request.getfixturevalue("java_members").start if client == "java" else STARTS[client]
-        )
+        start: Start = self._request.getfixturevalue("java_members").start if client == "java" else STARTS[client]
         member = start(name, self._bootstrap, group, topics, **settings)
         self.members.append(member)
         return member

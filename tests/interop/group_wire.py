@@ -89,6 +89,18 @@ class Peer:
         self._socket.close()
 
 
+def wait_for_coordinator(peer: Peer, group: str) -> None:
+    """The first question of all creates the offsets topic, and loading it takes a moment."""
+    deadline = time.monotonic() + SECONDS_MAX
+    look = DescribeGroupsRequest(groups=[group])
+    while True:
+        found = peer.ask(FindCoordinatorRequest(coordinator_keys=[group]), 4)
+        if found.coordinators[0].error_code == 0 and peer.ask(look, 4).groups[0].error_code == 0:
+            return
+        assert time.monotonic() < deadline, found
+        time.sleep(0.01)
+
+
 class Conversation:
     """Several peers and one broker; ``lines`` is what was asked and answered."""
 
@@ -100,19 +112,8 @@ class Conversation:
         self._names = {self.group: "<group>", topic: "<topic>"}
         self._peers: dict[str, Peer] = {}
         metadata = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
-        self._wait_for_the_coordinator()
+        wait_for_coordinator(self.peer("onlooker"), self.group)
         self.topic_id: bytes = self.peer("onlooker").ask(metadata, 12).topics[0].topic_id
-
-    def _wait_for_the_coordinator(self) -> None:
-        """The first question of all creates the offsets topic, and loading it takes a moment."""
-        deadline = time.monotonic() + SECONDS_MAX
-        look = DescribeGroupsRequest(groups=[self.group])
-        while True:
-            found = self.peer("onlooker").ask(FindCoordinatorRequest(coordinator_keys=[self.group]), 4)
-            if found.coordinators[0].error_code == 0 and self.peer("onlooker").ask(look, 4).groups[0].error_code == 0:
-                return
-            assert time.monotonic() < deadline, found
-            time.sleep(0.01)
 
     def peer(self, name: str) -> Peer:
         if name not in self._peers:
@@ -191,9 +192,7 @@ class Conversation:
     def _written(self, value: Any) -> str:
         if isinstance(value, Structure):
             fields = [
-                f"{name}={self._field(name, getattr(value, name))}"
-                for name in value.__slots__
-                if name not in _LEFT_OUT
+                f"{name}={self._field(name, getattr(value, name))}" for name in value.__slots__ if name not in _LEFT_OUT
             ]
             return f"({' '.join(fields)})"
         if isinstance(value, list):

@@ -56,9 +56,7 @@ def test_one_to_four_members_over_three_partitions(
     members: list[Member] = []
 
     def expect(*held: list[int]) -> None:
-        wait_for(
-            lambda: [sorted(number for _, number in member.assigned) for member in members] == list(held), members
-        )
+        wait_for(lambda: [sorted(number for _, number in member.assigned) for member in members] == list(held), members)
         writing.write_and_wait([member for member in members if member not in join.gone], members, count=6)
 
     def come() -> None:

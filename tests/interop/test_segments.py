@@ -7,10 +7,14 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as ConsumerPartition
 from confluent_kafka.admin import AdminClient
 from tools.kafka_tools import KafkaTools
+from tools.ottla_server import ottla_up
 
 from tests.conftest import WatchServer
 from tests.interop.broker import Broker, kafka_broker
@@ -150,3 +154,53 @@ def verify_and_append(broker: Broker, expected: list[Read]) -> None:
     write_confluent(broker.bootstrap, TOPIC, [Row(None, b"appended", (), NOW_MS)], "none")
     found = read_confluent(broker.bootstrap, TOPIC, 1, start=len(expected))
     assert [(record.offset, record.row.value) for record in found] == [(len(expected), b"appended")]
+
+
+@pytest.mark.parametrize("cleanly", [True, False], ids=["clean", "unclean"])
+def test_a_log_directory_of_kafka_is_taken_over_whole(
+    tmp_path: Path, kafka_jars: Path, watch_server: WatchServer, *, cleanly: bool
+) -> None:
+    """Without a tree beside it: topics, ids and committed offsets are what the folders say."""
+    kafka = kafka_broker(tmp_path / "kafka", kafka_jars)
+    with watch_server(kafka.server):
+        kafka.server.start()
+        expected = fill(kafka)
+        create_topic(admin_of(kafka), "wide", partitions=3)
+        group = {"bootstrap.servers": kafka.bootstrap, "group.id": "readers", "enable.auto.commit": False}
+        commit(group, 17)
+        topic_id = kafka.partition_folder(TOPIC).joinpath("partition.metadata").read_text()
+        if cleanly:
+            kafka.server.stop()
+        else:
+            kafka.server.kill()
+    data = next(path.parent for path in kafka.data.rglob("meta.properties"))
+    taken = Broker(kind="ottla", server=ottla_up(data), data=data)
+    with watch_server(taken.server):
+        taken.server.start()
+        said = taken.server.log.read_text()
+        assert "topics were taken over from the log directories" in said
+        assert "__cluster_metadata-0: the log of Kafka's controllers" in said
+        verify_and_append(taken, expected)
+        topics = admin_of(taken).list_topics(timeout=10).topics
+        assert {name: len(topic.partitions) for name, topic in topics.items()}.items() >= {TOPIC: 1, "wide": 3}.items()
+        assert committed({**group, "bootstrap.servers": taken.bootstrap}) == 17
+        # An idempotent producer gets an id that no log knows.
+        write_confluent(taken.bootstrap, TOPIC, [Row(None, b"once", (), NOW_MS)], "none", enable_idempotence=True)
+        assert read_confluent(taken.bootstrap, TOPIC, 1, start=len(expected) + 1)[0].row.value == b"once"
+        taken.server.stop()
+    assert taken.partition_folder(TOPIC).joinpath("partition.metadata").read_text() == topic_id
+
+
+def commit(group: dict[str, Any], offset: int) -> None:
+    consumer = Consumer(group)
+    consumer.commit(offsets=[ConsumerPartition(TOPIC, 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def committed(group: dict[str, Any]) -> int:
+    consumer = Consumer(group)
+    try:
+        (found,) = consumer.committed([ConsumerPartition(TOPIC, 0)], timeout=30)
+        return int(found.offset)
+    finally:
+        consumer.close()

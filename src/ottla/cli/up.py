@@ -2,6 +2,7 @@
 
 Prints `Ottla is listening on HOST:PORT` once clients can connect; Ctrl-C stops it cleanly. Its data stays in
 $XDG_STATE_HOME/ottla (~/.local/state/ottla where that is not set) or in --data DIR, and is there at the next start.
+DIR may be a log directory of Apache Kafka: its topics are served from then on.
 KAFKA_* variables set properties as in Kafka's container image: KAFKA_LOG_RETENTION_HOURS is log.retention.hours.
 """
 
@@ -41,12 +42,19 @@ def _explicit(options: argparse.Namespace) -> dict[str, str]:
     if options.port is not None:
         explicit["listeners"] = _listener(options.port)
     if options.data is not None:
-        explicit["log.dirs"] = os.path.join(os.path.abspath(options.data), "data")
+        explicit["log.dirs"] = _log_directory(os.path.abspath(options.data))
     if options.json_logs:
         explicit["ottla.log.json"] = "true"
     if options.metrics_port is not None:
         explicit["ottla.metrics.port"] = str(options.metrics_port)
     return explicit
+
+
+def _log_directory(data: str) -> str:
+    """A folder of it; or itself, where Kafka has used it as a log directory."""
+    import os.path
+
+    return data if os.path.exists(os.path.join(data, "meta.properties")) else os.path.join(data, "data")
 
 
 def _listener(port: int) -> str:

@@ -61,7 +61,8 @@ async def register(
 async def _register(
     coordination: Coordination, topic: FoundTopic, broker_id: BrokerId, configs: Mapping[str, str], entropy: Entropy
 ) -> None:
-    replicas = {partition: (broker_id,) for partition in range(len(topic.epochs))}
+    only: tuple[BrokerId, ...] = (broker_id,)
+    replicas = dict.fromkeys(range(len(topic.epochs)), only)
     topic_id = random_id(entropy) if topic.id == ZERO_TOPIC_ID else topic.id
     nodes = {
         topic_config_path(topic.name): encode_config(configs),

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from ottla import logs
 from ottla.groups.caller import Now
 from ottla.groups.journal import Journal
-from ottla.groups.records.reading import StoredRecord, open_batch
+from ottla.groups.records.reading import open_batch
 from ottla.groups.shard import GroupShard
 from ottla.model import NO_PRODUCER_ID
 from ottla.ports.clock import Clock
@@ -22,8 +22,7 @@ log_event = logs.logger("groups")
 
 #: Records applied without a pause: about two milliseconds.
 RECORDS_AT_ONCE_MAX: Final = 200
-#: Batches, which cost about as much as a record beside those that they hold.
-BATCHES_AT_ONCE_MAX: Final = 200
+_BYTES_AS_A_RECORD: Final = 50
 
 _unpack_location: Final = Struct(">qi").unpack_from
 
@@ -38,7 +37,7 @@ async def load(journal: Journal, shard: GroupShard, clock: Clock) -> Loaded:
     """Raises what the journal raises."""
     records = 0
     async for chunk in journal.replay():
-        for count in _apply(chunk, shard, Now(clock.wall_ms(), clock.monotonic_ms())):
+        for count in _apply(chunk, shard):
             records += count
             await asyncio.sleep(0)
     for _ in shard.loaded(Now(clock.wall_ms(), clock.monotonic_ms())):
@@ -46,26 +45,30 @@ async def load(journal: Journal, shard: GroupShard, clock: Clock) -> Loaded:
     return Loaded(records, len(shard.groups), shard.state.offsets.count)
 
 
-def _apply(chunk: bytes, shard: GroupShard, now: Now) -> Iterator[int]:
+def _apply(chunk: bytes, shard: GroupShard) -> Iterator[int]:
     """Applies whole batches; yields how many records it has applied whenever others should have their turn."""
-    pos, done, batches = 0, 0, 0
+    pos, done, work = 0, 0, 0
     while pos + MAGIC_AT < len(chunk):
         base_offset, length = _unpack_location(chunk, pos)
         if length <= MAGIC_AT - LOG_OVERHEAD:
             break  # Nothing behind it can be found; the journal hands out whole batches only.
         try:
-            for record, header in _records(chunk, pos):
-                if header.is_control:
-                    _end_transaction(shard, header, record)
-                elif record.key is None:
-                    log_event.warning_limited("a record without a key was skipped", offset=record.offset)
+            if chunk[pos + MAGIC_AT] != MAGIC:
+                raise CorruptBatch(f"messages of format {chunk[pos + MAGIC_AT]}, of before Kafka 0.11")
+            header, records = open_batch(chunk, pos)
+            producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
+            is_control = header.is_control
+            for offset, key, value in records:
+                if is_control:
+                    _end_transaction(shard, header, key, value)
                 else:
-                    producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
-                    shard.replay(record.key, record.value, record.offset, producer_id, now)
+                    shard.replay(key, value, offset, producer_id)
                 done += 1
-                if done >= RECORDS_AT_ONCE_MAX:
+                # A group's record takes the longer the more members it has.
+                work += 1 + (0 if value is None else len(value) // _BYTES_AS_A_RECORD)
+                if work >= RECORDS_AT_ONCE_MAX:
                     yield done
-                    done = batches = 0
+                    done = work = 0
         except RecordError as fault:
             log_event.warning_limited(
                 "a batch of the offsets topic was skipped",
@@ -76,22 +79,12 @@ def _apply(chunk: bytes, shard: GroupShard, now: Now) -> Iterator[int]:
                 reason=str(fault),
             )
         pos += LOG_OVERHEAD + length
-        batches += 1
-        if batches >= BATCHES_AT_ONCE_MAX:
-            yield done
-            done = batches = 0
+        # A batch costs about as much as a record, beside those that it holds.
+        work += 1
     yield done
 
 
-def _records(chunk: bytes, pos: int) -> Iterator[tuple[StoredRecord, BatchHeader]]:
-    if chunk[pos + MAGIC_AT] != MAGIC:
-        raise CorruptBatch(f"messages of format {chunk[pos + MAGIC_AT]}, of before Kafka 0.11")
-    header, records = open_batch(chunk, pos)
-    for record in records:
-        yield record, header
-
-
-def _end_transaction(shard: GroupShard, header: BatchHeader, record: StoredRecord) -> None:
-    marker = parse_control(record.key, record.value)
+def _end_transaction(shard: GroupShard, header: BatchHeader, key: bytes | None, value: bytes | None) -> None:
+    marker = parse_control(key, value)
     if marker.ends_transaction:
         shard.end_transaction(header.producer_id, committed=marker.type is ControlType.COMMIT)

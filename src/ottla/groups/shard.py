@@ -30,7 +30,7 @@ from ottla.groups.offsets.fetching import fetch_offsets
 from ottla.groups.offsets.sweeping import Sweeps
 from ottla.groups.records.group_records import read_group_key, read_group_value
 from ottla.groups.records.kinds import CONSUMER_GROUP_KINDS, GROUP, OFFSET, OFFSET_LEGACY, BadRecord, kind_of
-from ottla.groups.records.offset_records import read_offset_key, read_offset_value
+from ottla.groups.records.offset_records import OffsetKey, check_offset_value, read_offset_key
 from ottla.groups.state import Counts, Reply, ShardState
 from ottla.metadata.cache import MetadataCache
 from ottla.model import NO_PRODUCER_ID, ErrorCode
@@ -54,6 +54,8 @@ log_event = logs.logger("groups")
 
 #: Groups whose sessions are started without a pause when a partition is loaded.
 STARTED_AT_ONCE_MAX: Final = 200
+
+_OFFSET_KINDS: Final = frozenset({OFFSET, OFFSET_LEGACY})
 
 
 class GroupShard:
@@ -204,46 +206,49 @@ class GroupShard:
 
     # Loading.
 
-    def replay(self, key: bytes, value: bytes | None, offset: int, producer_id: int, now: Now) -> None:
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
         """Applies the stored record at `offset`; `producer_id` is -1 outside of transactions.
 
         What cannot be read is passed over: one bad record must not take the offsets of all others away.
         """
-        try:
-            self._apply(key, value, producer_id)
-        except BadRecord as fault:
-            log_event.warning_limited(
-                "a record of the offsets topic was skipped",
-                f"{self.state.partition} {key[:2]!r}",
-                interval_s=1.0,
-                partition=self.state.partition,
-                offset=offset,
-                key_type=int.from_bytes(key[:2], "big"),
-                reason=str(fault),
-            )
-
-    def _apply(self, key: bytes, value: bytes | None, producer_id: int) -> None:
-        kind = kind_of(key)
-        if kind in {OFFSET, OFFSET_LEGACY}:
-            self._replay_offset(key, value, producer_id)
-        elif kind == GROUP:
-            self._replay_group(key, value)
-        elif kind in CONSUMER_GROUP_KINDS:
-            self._consumer.replay(kind, key, value)
-        else:
-            raise BadRecord("a key of an unknown type")
-
-    def _replay_offset(self, key: bytes, value: bytes | None, producer_id: int) -> None:
-        place = read_offset_key(key)
-        offsets = self.state.offsets
-        if value is None:
-            offsets.remove(*place)
+        if key is None:
+            self._passed_over(b"", offset, BadRecord("a record without a key"))
             return
-        read_offset_value(value)  # Only to find out now whether it can be read.
+        try:
+            kind = kind_of(key)
+            if kind in _OFFSET_KINDS:
+                self._replay_offset(read_offset_key(key), value, producer_id)
+            elif kind == GROUP:
+                self._replay_group(key, value)
+            elif kind in CONSUMER_GROUP_KINDS:
+                self._consumer.replay(kind, key, value)
+            else:
+                raise BadRecord("a key of an unknown type")  # noqa: TRY301 - the others raise it further down
+        except BadRecord as fault:
+            self._passed_over(key, offset, fault)
+
+    def _passed_over(self, key: bytes, offset: int, fault: BadRecord) -> None:
+        key_type = str(int.from_bytes(key[:2], "big")) if len(key) > 1 else "none"
+        partition = self.state.partition
+        log_event.warning_limited(
+            "a record of the offsets topic was skipped",
+            f"{partition} {key_type}",
+            interval_s=1.0,
+            partition=partition,
+            offset=offset,
+            key_type=key_type,
+            reason=str(fault),
+        )
+
+    def _replay_offset(self, place: OffsetKey, value: bytes | None, producer_id: int) -> None:
+        if value is None:
+            self.state.offsets.remove(*place)
+            return
+        check_offset_value(value)
         if producer_id == NO_PRODUCER_ID:
-            offsets.put(*place, value)
+            self.state.offsets.put(*place, value)
         else:
-            offsets.put_pending(producer_id, *place, value)
+            self.state.offsets.put_pending(producer_id, *place, value)
 
     def _replay_group(self, key: bytes, value: bytes | None) -> None:
         group_id = read_group_key(key)
@@ -258,20 +263,21 @@ class GroupShard:
 
     def loaded(self, now: Now) -> Iterator[None]:
         """All records were replayed: sessions begin. To be exhausted; a pause is welcome wherever it yields."""
-        for group_id in self.state.offsets.group_ids():
+        for number, group_id in enumerate(self.state.offsets.group_ids()):
             if group_id not in self.groups:
                 # Offsets without a group: it has no members, and never had, or Kafka forgot it after they had gone.
                 self.groups[group_id] = ClassicGroup(group_id, now.wall_ms)
-        yield
+            if number % STARTED_AT_ONCE_MAX == 0:
+                yield
         size_max = self.state.settings().size_max
         for number, group in enumerate(list(self.groups.values())):
-            if number % STARTED_AT_ONCE_MAX == STARTED_AT_ONCE_MAX - 1:
-                yield
             if isinstance(group, ClassicGroup) and group.members:
                 self._start_sessions(group, now)
                 if len(group.members) > size_max:
                     # So that its members may commit before some of them are turned away.
                     self._rebalances.prepare(group, now)
+            if number % STARTED_AT_ONCE_MAX == 0:
+                yield
         self._consumer.loaded(now)
         self._sweeps.start(now)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from ottla import __version__, logs
-from ottla.config import Config, LogConfig
+from ottla.config import Config, ConfigError, LogConfig
 from ottla.config.live import LiveConfig
 from ottla.config.topic import effective_log_config
 from ottla.controller.context import ClusterContext
@@ -39,7 +39,9 @@ from ottla.replication.replicas import Replicas
 from ottla.replication.waiters import Waiters
 from ottla.security.authorizer import AllowAll
 from ottla.security.quotas import Unlimited
+from ottla.server.adopting import adopt
 from ottla.server.announcements import Announced
+from ottla.server.cleaning import Cleaning
 from ottla.server.dispatch import Dispatcher
 from ottla.server.group_partitions import GroupPartitions, journal_settings
 from ottla.server.housekeeping import Housekeeping
@@ -79,6 +81,7 @@ class Broker:
         self._server: Server | None = None
         self._dispatcher: Dispatcher | None = None
         self._housekeeping: Housekeeping | None = None
+        self.cleaning: Cleaning | None = None
         self.services: Services | None = None
         #: Called once when the broker can go on no more, with the reason: its owner is to stop it.
         self.on_lost: Callable[[str], None] | None = None
@@ -139,6 +142,8 @@ class Broker:
         self._dispatcher = Dispatcher(services, ProduceHandler(services), FetchHandler(services, ports.entropy))
         server.open(self._dispatcher)
         keeping.start()
+        assert self.cleaning is not None
+        self.cleaning.start()
         services.replicas.moves.resume()
         for removal in directories.removals:
             keeping.remove_folder_later(removal)
@@ -165,18 +170,21 @@ class Broker:
 
     async def _learn_identity(self, coordination: LocalSession) -> str:
         """The cluster's id and this broker's: as configured, as in the directories, or made now."""
-        stored = stored_identities(self.ports.disk, self.config.storage.log_dirs).values()
+        identities = stored_identities(self.ports.disk, self.config.storage.log_dirs)
+        stored = identities.values()
         known_cluster = next((meta.cluster_id for meta in stored if meta.cluster_id is not None), None)
         known_broker = next((meta.broker_id for meta in stored if meta.broker_id is not None), None)
-        cluster = await cluster_id(coordination, self.ports.entropy, known_cluster)
         configured = self.config.broker.id
         if configured >= 0:
             self.broker_id = BrokerId(configured)
         elif known_broker is not None:
             self.broker_id = BrokerId(known_broker)
-        else:
+        elif self.config.broker.id_generation:
             self.broker_id = await generated_broker_id(coordination, self.config.broker.reserved_id_max)
-        return cluster
+        else:
+            raise ConfigError("broker.id", str(configured), "must be set where broker.id.generation.enable is false")
+        await adopt(coordination, self.ports, self.config, self.broker_id, identities)
+        return await cluster_id(coordination, self.ports.entropy, known_cluster)
 
     def _open_directories(self, cluster: str, known: ClusterContext) -> LogDirectories:
         defaults = self.config.log
@@ -216,6 +224,7 @@ class Broker:
         keeping = self._housekeeping = Housekeeping(
             replicas, ports.workers, ports.clock, config.storage, config.replication
         )
+        self.cleaning = Cleaning(replicas, ports.workers, ports.clock, ports.disk, live, keeping.remove_later)
         server = self._server
         assert server is not None
         announced = Announced(
@@ -297,6 +306,8 @@ class Broker:
             self._server.close()
         if self._housekeeping is not None:
             self._housekeeping.close()
+        if self.cleaning is not None:
+            self.cleaning.close()
         if self._controller is not None:
             await self._controller.stop()
         if self._directories is not None:

@@ -14,6 +14,7 @@ from ottla.model import NO_BROKER
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.server.broker import Broker
+from ottla.server.cleaning_metrics import register_cleaning_metrics
 
 _BY_PARTITION: Labels = ("topic", "partition")
 
@@ -88,6 +89,7 @@ class BrokerNumbers:
 def register_broker_metrics(broker: Broker) -> None:
     """Adds a broker's numbers to its registry."""
     registry, numbers = broker.registry, BrokerNumbers(broker)
+    register_cleaning_metrics(registry, lambda: broker.cleaning, broker.ports.clock)
     replicas, controller = "kafka_server_replicamanager_", "kafka_controller_kafkacontroller_"
     gauge = registry.gauge
     gauge(f"{replicas}partitioncount", "Partitions on this broker.", numbers.partitions)

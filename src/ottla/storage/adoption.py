@@ -110,8 +110,8 @@ def _fault(name: str, found: Sequence[_Folder]) -> str | None:
     missing = sorted(set(range(max(by_partition) + 1)) - by_partition.keys())
     if missing:
         return (
-            f"partitions {_some(missing)} of {max(by_partition) + 1} are missing: they are on other brokers or in other "
-            f"directories, and a topic is adopted whole or not at all"
+            f"partitions {_some(missing)} of {max(by_partition) + 1} are missing: they are on other brokers or in "
+            f"other directories, and a topic is taken over whole or not at all"
         )
     return None
 

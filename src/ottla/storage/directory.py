@@ -103,7 +103,7 @@ class LogDirectory:
         """Creates, locks, checks and reads; an I/O fault puts it offline. Raises DirectoryLocked and WrongIdentity."""
         try:
             self._make()
-            self._take_lock()
+            self._lock = lock_directory(self.disk, self.path)
             self.directory_id = claim(self.disk, self.path, identity.broker_id, identity.cluster_id, identity.entropy)
             self.was_clean = self._take_marker(on_event)
             self.checkpoints = Checkpoints.read(self.disk, self.path, lambda text: self.warn(on_event, text))
@@ -124,16 +124,6 @@ class LogDirectory:
             self.disk.make_directory(self.path)
             for made in missing:
                 self.disk.sync_directory(os.path.dirname(made))
-
-    def _take_lock(self) -> None:
-        lock_path = os.path.join(self.path, LOCK)
-        try:
-            self._lock = self.disk.lock(lock_path)
-        except BlockingIOError as error:
-            raise DirectoryLocked(
-                f"Failed to acquire the lock on {lock_path}: another broker is using this directory. "
-                "Stop that process, or give this broker a log directory of its own."
-            ) from error
 
     def _take_marker(self, on_event: OnEvent) -> bool:
         path = os.path.join(self.path, clean_shutdown.FILE_NAME)
@@ -254,3 +244,15 @@ class LogDirectory:
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.release()
+
+
+def lock_directory(disk: Disk, path: str) -> Lock:
+    """Raises DirectoryLocked where another process has it."""
+    lock_path = os.path.join(path, LOCK)
+    try:
+        return disk.lock(lock_path)
+    except BlockingIOError as error:
+        raise DirectoryLocked(
+            f"Failed to acquire the lock on {lock_path}: another broker is using this directory. "
+            "Stop that process, or give this broker a log directory of its own."
+        ) from error

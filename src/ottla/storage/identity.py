@@ -40,27 +40,33 @@ def claim(disk: Disk, path: str, broker_id: int, cluster_id: str, entropy: Entro
     file = os.path.join(path, meta_properties.FILE_NAME)
     stored = meta_properties.read(disk, file)
     meta = stored or MetaProperties(version=0)
+    check_identity(path, meta, broker_id, cluster_id)
     if meta.cluster_id is None:
         meta = replace(meta, cluster_id=cluster_id)
-    elif meta.cluster_id != cluster_id:
-        raise WrongIdentity(
-            f"Invalid cluster.id in {file}: expected {cluster_id}, but read {meta.cluster_id}. "
-            "Give this broker a log directory of its own cluster, or connect it to the directory's cluster."
-        )
     if meta.broker_id is None:
         meta = replace(meta, broker_id=broker_id)
-    elif meta.broker_id != broker_id:
-        key = "broker.id" if meta.version == 0 else "node.id"
-        raise WrongIdentity(
-            f"Invalid {key} in {file}: expected {broker_id}, but read {meta.broker_id}. "
-            f"Start this broker with {key}={meta.broker_id}, or give it a log directory of its own."
-        )
     if meta.directory_id is None:
         meta = replace(meta, directory_id=new_directory_id(entropy))
     assert meta.directory_id is not None
     if meta != stored:
         meta_properties.write(disk, file, meta)
     return meta.directory_id
+
+
+def check_identity(path: str, meta: MetaProperties, broker_id: int, cluster_id: str | None) -> None:
+    """Raises WrongIdentity where a directory is of another broker or cluster."""
+    file = os.path.join(path, meta_properties.FILE_NAME)
+    if meta.cluster_id not in {None, cluster_id}:
+        raise WrongIdentity(
+            f"Invalid cluster.id in {file}: expected {cluster_id}, but read {meta.cluster_id}. "
+            "Give this broker a log directory of its own cluster, or connect it to the directory's cluster."
+        )
+    if meta.broker_id not in {None, broker_id}:
+        key = "broker.id" if meta.version == 0 else "node.id"
+        raise WrongIdentity(
+            f"Invalid {key} in {file}: expected {broker_id}, but read {meta.broker_id}. "
+            f"Start this broker with {key}={meta.broker_id}, or give it a log directory of its own."
+        )
 
 
 def check_distinct(directory_ids: Mapping[str, bytes]) -> None:

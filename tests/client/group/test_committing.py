@@ -125,11 +125,15 @@ async def test_a_record_that_iteration_gave_out_last_is_not_committed_before_the
 async def test_a_block_that_ends_in_an_exception_does_not_commit(bootstrap: str, topic: str, group: str) -> None:
     await write(bootstrap, topic, numbered(3))
     settings = {**QUICK, "bootstrap_servers": bootstrap, "group_id": group, "auto_commit_interval_ms": 60_000}
-    with pytest.raises(ZeroDivisionError):
+
+    async def work() -> None:
         async with Consumer(settings) as consumer:
             consumer.subscribe([topic])
             assert len(await consumer.poll()) == 3
             raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await work()
     async with Consumer(settings) as consumer:
         consumer.subscribe([topic])
         assert len(await consumer.poll()) == 3
@@ -228,15 +232,17 @@ async def test_what_was_put_ahead_for_iteration_goes_with_its_partition(
     first = Member(bootstrap, group, auto_commit_interval_ms=60_000).subscribe(wide_topic)
     second = Member(bootstrap, group, auto_commit_interval_ms=60_000)
     seen: list[tuple[int, int]] = []
+    enough = asyncio.Event()
 
     async def iterate() -> None:
         async for record in first.consumer:
             seen.append((record.partition, record.offset))
+            if len(seen) == 3:
+                enough.set()
             await asyncio.sleep(0.005)
 
     task = asyncio.create_task(iterate())
-    while len(seen) < 3:
-        await asyncio.sleep(0.001)
+    await enough.wait()
     second.subscribe(wide_topic)
     await until(lambda: len(seen) + len(second.records) >= 40, second)
     assert sorted(seen + [(one.partition, one.offset) for one in second.records]) == sorted(

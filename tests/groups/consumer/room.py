@@ -81,13 +81,17 @@ class Room:
         self.configure(**properties)
         self.shard = self._new_shard()
         self._topics = 0
+        #: Answers on their way: clients hear of them when the coordinator is done.
+        self.answers: list[Callable[[], None]] = []
 
     def configure(self, **properties: str) -> None:
         self.properties |= {name.replace("_", "."): value for name, value in properties.items()}
         self.settings = Config.parse(self.properties).groups
 
     def _new_shard(self) -> GroupShard:
-        return GroupShard(0, self.journal, lambda: self.settings, self.metadata, SeededEntropy(len(self.journal.records)))
+        return GroupShard(
+            0, self.journal, lambda: self.settings, self.metadata, SeededEntropy(len(self.journal.records))
+        )
 
     # The world.
 
@@ -101,7 +105,16 @@ class Room:
         while (due := self.shard.timers.next_deadline_ms()) is not None and due <= until:
             self.monotonic_ms = max(self.monotonic_ms, due)
             self.shard.timers.expire(self.now)
+            self.deliver()
         self.monotonic_ms = until
+
+    def deliver(self) -> None:
+        while self.answers:
+            self.answers.pop(0)()
+
+    def later(self, take: Callable[[T], None]) -> Callable[[T], None]:
+        """A reply that arrives with the next delivery."""
+        return lambda response: self.answers.append(lambda: take(response))
 
     def topic(self, name: str, partitions: int) -> TopicId:
         """Creates a topic, or gives it more partitions."""
@@ -111,7 +124,8 @@ class Room:
         topic_id = known.id if known is not None else TopicId(bytes(14) + self._topics.to_bytes(2, "big"))
         me = BrokerId(1)
         states = [
-            PartitionState(name, number, topic_id, Epoch(1), me, Epoch(0), (me,), (me,), 0) for number in range(partitions)
+            PartitionState(name, number, topic_id, Epoch(1), me, Epoch(0), (me,), (me,), 0)
+            for number in range(partitions)
         ]
         assert self.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), partitions=states))
         return topic_id
@@ -125,7 +139,7 @@ class Room:
         """Another coordinator takes over, from all records or from these."""
         self.shard = self._new_shard()
         for number, record in enumerate(self.journal.records if records is None else records):
-            self.shard.replay(record.key, record.value, number, -1, self.now)
+            self.shard.replay(record.key, record.value, number, -1)
         for _ in self.shard.loaded(self.now):
             pass
 

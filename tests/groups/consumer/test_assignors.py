@@ -23,7 +23,9 @@ T1, T2, T3 = TOPICS[:3]
 
 
 def demand(counts: dict[TopicId, int], members: dict[str, Iterable[TopicId]], before: Targets | None = None) -> Demand:
-    candidates = [Candidate(name, None, frozenset(topics), (before or {}).get(name, {})) for name, topics in members.items()]
+    candidates = [
+        Candidate(name, None, frozenset(topics), (before or {}).get(name, {})) for name, topics in members.items()
+    ]
     return Demand(candidates, counts)
 
 
@@ -205,7 +207,11 @@ def kafka_says(jars: Path, name: str, questions: list[Demand]) -> list[Targets]:
         lines.append(json.dumps({"assignor": name, "counts": counts, "members": members}))
     path = ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
     done = subprocess.run(
-        ["java", "-cp", path, str(PROGRAM)], input="\n".join(lines).encode(), capture_output=True, check=True, timeout=120
+        ["java", "-cp", path, str(PROGRAM)],
+        input="\n".join(lines).encode(),
+        capture_output=True,
+        check=True,
+        timeout=120,
     )
     return [
         {
@@ -251,5 +257,7 @@ def test_uniform_is_as_even_as_kafkas_and_moves_no_more(kafka_jars: Path) -> Non
             # Less spread: what is more even has the smaller sum of squares.
             assert sum(size * size for size in mine) < sum(size * size for size in other), demanded
             more_even += 1
-    print(f"{more_even} of {QUESTIONS} more even than Kafka's; of the others {we_moved} moved, Kafka's {kafka_moved}; {fewer}")
+    print(
+        f"{more_even} of {QUESTIONS} more even than Kafka's; of the others {we_moved} moved, Kafka's {kafka_moved}; {fewer}"
+    )
     assert we_moved <= kafka_moved

@@ -1,4 +1,4 @@
-"""Records of consumer groups: byte for byte those of Apache Kafka (java/GroupRecords.java), and read back as they were."""
+"""Records of consumer groups: byte for byte Apache Kafka's (java/GroupRecords.java), and read back as they were."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_group_is_read_back_as_it_was() -> None:
 
 def test_partitions_without_epochs_have_the_members() -> None:
     """So they were stored before Kafka 4.3."""
-    value = "0000" "00000009" "00000008" "00" "02" + ONE.hex() + "03" "00000000" "00000005" "00" "01" "00"
+    value = "000000000009000000080002" + ONE.hex() + "030000000000000005000100"
     group = ConsumerGroup("g", MetadataCache())
     assert applied(group, JournalRecord(records.current("g", PLAIN).key, bytes.fromhex(value)))
     assert group.members["m"].assigned == {ONE: {0: 9, 5: 9}}

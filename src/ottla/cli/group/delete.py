@@ -80,7 +80,9 @@ async def _delete_offsets(
 
     missing = [group for group, found in (await _known(client, groups)).items() if found is None]
     if missing:
-        raise CommandFault(f"{', '.join(missing)}: there is no such group; `ottla group list` names them", NOT_FOUND)
+        raise CommandFault(
+            f"{', '.join(missing)}: there is no such group; `ottla group list` names the groups", NOT_FOUND
+        )
     committed = await client.list_groups_offsets(groups)
     going = {group: partitions.among(committed[group], topics) for group in groups}
     rows = [

@@ -15,28 +15,28 @@ compression.zstd.level  INT  3  -131072..22  MEDIUM  cluster-wide  used
     The level for zstd, where the broker compresses.
 cordoned.log.dirs  LIST  ""  -  MEDIUM  per-broker  used
     Directories that get no new partitions; * stands for all.
-log.cleaner.backoff.ms  LONG  15000  0..  MEDIUM  cluster-wide  later
+log.cleaner.backoff.ms  LONG  15000  0..  MEDIUM  cluster-wide  used
     How long compaction sleeps when there is nothing to compact.
-log.cleaner.dedupe.buffer.size  LONG  134217728  -  MEDIUM  cluster-wide  later
-    The memory in which compaction keeps keys, for all of its threads together.
-log.cleaner.delete.retention.ms  LONG  86400000  0..  MEDIUM  cluster-wide  later
+log.cleaner.dedupe.buffer.size  LONG  134217728  -  MEDIUM  cluster-wide  used
+    The memory in which compaction keeps keys: 24 bytes each, and a bit for each record it goes through.
+log.cleaner.delete.retention.ms  LONG  86400000  0..  MEDIUM  cluster-wide  used
     How long a delete marker stays readable in a compacted topic.
-log.cleaner.enable  BOOLEAN  true  -  MEDIUM  read-only  later
+log.cleaner.enable  BOOLEAN  true  -  MEDIUM  read-only  used
     Whether compaction runs; without it compacted topics, the offsets topic too, grow for ever.
-log.cleaner.io.buffer.load.factor  DOUBLE  0.9  -  MEDIUM  cluster-wide  later
+log.cleaner.io.buffer.load.factor  DOUBLE  0.9  -  MEDIUM  cluster-wide  used
     How full the memory for keys may get in one pass.
-log.cleaner.io.buffer.size  INT  524288  0..  MEDIUM  cluster-wide  later
-    The memory for compaction's reads and writes, for all of its threads together.
-log.cleaner.io.max.bytes.per.second  DOUBLE  1.7976931348623157E308  -  MEDIUM  cluster-wide  later
+log.cleaner.io.buffer.size  INT  524288  0..  MEDIUM  cluster-wide  used
+    The memory for compaction's reads and writes; a larger batch is held whole.
+log.cleaner.io.max.bytes.per.second  DOUBLE  1.7976931348623157E308  -  MEDIUM  cluster-wide  used
     Compaction's reads and writes together stay below this rate.
-log.cleaner.max.compaction.lag.ms  LONG  9223372036854775807  1..  MEDIUM  cluster-wide  later
+log.cleaner.max.compaction.lag.ms  LONG  9223372036854775807  1..  MEDIUM  cluster-wide  used
     A record is compacted at the latest after so long.
-log.cleaner.min.cleanable.ratio  DOUBLE  0.5  0..1  MEDIUM  cluster-wide  later
+log.cleaner.min.cleanable.ratio  DOUBLE  0.5  0..1  MEDIUM  cluster-wide  used
     A log is compacted when at least this share of it has not been yet.
-log.cleaner.min.compaction.lag.ms  LONG  0  0..  MEDIUM  cluster-wide  later
+log.cleaner.min.compaction.lag.ms  LONG  0  0..  MEDIUM  cluster-wide  used
     A record stays uncompacted at least so long.
-log.cleaner.threads  INT  1  0..  MEDIUM  cluster-wide  later
-    How many logs are compacted at the same time.
+log.cleaner.threads  INT  1  0..  MEDIUM  cluster-wide  used
+    Whether logs are compacted: 0 pauses it, and any other number counts as 1, since one process does it all.
 log.cleanup.policy  LIST  delete  {compact,delete}  MEDIUM  cluster-wide  used
     What happens to old segments: delete, compact, both, or (empty) nothing.
 log.dir  LIST  -  some  HIGH  read-only  used

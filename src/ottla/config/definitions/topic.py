@@ -15,7 +15,7 @@ compression.type  STRING  producer  {uncompressed,zstd,lz4,snappy,gzip,producer}
     How batches are stored: producer keeps what came, uncompressed or a codec's name makes it that.
 compression.zstd.level  INT  3  -131072..22  MEDIUM  topic  used
     The level for zstd, where the broker compresses.
-delete.retention.ms  LONG  86400000  0..  MEDIUM  topic  later
+delete.retention.ms  LONG  86400000  0..  MEDIUM  topic  used
     How long a delete marker stays readable in a compacted topic.
 file.delete.delay.ms  LONG  60000  0..  MEDIUM  topic  used
     A removed segment's files are deleted so much later, when nobody reads them any more.
@@ -35,7 +35,7 @@ local.retention.bytes  LONG  -2  -2..  MEDIUM  topic  unused
     How much of a tiered log stays on local disks; -2 means as retention.bytes.
 local.retention.ms  LONG  -2  -2..  MEDIUM  topic  unused
     How long a tiered log stays on local disks; -2 means as retention.ms.
-max.compaction.lag.ms  LONG  9223372036854775807  1..  MEDIUM  topic  later
+max.compaction.lag.ms  LONG  9223372036854775807  1..  MEDIUM  topic  used
     A record is compacted at the latest after so long.
 max.message.bytes  INT  1048588  0..  MEDIUM  topic  used
     The largest batch that is accepted, as it comes (compressed).
@@ -45,9 +45,9 @@ message.timestamp.before.max.ms  LONG  9223372036854775807  0..  MEDIUM  topic  
     A record whose timestamp lies further back than this is refused.
 message.timestamp.type  STRING  CreateTime  {CreateTime,LogAppendTime}  MEDIUM  topic  used
     Whether a record's timestamp is the producer's (CreateTime) or the broker's (LogAppendTime).
-min.cleanable.dirty.ratio  DOUBLE  0.5  0..1  MEDIUM  topic  later
+min.cleanable.dirty.ratio  DOUBLE  0.5  0..1  MEDIUM  topic  used
     A log is compacted when at least this share of it has not been yet.
-min.compaction.lag.ms  LONG  0  0..  MEDIUM  topic  later
+min.compaction.lag.ms  LONG  0  0..  MEDIUM  topic  used
     A record stays uncompacted at least so long.
 min.insync.replicas  INT  1  1..  MEDIUM  topic  used
     A write with acks=all is refused while fewer replicas than this are in sync.

@@ -21,6 +21,7 @@ from ottla.groups.journal import JournalRecord
 from ottla.groups.records.kinds import kind_of
 from ottla.groups.state import Reply, ShardState
 from ottla.model import ErrorCode
+from ottla.protocol.errors import EncodeError
 from ottla.protocol.generated.consumer_group_describe import DescribedGroup
 from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -30,6 +31,7 @@ from ottla.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatRespon
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.protocol.primitives import STRING_BYTES_MAX
 
 T = TypeVar("T")
 _Answer = Callable[[ErrorCode, str | None], None]
@@ -80,6 +82,9 @@ class ConsumerGroups:
                 decision = heartbeat(group, request, caller, world)
         except Refused as fault:
             refused(fault.error, fault.message)
+            return
+        except EncodeError as fault:
+            refused(_too_long(request.group_id), str(fault))
             return
         self._carry_out(group, decision, caller.now, reply, refused)
 
@@ -145,6 +150,9 @@ class ConsumerGroups:
             decision = classic_members.join(group, request, caller, self._world(caller))
         except Refused as fault:
             refused(fault.error, fault.message)
+            return
+        except EncodeError as fault:
+            refused(_too_long(request.group_id), str(fault))
             return
         self._carry_out(group, decision, caller.now, reply, refused)
 
@@ -303,6 +311,11 @@ def _replayed(group: ConsumerGroup, made: Iterable[JournalRecord]) -> None:
         if kind in records.KEY_TYPES:
             _, decoded = replay.group_of(kind, record.key, _KEY_START)
             replay.apply(group, kind, decoded, record.value)
+
+
+def _too_long(group_id: str) -> ErrorCode:
+    """What cannot be stored is refused: a member could not be found again after a restart."""
+    return ErrorCode.INVALID_GROUP_ID if len(group_id.encode()) > STRING_BYTES_MAX else ErrorCode.INVALID_REQUEST
 
 
 def _timer_key(group_id: str, kind: TimerKind, member_id: str) -> tuple[str, TimerKind, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ottla.records import varint
 from ottla.records.batch import BatchHeader, Readable
@@ -11,11 +10,8 @@ from ottla.records.compression import DECOMPRESSED_BYTES_MAX
 from ottla.records.errors import CorruptBatch
 from ottla.records.record import batch_payload
 
-
-class StoredRecord(NamedTuple):
-    offset: int
-    key: bytes | None
-    value: bytes | None
+#: Offset, key and value.
+StoredRecord = tuple[int, bytes | None, bytes | None]
 
 
 def open_batch(buf: Readable, pos: int) -> tuple[BatchHeader, Iterator[StoredRecord]]:
@@ -37,8 +33,11 @@ def _records(header: BatchHeader, payload: bytes) -> Iterator[StoredRecord]:
             end = pos + size
             if size < 0 or end > len(payload):
                 raise CorruptBatch(f"a record of {size} bytes does not fit in its batch")
-            _, pos = varint.read_varlong(payload, pos + 1)  # behind the attributes
-            delta, pos = read_varint(payload, pos)
+            # Behind the attributes is the time: ten bytes at most, of which only the last is below 128.
+            pos += 1
+            while payload[pos] > 0x7F:
+                pos += 1
+            delta, pos = read_varint(payload, pos + 1)
             length, pos = read_folded(payload, pos)
             key = None if length & 1 else payload[pos : (pos := pos + (length >> 1))]
             length, pos = read_folded(payload, pos)
@@ -46,6 +45,6 @@ def _records(header: BatchHeader, payload: bytes) -> Iterator[StoredRecord]:
             if pos >= end:
                 raise CorruptBatch("a record does not end where its length says")
             pos = end
-            yield StoredRecord(base_offset + delta, key, value)
+            yield base_offset + delta, key, value
     except IndexError:
         raise CorruptBatch("a record goes beyond the end of its batch") from None

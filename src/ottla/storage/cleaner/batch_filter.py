@@ -101,7 +101,7 @@ class BatchFilter:
         keys = read_keys(data, begun, end, header.count)
         offsets: Sequence[int] = range(first, first + len(keys))
         if not is_dense:
-            offsets = read_offsets(data, begun, header.count, first)
+            offsets = read_offsets(data, begun, header.count, first, header.last_offset_delta)
         if first >= survivors.first_offset:
             return survivors.at(offsets), payload
         newest = self._keys.are_newest(keys, offsets)

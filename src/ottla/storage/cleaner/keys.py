@@ -57,15 +57,18 @@ def read_keys(data: bytes, at: int, end: int, count: int) -> list[bytes | None]:
     return keys
 
 
-def read_offsets(data: bytes, at: int, count: int, base_offset: int) -> list[int]:
-    """The records' offsets, where they have holes. The records are known to be whole."""
+def read_offsets(data: bytes, at: int, count: int, base_offset: int, delta_max: int) -> list[int]:
+    """The records' offsets, where they have holes. `read_keys` has shown that the records are whole."""
     offsets: list[int] = []
-    read_varint = varint.read_varint
+    read_varint, before = varint.read_varint, -1
     for _ in range(count):
         length, at = read_varint(data, at)
         following = at + length
         _, at = varint.read_varlong(data, at + 1)
         delta, _ = read_varint(data, at)
+        if not before < delta <= delta_max:
+            raise CorruptBatch("its offsets do not rise, or go beyond its last one")
+        before = delta
         offsets.append(base_offset + delta)
         at = following
     return offsets

@@ -105,7 +105,7 @@ class Work:
     def _offsets(header: BatchHeader, data: bytes, begun: int) -> Sequence[int]:
         if header.count == header.last_offset_delta + 1:
             return range(header.base_offset, header.next_offset)
-        return read_offsets(data, begun, header.count, header.base_offset)
+        return read_offsets(data, begun, header.count, header.base_offset, header.last_offset_delta)
 
     def _offsets_max(self) -> int:
         """How many offsets a pass goes through: their bits then take an eighth of its memory."""

@@ -7,7 +7,8 @@ balance demands. What is left over is dealt to whoever has least, which is round
 Where they want different topics, what is left over is dealt in the same way among those who want it, and then improved:
 a member hands a partition on to another, which hands one on to a third, until the last has at least two less than the
 first had. Where no such chain is left, no distribution is more even (that is what is known of optimal semi-matchings:
-Harvey, Ladner, Lovasz, Tamir, 2006). The shortest chain is taken each time, since each of its links moves a partition.
+Harvey, Ladner, Lovasz, Tamir, 2006). The shortest chain is taken each time, since each of its links moves a partition;
+and before any of those, all chains of partitions that are nobody's yet, so that nothing moves that need not.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ def assign_sticky(
         _deal(free, kept, there)
     else:
         _deal(free, kept, there)
-        _Chains(kept, there, owned).improve()
+        chains = _Chains(kept, there, owned)
+        chains.improve(loose_only=True)
+        chains.improve(loose_only=False)
+        return chains.distribution()
     return kept
 
 
@@ -85,7 +89,6 @@ class _Chains:
     def __init__(
         self, assigned: Assigned, wants: Mapping[str, frozenset[str]], owned: Mapping[TopicPartition, str]
     ) -> None:
-        self._assigned = assigned
         self._owned = owned
         #: A member's partitions by topic.
         self._held: dict[str, dict[str, list[TopicPartition]]] = {}
@@ -93,13 +96,24 @@ class _Chains:
             by_topic = self._held[member] = {}
             for partition in partitions:
                 by_topic.setdefault(partition.topic, []).append(partition)
+        #: How many of these were not the member's before: handing them on moves nothing.
+        self._loose = {
+            member: {topic: sum(owned.get(one) != member for one in held) for topic, held in by_topic.items()}
+            for member, by_topic in self._held.items()
+        }
         self._load = {member: len(partitions) for member, partitions in assigned.items()}
         self._takers: dict[str, list[str]] = {}
         for member in sorted(wants):
             for topic in wants[member]:
                 self._takers.setdefault(topic, []).append(member)
 
-    def improve(self) -> None:
+    def distribution(self) -> Assigned:
+        return {
+            member: [partition for partitions in by_topic.values() for partition in partitions]
+            for member, by_topic in self._held.items()
+        }
+
+    def improve(self, *, loose_only: bool) -> None:
         """The fullest member first. If no chain leads from it, none leads from anybody that it could hand on to."""
         fullest = [(-load, member) for member, load in self._load.items()]
         heapify(fullest)
@@ -108,17 +122,17 @@ class _Chains:
             negative, member = heappop(fullest)
             if member in finished or -negative != self._load[member]:
                 continue  # is done, or stands in the heap with its new load as well
-            came_from, end = self._search(member, finished)
+            came_from, end = self._search(member, finished, self._loose if loose_only else self._held)
             if self._load[member] - self._load[end] < 2:
                 finished |= came_from.keys()
                 continue
             self._hand_on(came_from, end)
             for changed in (member, end):
                 heappush(fullest, (-self._load[changed], changed))
-        for member, by_topic in self._held.items():
-            self._assigned[member] = [partition for partitions in by_topic.values() for partition in partitions]
 
-    def _search(self, start: str, finished: set[str]) -> tuple[dict[str, tuple[str, str]], str]:
+    def _search(
+        self, start: str, finished: set[str], links: Mapping[str, Mapping[str, object]]
+    ) -> tuple[dict[str, tuple[str, str]], str]:
         """How each member is reached from `start` (from whom, with a partition of which topic), and the emptiest."""
         came_from = {start: _NOWHERE}
         seen: set[str] = set()
@@ -126,8 +140,8 @@ class _Chains:
         waiting = deque([start])
         while waiting:
             giver = waiting.popleft()
-            for topic, partitions in self._held[giver].items():
-                if topic in seen or not partitions:
+            for topic, number in links[giver].items():
+                if topic in seen or not number:
                     continue
                 seen.add(topic)
                 for taker in self._takers[topic]:
@@ -153,3 +167,6 @@ class _Chains:
         chosen = min(partitions, key=lambda one: {taker: 0, giver: 2}.get(self._owned.get(one, ""), 1))
         partitions.remove(chosen)
         self._held[taker].setdefault(topic, []).append(chosen)
+        owner = self._owned.get(chosen)
+        self._loose[giver][topic] -= owner != giver
+        self._loose[taker][topic] = self._loose[taker].get(topic, 0) + (owner != taker)

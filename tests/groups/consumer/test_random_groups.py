@@ -1,0 +1,254 @@
+"""Random groups in virtual time: members of both protocols come, go, fall silent, are slow and lose answers; topics
+come and grow; coordinators move. In every moment no partition has two owners; in the end everybody is stable and all is
+read.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.groups.consumer.classic_consumer import ClassicConsumer, Stage
+from tests.groups.consumer.room import GROUP, Consumer, Room
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import AWAY
+from ottla.model import ErrorCode, TopicId
+
+Anybody = Consumer | ClassicConsumer
+STEPS = 150
+#: Nothing is waited for longer than this in the end: sessions, rebalances, classic groups' joins.
+ROUNDS_TO_REST_MAX = 400
+
+
+class Schedule:
+    def __init__(self, seed: int, *, classic: bool) -> None:
+        self.dice = random.Random(seed)
+        self.classic = classic
+        self.room = Room(group_consumer_session_timeout_ms="45000")
+        self.partitions = {f"t{number}": self.dice.randint(1, 6) for number in range(self.dice.randint(1, 4))}
+        for name, count in self.partitions.items():
+            self.room.topic(name, count)
+        self.members: list[Anybody] = []
+        self.names = 0
+
+    def run(self) -> None:
+        for _ in range(STEPS):
+            self.dice.choices(
+                [self.beat, self.join, self.leave, self.crash, self.pass_time, self.topic, self.restart, self.fault],
+                [60, 6, 2, 1, 12, 2, 1, 2],
+            )[0]()
+            self.check()
+        self.come_to_rest()
+
+    # What happens.
+
+    def beat(self) -> None:
+        if self.members:
+            member = self.dice.choice(self.members)
+            if isinstance(member, Consumer):
+                self.beat_new(member)
+            else:
+                member.beat()
+
+    def beat_new(self, member: Consumer) -> None:
+        if self.dice.random() < 0.3:
+            member.revoke()
+        member.revokes_at_once = self.dice.random() < 0.6
+        if self.dice.random() < 0.1:
+            self.room.beat(member.request())  # the answer is lost
+            return
+        error = member.beat()
+        assert error in {
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            ErrorCode.FENCED_INSTANCE_ID,
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+        }, error
+        if error in {ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID}:
+            self.members.remove(member)
+
+    def join(self) -> None:
+        if len(self.members) >= 6:
+            return
+        names = self.dice.sample(sorted(self.partitions), self.dice.randint(1, len(self.partitions)))
+        instance = f"I{self.dice.randint(1, 3)}" if self.dice.random() < 0.3 else None
+        if instance is not None and any(member.instance == instance for member in self.members):
+            instance = None
+        if self.classic and self.dice.random() < 0.5:
+            self.members.append(ClassicConsumer(self.room, names, instance=instance))
+            return
+        self.names += 1
+        regex = "t.*" if self.dice.random() < 0.2 else None
+        assignor = self.dice.choice([None, "uniform", "range"])
+        topics = None if regex else names
+        name = f"m{self.names}"
+        self.members.append(
+            Consumer(self.room, name, topics, regex=regex, instance=instance, assignor=assignor, rebalance_ms=30_000)
+        )
+
+    def leave(self) -> None:
+        if self.members:
+            member = self.members.pop(self.dice.randrange(len(self.members)))
+            if isinstance(member, ClassicConsumer):
+                if member.stage is Stage.STABLE:
+                    member.leave()
+            elif member.instance is not None and self.dice.random() < 0.5:
+                member.leave(AWAY)
+            else:
+                member.leave()
+            self.room.deliver()
+
+    def crash(self) -> None:
+        if self.members:
+            self.members.pop(self.dice.randrange(len(self.members)))
+
+    def pass_time(self) -> None:
+        self.room.advance(self.dice.choice([1, 100, 3_000, 3_000, 3_000, 20_000, 50_000]))
+
+    def topic(self) -> None:
+        name = self.dice.choice(sorted(self.partitions))
+        if self.dice.random() < 0.2 and len(self.partitions) > 1:
+            self.room.delete_topic(name)
+            del self.partitions[name]
+        elif self.dice.random() < 0.3:
+            self.partitions[f"t{len(self.partitions) + 10 + self.dice.randrange(10)}"] = 2
+        else:
+            self.partitions[name] += 1
+        for each, count in self.partitions.items():
+            self.room.topic(each, count)
+
+    def restart(self) -> None:
+        """Another coordinator takes over: it finds what there was, from all records and from the compacted ones."""
+        before = snapshot(self.room)
+        waited = [member for member in self.members if isinstance(member, ClassicConsumer)]
+        self.room.restart(self.room.journal.compacted())
+        assert snapshot(self.room) == before
+        self.room.restart()
+        assert snapshot(self.room) == before
+        for member in waited:
+            if member.stage in {Stage.JOINING, Stage.SYNCING}:
+                # Its connection is gone, and with it the answer.
+                member.stage, member.owned, member.id, member.generation = Stage.OUT, set(), "", -1
+
+    def fault(self) -> None:
+        """A heartbeat while nothing can be written changes nothing."""
+        self.room.journal.refuses_with = ErrorCode.NOT_ENOUGH_REPLICAS
+        before = snapshot(self.room)
+        for member in self.members:
+            if isinstance(member, Consumer):
+                self.room.beat(member.request())
+        assert snapshot(self.room) == before
+        self.room.journal.refuses_with = ErrorCode.NONE
+
+    # What holds.
+
+    def check(self) -> None:
+        self.room.check()
+        group = self.room.shard.groups.get(GROUP)
+        if not isinstance(group, ConsumerGroup):
+            return
+        reading: set[tuple[TopicId, int]] = set()
+        for member in self.members:
+            known = group.members.get(member.name)
+            if known is None or (isinstance(member, Consumer) and member.epoch == 0):
+                continue  # taken out, and does not know it yet: its session is over
+            if isinstance(member, ClassicConsumer):
+                continue  # between generations it reads on what it had: `check_reading` of the migration tests
+            assert not reading & member.owned
+            reading |= member.owned
+
+    def come_to_rest(self) -> None:
+        rest = 0
+        for _ in range(ROUNDS_TO_REST_MAX):
+            before = snapshot(self.room)
+            for member in list(self.members):
+                if isinstance(member, Consumer):
+                    member.revokes_at_once = True
+                    member.revoke()
+                    if member.beat() in {ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID}:
+                        self.members.remove(member)
+                else:
+                    member.beat()
+                self.check()
+            self.room.advance(3_000)
+            rest = rest + 1 if snapshot(self.room) == before else 0
+            if rest > 20:
+                break
+        assert rest > 20, "it never comes to rest"
+        if self.members:
+            self.check_rest(self.room.shard.groups[GROUP])
+
+    def check_rest(self, group: object) -> None:
+        assert isinstance(group, ConsumerGroup | ClassicGroup)
+        assert group.state_name == "Stable"
+        assert len(group.members) == len(self.members)
+        if isinstance(group, ConsumerGroup):
+            assert {member.epoch for member in group.members.values()} == {group.epoch}
+        reading = [one for member in self.members for one in member.owned]
+        assert len(reading) == len(set(reading))
+        wanted = self.wanted(self.members)
+        assert set(reading) == wanted
+
+    def wanted(self, members: Sequence[Anybody]) -> set[tuple[TopicId, int]]:
+        names = {
+            name
+            for member in members
+            for name in self.partitions
+            if name in (member.topics or ()) or (isinstance(member, Consumer) and member.regex)
+        }
+        found = set()
+        for name in names:
+            topic = self.room.metadata.topics[name]
+            found |= {(topic.id, number) for number in range(len(topic.partitions))}
+        return found
+
+
+def snapshot(room: Room) -> object:
+    """All that a group consists of. Of a classic group only what is stored of it."""
+    group = room.shard.groups.get(GROUP)
+    if isinstance(group, ConsumerGroup):
+        return (
+            dict(sorted(group.members.items())),
+            {name: dict(target) for name, target in sorted(group.target.items())},
+            group.epoch,
+            group.assignment_epoch,
+            group.metadata_hash,
+            dict(group.static_members),
+            dict(group.regexes),
+            dict(group.name_counts),
+            dict(group.regex_counts),
+            dict(group.assignor_counts),
+            dict(group.classic_protocols),
+            group.classic_members,
+            {topic: dict(owners) for topic, owners in group._owners.items()},
+        )
+    return None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_random_groups_of_the_newer_protocol(seed: int) -> None:
+    Schedule(seed, classic=False).run()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_random_groups_of_both_protocols(seed: int) -> None:
+    Schedule(seed, classic=True).run()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 4_000, 100))
+def test_many_random_groups(start: int) -> None:
+    for seed in range(start, start + 100):
+        try:
+            Schedule(seed, classic=seed % 2 == 1).run()
+        except Exception as fault:
+            raise AssertionError(f"seed {seed}") from fault
