@@ -41,9 +41,11 @@ async def with_ottla(port: int, topic: str, group: str) -> float:
     from ottla.client import Consumer
 
     began = time.monotonic()
-    consumer = Consumer(f"127.0.0.1:{port}", group_id=group, auto_offset_reset="earliest", enable_auto_commit=False)
+    consumer = Consumer(
+        bootstrap_servers=f"127.0.0.1:{port}", group_id=group, auto_offset_reset="earliest", enable_auto_commit=False
+    )
     async with consumer:
-        await consumer.subscribe([topic])
+        consumer.subscribe([topic])
         while time.monotonic() - began < RECORD_SECONDS_MAX:
             if await consumer.poll(timeout_ms=1000):
                 return time.monotonic() - began
