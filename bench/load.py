@@ -29,6 +29,8 @@ class Work:
     seconds: float = 4.0
     #: Answers after which it ends early; 0 for none. Bounds what is written to the disk.
     limit: int = 0
+    #: Requests a second in all, in an open loop: each is timed from when it was due. 0: as many as are answered.
+    rate: int = 0
     #: For fetches: records that one answer brings, and where to start over.
     offset_step: int = 0
     offset_end: int = 0
@@ -105,6 +107,8 @@ def _words(work: Work, running: Running, frame: Path) -> list[str]:
         "limit": work.limit,
         "error": work.frame.error_position,
     }
+    if work.rate:
+        words["rate"] = work.rate
     if work.offset_step:
         words |= {"offset": work.frame.offset_position, "step": work.offset_step, "end": work.offset_end}
     return [f"{name}={value}" for name, value in words.items()]

@@ -9,6 +9,8 @@
  *        [pid=N]                          adds the CPU time that this process used while the load was measured
  *        [limit=N]                        stops after so many answers, or after the time, whichever comes first
  *        [error=N]                        position of an answer's error code, counted from the frame's begin
+ *        [rate=N]                         an open loop instead: so many requests a second in all, each timed from when
+ *                                         it was due, also where all connections were busy then
  *        [offset=N step=N end=N]          position of the fetch offset; what to add each time; where to start over
  *
  * Prints one line of JSON. Latencies are in microseconds.
@@ -46,7 +48,7 @@ struct peer {
 };
 
 static struct {
-    long port, connections, depth, pid, limit, error, offset, step, end;
+    long port, connections, depth, pid, limit, error, offset, step, end, rate;
     double warm, seconds;
     const char *frame;
 } option = {.connections = 1, .depth = 1, .seconds = 5, .error = -1, .offset = -1};
@@ -55,6 +57,7 @@ static struct { uint64_t answers, errors, bytes, longest; } count;
 static uint64_t bucket[BUCKETS];
 static size_t frame_size;
 static uint64_t next_offset;
+static uint64_t interval, due_at; /* of an open loop, in nanoseconds; interval 0: a closed one */
 static int poller;
 
 static void fail(const char *what) {
@@ -73,6 +76,7 @@ static void parse(int count_of, char **words) {
         {"port", &option.port}, {"connections", &option.connections}, {"depth", &option.depth},
         {"pid", &option.pid},   {"limit", &option.limit},             {"error", &option.error},
         {"offset", &option.offset}, {"step", &option.step},           {"end", &option.end},
+        {"rate", &option.rate},
     };
     for (int i = 1; i < count_of; i++) {
         char *value = strchr(words[i], '=');
@@ -161,8 +165,12 @@ static void watch(struct peer *peer, bool write) {
     peer->wants_write = write;
 }
 
+static bool is_due(void) {
+    return !interval || now() >= due_at;
+}
+
 static void send_what_fits(struct peer *peer) {
-    while (peer->sent || peer->begun - peer->answered < (unsigned)option.depth) {
+    while (peer->sent || (peer->begun - peer->answered < (unsigned)option.depth && is_due())) {
         if (!peer->sent) {
             if (option.offset >= 0) {
                 uint64_t wire = __builtin_bswap64(next_offset);
@@ -170,14 +178,18 @@ static void send_what_fits(struct peer *peer) {
                 next_offset += (uint64_t)option.step;
                 if (next_offset >= (uint64_t)option.end) next_offset = 0;
             }
-            peer->began_at[peer->begun++ % DEPTH_MAX] = now();
+            peer->began_at[peer->begun++ % DEPTH_MAX] = interval ? due_at : now();
+            due_at += interval;
         }
         ssize_t done = send(peer->socket, peer->frame + peer->sent, frame_size - peer->sent, MSG_NOSIGNAL);
         if (done < 0) {
             if (errno != EAGAIN) fail("send");
             /* A frame whose very first byte did not fit counts as begun: its time runs. */
             watch(peer, true);
-            if (!peer->sent) peer->begun--;
+            if (!peer->sent) {
+                peer->begun--;
+                due_at -= interval;
+            }
             return;
         }
         peer->sent += (size_t)done;
@@ -270,10 +282,22 @@ static struct peer *connect_all(uint8_t *frame) {
     return peers;
 }
 
-static void run_until(uint64_t deadline, uint64_t limit) {
+/* Begins what is due on connections that have room, each in its turn. Looks again soon, as nothing else will wake it. */
+static void begin_due(struct peer *peers) {
+    static long next;
+    for (long tried = 0; tried < option.connections && is_due(); tried++) {
+        send_what_fits(&peers[next]);
+        next = (next + 1) % option.connections;
+    }
+    struct timespec pause = {.tv_nsec = 20000};
+    if (!is_due()) nanosleep(&pause, NULL);
+}
+
+static void run_until(struct peer *peers, uint64_t deadline, uint64_t limit) {
     struct epoll_event events[EVENTS];
     while (now() < deadline && (!limit || count.answers < limit)) {
-        int ready = epoll_wait(poller, events, EVENTS, 50);
+        if (interval) begin_due(peers);
+        int ready = epoll_wait(poller, events, EVENTS, interval ? 0 : 50);
         for (int i = 0; i < ready; i++) {
             struct peer *peer = events[i].data.ptr;
             if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) receive_what_is_there(peer);
@@ -294,14 +318,18 @@ int main(int words, char **word) {
     uint8_t *frame = read_frame();
     poller = epoll_create1(0);
     struct peer *peers = connect_all(frame);
+    if (option.rate > 0) {
+        interval = 1000000000u / (uint64_t)option.rate;
+        due_at = now();
+    }
     for (long i = 0; i < option.connections; i++) send_what_fits(&peers[i]);
-    run_until(now() + (uint64_t)(option.warm * 1e9), 0);
+    run_until(peers, now() + (uint64_t)(option.warm * 1e9), 0);
     uint64_t warm_errors = count.errors;
     memset(&count, 0, sizeof count);
     memset(bucket, 0, sizeof bucket);
     double server = cpu_seconds(option.pid), client = own_cpu();
     uint64_t began = now();
-    run_until(began + (uint64_t)(option.seconds * 1e9), (uint64_t)option.limit);
+    run_until(peers, began + (uint64_t)(option.seconds * 1e9), (uint64_t)option.limit);
     double seconds = (double)(now() - began) / 1e9;
     server = cpu_seconds(option.pid) - server;
     client = own_cpu() - client;

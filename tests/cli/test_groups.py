@@ -481,6 +481,30 @@ def test_a_member_that_is_interrupted_commits_and_leaves(
 
 
 @TWO_KEPT
+def test_partitions_that_go_to_another_member_go_with_what_was_printed(
+    ottla: Command, ottla_broker: InProcessBroker, filled: str, group: str
+) -> None:
+    words = ["--group", group, "--from-beginning", "--consumer-property", "heartbeat.interval.ms=50"]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "ottla", "consume", filled, *words],
+        env=environment(OTTLA_BOOTSTRAP_SERVER=ottla_broker.bootstrap),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert command.stdout is not None
+    assert command.stderr is not None
+    with command:
+        for _ in range(14):
+            assert command.stdout.readline()
+        ran = ottla("consume", filled, *words, "-e")
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+        command.send_signal(signal.SIGINT)
+        assert command.wait(60) == faults.INTERRUPTED
+        assert (command.stdout.read(), command.stderr.read()) == (b"", b"")
+    assert committed(ottla_broker, group, filled) == [10, 4]
+
+
+@TWO_KEPT
 def test_a_broken_pipe_commits_nothing_that_was_not_read(
     ottla: Command, ottla_broker: InProcessBroker, filled: str, group: str
 ) -> None:

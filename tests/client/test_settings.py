@@ -60,6 +60,34 @@ def test_unknown_names(name: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
+        ("group.id", " ", r"group\.id must not be empty"),
+        ("group.instance.id", 7, r"group\.instance\.id must be a word"),
+        ("group.protocol", "consumer", "is not there yet in this client: only classic is"),
+        ("heartbeat.interval.ms", 45_000, r"must be less than session\.timeout\.ms, which is 45000"),
+        ("max.poll.interval.ms", 0, "must be from 1"),
+        ("group.remote.assignor", "uniform", "this client's groups assign by themselves"),
+        ("share.acknowledgement.mode", "explicit", "share groups are not there yet"),
+    ],
+)
+def test_bad_settings_of_groups(name: str, value: Any, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        parse_settings(ConsumerSettings, {**HERE, name: value}, {})
+
+
+def test_kafkas_defaults_of_groups() -> None:
+    found = parse_settings(ConsumerSettings, {**HERE, "group.id": "g"}, {})
+    assert (found.session_timeout_ms, found.heartbeat_interval_ms, found.max_poll_interval_ms) == (
+        45_000,
+        3_000,
+        300_000,
+    )
+    assert (found.enable_auto_commit, found.auto_commit_interval_ms) == (True, 5_000)
+    assert found.partition_assignment_strategy == ("range", "cooperative-sticky")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
         ("linger_ms", "soon", "must be a whole number"),
         ("linger_ms", 1.5, "must be a whole number"),
         ("linger_ms", True, "must be a whole number"),

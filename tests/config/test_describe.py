@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.config import Config
-from ottla.config.definitions import broker_definitions, topic_definitions
+from ottla.config.definitions import broker_definitions, listed_when_set, topic_definitions
 from ottla.config.describe import (
     ConfigEntry,
     Source,
@@ -69,12 +69,25 @@ def test_a_stored_value_that_is_not_good_is_shown_to_be_repaired() -> None:
 
 def test_a_broker_shows_every_public_property() -> None:
     entries = {entry.name: entry for entry in describe_broker(Config.parse())}
-    assert entries.keys() == {name for name, known in broker_definitions().items() if not known.is_internal}
+    public = {name for name, known in broker_definitions().items() if not known.is_internal}
+    assert entries.keys() == public - listed_when_set()
     assert entries["log.dir"].value == "/var/lib/ottla/data"
     assert entries["log.dirs"].value is None
     assert entries["broker.id"].is_read_only
     assert not entries["log.retention.ms"].is_read_only
     assert entries["log.cleaner.io.max.bytes.per.second"].value == "1.7976931348623157E308"
+
+
+def test_what_only_zookeeper_mode_knows_is_listed_where_it_is_set_and_told_to_whom_asks() -> None:
+    assert {"zookeeper.connect", "super.users", "leader.replication.throttled.rate"} <= listed_when_set()
+    asked = only(describe_broker(Config.parse(), ["zookeeper.session.timeout.ms"]))
+    assert (asked.value, asked.source) == ("18000", Source.DEFAULT)
+    config = with_dynamic(Config.parse({"super.users": "User:a"}), {"leader.replication.throttled.rate": "7"}, {})
+    sources = {entry.name: entry.source for entry in describe_broker(config) if entry.name in listed_when_set()}
+    assert sources == {
+        "super.users": Source.STATIC_BROKER,
+        "leader.replication.throttled.rate": Source.DYNAMIC_DEFAULT_BROKER,
+    }
 
 
 def test_an_unset_unit_has_no_value_and_a_set_one_its_own() -> None:

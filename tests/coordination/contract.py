@@ -69,7 +69,7 @@ class Events(list[WatchEvent]):
     def __call__(self, event: WatchEvent) -> None:
         self.append(event)
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return id(self)
 
     def __eq__(self, other: object) -> bool:
@@ -495,6 +495,7 @@ async def calls_of_a_session_take_effect_in_order(provider: Provider, base: str)
         session.exists(path),
     )
     assert before is None
+    assert isinstance(created, Created)
     assert read == (b"0", created.stat)
     assert again == (b"1", was_set)
     assert deleted is after is None
@@ -578,7 +579,8 @@ def dumped(path: str, version: int) -> dict[str, Any]:
 async def a_damaged_dump_is_refused(provider: Provider, base: str) -> None:
     session = await provider.session()
     good = {"path": f"{base}/a", "text": "", "version": 0, "ephemeral_owner": 0}
-    for nodes in (None, [1], [{}], [good | {"path": "a"}], [good | {"version": None}], [good | {"text": 1}]):
+    damaged: list[Any] = [None, [1], [{}], [good | {"path": "a"}], [good | {"version": None}], [good | {"text": 1}]]
+    for nodes in damaged:
         await fails(import_tree(session, {"format": 1, "nodes": nodes}), DamagedDump)
     await fails(import_tree(session, {"format": 2, "nodes": [good]}), DamagedDump)
     assert (await session.children(base))[0] == []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.handlers.groups import NONE, commit, fetch, group_broker, join, join_request, sync, wait_loaded
+from tests.handlers.groups import NONE, SECONDS_MAX, commit, fetch, group_broker, join, join_request, sync, wait_loaded
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.model import ErrorCode
@@ -52,6 +53,15 @@ def let_in(peer: Peer, group: str, version: int, **fields: str) -> JoinGroupResp
         joined = join(peer, group, joined.member_id, version=version, **fields)
     assert joined.error_code == NONE, joined
     return joined
+
+
+def wait_for_rebalance(peer: Peer, group: str, member: str) -> None:
+    """Until a member of the first generation is told that somebody else has come."""
+    beat = HeartbeatRequest(group_id=group, generation_id=1, member_id=member)
+    deadline = time.monotonic() + SECONDS_MAX
+    while (error := peer.ask(beat, 3, HeartbeatResponse).error_code) == NONE:
+        assert time.monotonic() < deadline
+    assert error == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 @pytest.mark.parametrize("version", range(10))
@@ -99,13 +109,7 @@ def test_a_join_waits_for_the_others_and_only_the_leader_sees_them(peers: list[P
     first = let_in(peers[0], group, 3)
     sync(peers[0], group, first)
     peers[1].send(peers[1].frame(join_request(group), 3))
-    beat = HeartbeatRequest(group_id=group, generation_id=1, member_id=first.member_id)
-    error = NONE
-    for _ in range(1000):
-        error = peers[0].ask(beat, 3, HeartbeatResponse).error_code
-        if error != NONE:
-            break
-    assert error == ErrorCode.REBALANCE_IN_PROGRESS
+    wait_for_rebalance(peers[0], group, first.member_id)
     again = join(peers[0], group, first.member_id)
     second = peers[1].answer(JoinGroupResponse, 3)
     assert again.generation_id == second.generation_id == 2
@@ -122,6 +126,7 @@ def test_a_client_that_goes_away_in_the_middle_of_its_join_harms_nobody(peers: l
     sync(peers[0], group, first)
     peers[1].send(peers[1].frame(join_request(group), 3))
     peers[1].socket.close()
+    wait_for_rebalance(peers[0], group, first.member_id)
     joined = join(peers[0], group, first.member_id)
     assert joined.error_code == NONE
     assert sync(peers[0], group, joined).error_code == NONE
@@ -268,11 +273,8 @@ def test_members_who_wait_when_the_broker_stops_are_told(tmp_path: Path) -> None
         wait_loaded(peer, "g")
         peer.send(peer.frame(join_request("g", rebalance_timeout_ms=60_000), 3))
         request = DescribeGroupsRequest(groups=["g"])
-        state = ""
-        for _ in range(1000):
-            state = other.ask(request, 4, DescribeGroupsResponse).groups[0].group_state
-            if state == "PreparingRebalance":
-                break
-        assert state == "PreparingRebalance"
+        deadline = time.monotonic() + SECONDS_MAX
+        while other.ask(request, 4, DescribeGroupsResponse).groups[0].group_state != "PreparingRebalance":
+            assert time.monotonic() < deadline
         broker.run(broker.broker.stop())
         assert peer.answer(JoinGroupResponse, 3).error_code == ErrorCode.NOT_COORDINATOR

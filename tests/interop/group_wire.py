@@ -1,7 +1,8 @@
 """Group requests word by word, and their answers as text that two brokers can be compared by.
 
-What differs from run to run (member ids, topic ids, ports) is replaced by names; the sentences of error messages are
-left out, being a broker's own. Lists are sorted: Kafka keeps them in hash tables.
+What differs from run to run (member ids, topic ids, ports) is replaced by names, and epochs are counted from the first
+that is seen. The sentences of error messages are left out, being a broker's own. Lists are sorted: Kafka keeps them in
+hash tables.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ WAIT_SECONDS_MAX = 10.0
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=-)[A-Za-z0-9_-]{22}(?![\w-])")
 #: Of no interest: quotas are another subject, and each broker's sentences are its own.
 _LEFT_OUT = frozenset({"throttle_time_ms", "unknown_tags", "authorized_operations", "error_message"})
+
+
+#: Kafka's groups of the newer protocol begin with 2, others might with 1.
+_EPOCHS = frozenset({"member_epoch", "group_epoch", "assignment_epoch"})
 
 
 class ConnectionEnded(Exception):
@@ -111,6 +116,7 @@ class Conversation:
         self.lines: list[str] = []
         self._names = {self.group: "<group>", topic: "<topic>"}
         self._peers: dict[str, Peer] = {}
+        self._epochs_from: int | None = None
         metadata = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
         wait_for_coordinator(self.peer("onlooker"), self.group)
         self.topic_id: bytes = self.peer("onlooker").ask(metadata, 12).topics[0].topic_id
@@ -205,6 +211,10 @@ class Conversation:
     def _field(self, name: str, value: Any) -> str:
         if name == "error_code":
             return ErrorCode(value).name
+        if name in _EPOCHS and value > 0:
+            if self._epochs_from is None:
+                self._epochs_from = value
+            return f"first+{value - self._epochs_from}"
         if name in {"port", "node_id"} and value >= 0:
             return "<ours>"
         return self._written(value)

@@ -13,13 +13,18 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ottla.model import ErrorCode
+from ottla.protocol.generated.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.conftest import WatchServer
 from tests.interop.broker import Broker, kafka_broker
 from tests.interop.clients import confluent_consumer, eventually
 from tests.interop.conftest import GROUP_PROPERTIES, create_topic, new_broker
 from tests.interop.group_members import ConfluentMember, partitions_of, wait_for
-from tests.interop.group_wire import Peer
+from tests.interop.group_wire import Peer, wait_for_coordinator
 from tests.interop.group_writing import produce
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-groups")]
@@ -64,10 +69,17 @@ def fill(broker: Broker, *, transactions: bool) -> Filled:
 
 
 def commit(broker: Broker, filled: Filled, group: str, offsets: dict[int, tuple[int, str]]) -> None:
-    consumer = confluent_consumer(broker.bootstrap, **{"group.id": group})
-    wanted = [TopicPartition(TOPIC, number, offset, metadata) for number, (offset, metadata) in offsets.items()]
-    consumer.commit(offsets=wanted, asynchronous=False)
-    consumer.close()
+    """From outside of the group."""
+    peer = Peer(broker.bootstrap, "committer")
+    wait_for_coordinator(peer, group)
+    partitions = [
+        OffsetCommitRequestPartition(partition_index=number, committed_offset=offset, committed_metadata=metadata)
+        for number, (offset, metadata) in offsets.items()
+    ]
+    named = OffsetCommitRequestTopic(name=TOPIC, partitions=partitions)
+    answer = peer.ask(OffsetCommitRequest(group_id=group, topics=[named]), 9)
+    peer.close()
+    assert not any(partition.error_code for partition in answer.topics[0].partitions), answer
     filled.committed.setdefault(group, {}).update(offsets)
 
 
@@ -104,9 +116,7 @@ def hand_over(source: Broker, target: Broker) -> None:
     if TOPIC not in admin.list_topics(timeout=30).topics:
         create_topic(admin, TOPIC, partitions=PARTITIONS)
         produce(target.bootstrap, TOPIC, PARTITIONS, [b"%d" % number for number in range(COUNT)])
-    touch = confluent_consumer(target.bootstrap, **{"group.id": "first"})
-    touch.commit(offsets=[TopicPartition(TOPIC, 0, 1)], asynchronous=False)
-    touch.close()
+    commit(target, Filled(target), "first", {0: (1, "")})
     target.server.stop()
     for number in range(int(GROUP_PROPERTIES["offsets.topic.num.partitions"])):
         into = target.partition_folder("__consumer_offsets", number)

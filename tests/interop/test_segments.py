@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as ConsumerPartition
 from confluent_kafka.admin import AdminClient
 from tools.kafka_tools import KafkaTools
@@ -18,7 +18,7 @@ from tools.ottla_server import ottla_up
 
 from tests.conftest import WatchServer
 from tests.interop.broker import Broker, kafka_broker
-from tests.interop.clients import READERS, Read, Row, read_confluent, write_confluent
+from tests.interop.clients import READERS, Read, Row, eventually, read_confluent, write_confluent
 from tests.interop.conftest import create_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
@@ -193,14 +193,20 @@ def test_a_log_directory_of_kafka_is_taken_over_whole(
 
 def commit(group: dict[str, Any], offset: int) -> None:
     consumer = Consumer(group)
-    consumer.commit(offsets=[ConsumerPartition(TOPIC, 0, offset)], asynchronous=False)
+
+    def done() -> bool:
+        try:
+            consumer.commit(offsets=[ConsumerPartition(TOPIC, 0, offset)], asynchronous=False)
+        except KafkaException:
+            return False  # the coordinator is just being elected
+        return True
+
+    eventually(done)
     consumer.close()
 
 
 def committed(group: dict[str, Any]) -> int:
     consumer = Consumer(group)
-    try:
-        (found,) = consumer.committed([ConsumerPartition(TOPIC, 0)], timeout=30)
-        return int(found.offset)
-    finally:
-        consumer.close()
+    (found,) = consumer.committed([ConsumerPartition(TOPIC, 0)], timeout=30)
+    consumer.close()
+    return int(found.offset)

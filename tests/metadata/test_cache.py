@@ -20,7 +20,8 @@ def update(*states: PartitionState, epoch: int = 1, **more: object) -> MetadataU
 
 def test_an_empty_cache_knows_nothing() -> None:
     cache = MetadataCache()
-    assert cache.topic("a") is cache.topic_by_id(ID_A) is cache.partition("a", 0) is None
+    assert cache.topic("a") is cache.topic_by_id(ID_A) is None
+    assert cache.partition("a", 0) is None
     assert (cache.cluster_id, cache.controller_id, dict(cache.brokers), dict(cache.topics)) == (None, NO_BROKER, {}, {})
     assert cache.topic_config("a") == {}
 

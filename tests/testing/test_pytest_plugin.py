@@ -50,6 +50,26 @@ def test_each_test_has_a_topic_of_its_own_on_the_broker_that_all_share(pytester:
     result.assert_outcomes(passed=5)
 
 
+def test_a_broker_of_ones_own_goes_with_its_test(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+        seen = []
+
+        def test_first(ottla_broker, ottla_own_broker):
+            assert ottla_own_broker.port != ottla_broker.port
+            ottla_own_broker.create_topic("mine")
+            ottla_own_broker.advance("8d")
+            seen.append(ottla_own_broker)
+
+        def test_second(ottla_own_broker):
+            assert not seen[0].is_running
+            assert ottla_own_broker.topics() == []
+        """,
+    )
+    result.assert_outcomes(passed=2)
+
+
 def test_properties_of_the_broker_can_be_set(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,

@@ -7,6 +7,7 @@ middle of a batch leaves the batch to whoever reads next.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -104,7 +105,11 @@ class GroupReading:
 
     async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
         """Whoever gets them goes on behind what was printed here."""
-        await self._commit()
+        try:
+            await self._commit()
+        except KafkaError as error:
+            # The others have gone on already: that is no reason to stop reading with them.
+            print(f"ottla: not committed, so it will be read again: {error}", file=sys.stderr)
         self.on_lost(partitions)
 
     def on_lost(self, partitions: Sequence[TopicPartition]) -> None:

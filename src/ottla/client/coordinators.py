@@ -107,9 +107,7 @@ async def coordinators(
     async def single(group: str) -> None:
         async with turns:
             request = FindCoordinatorRequest(key=group, key_type=_GROUP)
-            answer = await connection.ask(
-                request, FindCoordinatorResponse, timeout_ms=timeout_ms, at_most=_SEVERAL - 1, at_least=1
-            )
+            answer = await connection.ask(request, FindCoordinatorResponse, timeout_ms=timeout_ms, at_most=_SEVERAL - 1)
         take(group, answer.node_id, answer.error_code, answer.error_message)
 
     turns = asyncio.Semaphore(_SINGLE_AT_ONCE_MAX)

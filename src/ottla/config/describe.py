@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from ottla.config.broker import Config
-from ottla.config.definitions import broker_definitions, topic_definitions
+from ottla.config.definitions import broker_definitions, listed_when_set, topic_definitions
 from ottla.config.dynamic import is_dynamic
 from ottla.config.errors import ConfigError
 from ottla.config.log import LogConfig
@@ -114,12 +114,18 @@ def _topic_value(definition: Definition, effective: LogConfig, synonyms: tuple[S
 
 
 def describe_broker(config: Config, names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """The properties of this broker. Of names that nobody knows the value is not told: it may be a secret."""
+    """The properties of this broker. Of names that nobody knows the value is not told: it may be a secret.
+
+    Some stand in the list of all only where they are set; who asks for them by name is told in any case.
+    """
     entries = []
+    unlisted = listed_when_set()
     for name, definition in broker_definitions().items():
         if definition.is_internal or (names is not None and name not in names):
             continue
-        entries.append(_broker_entry(name, definition, tuple(_layers(_units_of(name), config))))
+        entry = _broker_entry(name, definition, tuple(_layers(_units_of(name), config)))
+        if names is not None or entry.source is not Source.DEFAULT or name not in unlisted:
+            entries.append(entry)
     known = broker_definitions()
     for name in config.properties:
         if name not in known and (names is None or name in names):

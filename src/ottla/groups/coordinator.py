@@ -308,7 +308,10 @@ class GroupCoordinator:
         self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
     ) -> None:
         found = self._find_for_member(request.group_id)
-        if isinstance(found, ErrorCode):
+        if not request.group_id:
+            message = "The group must have a name."
+            reply(ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=message))
+        elif isinstance(found, ErrorCode):
             reply(ConsumerGroupHeartbeatResponse(error_code=found))
         else:
             found.consumer_group_heartbeat(caller, request, reply)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.controller.interface import Controller
-from ottla.groups.coordinator import GroupCoordinator
+from ottla.handlers.groups_on_demand import GroupsOnDemand
 from ottla.handlers.offsets_topic import OffsetsTopic
 from ottla.handlers.request_metrics import RequestMetrics
 from ottla.metadata import MetadataCache
@@ -19,6 +19,7 @@ from ottla.security.principal import Principal
 from ottla.security.quotas import Quotas, Use
 
 if TYPE_CHECKING:
+    from ottla.groups.coordinator import GroupCoordinator
     from ottla.handlers.producer_ids import ProducerIds
 
 
@@ -35,7 +36,7 @@ class Services(NamedTuple):
     authorizer: Authorizer
     quotas: Quotas
     producer_ids: ProducerIds
-    groups: GroupCoordinator
+    groups_on_demand: GroupsOnDemand
     offsets_topic: OffsetsTopic
     journals: Journals
     metrics: RequestMetrics
@@ -43,6 +44,10 @@ class Services(NamedTuple):
     @property
     def config(self) -> Config:
         return self.live.current
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        return self.groups_on_demand.get()
 
 
 class Call(NamedTuple):

@@ -19,6 +19,9 @@ PRODUCE: Final = 0
 FETCH: Final = 1
 API_VERSIONS: Final = 18
 
+#: Joins and their kin: all members of a group send them at once, and each waits for all the others.
+PATIENT: Final = frozenset({11, 13, 14, 68})
+
 HOT: Final[dict[int, tuple[int, int]]] = {PRODUCE: (3, 13), FETCH: (4, 18)}
 
 ROUTES: Final[dict[int, Route]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os.path
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla import __version__, logs
 from ottla.config import Config, ConfigError, LogConfig
@@ -23,9 +23,9 @@ from ottla.controller.single import SingleController
 from ottla.coordination.errors import CoordinationError
 from ottla.coordination.interface import SessionEvent
 from ottla.coordination.local import LocalSession, open_local
-from ottla.groups.coordinator import GroupCoordinator
 from ottla.handlers.call import Services
 from ottla.handlers.fetch import FetchHandler
+from ottla.handlers.groups_on_demand import GroupsOnDemand
 from ottla.handlers.offsets_topic import OffsetsTopic
 from ottla.handlers.produce import ProduceHandler
 from ottla.handlers.producer_ids import ProducerIds
@@ -50,6 +50,9 @@ from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_events import DirectoryEvent, Severity
 from ottla.storage.identity import stored_identities
 from ottla.storage.log import Log
+
+if TYPE_CHECKING:
+    from ottla.groups.coordinator import GroupCoordinator
 
 log_event = logs.logger("server")
 
@@ -247,7 +250,7 @@ class Broker:
         )
         controller = SingleController(coordination, ports.clock, ports.entropy, announced, settings)
         self._controller = controller
-        groups = GroupCoordinator(lambda: live.current.groups, self.metadata, ports.clock, ports.entropy)
+        groups = GroupsOnDemand(lambda: _group_coordinator(live, self.metadata, ports))
         journals = Journals(replicas, ports.workers, ports.clock, lambda: journal_settings(live.current.groups.offsets))
         replicas.listen(GroupPartitions(groups, journals))
         return Services(
@@ -261,7 +264,7 @@ class Broker:
             authorizer=AllowAll(),
             quotas=Unlimited(),
             producer_ids=ProducerIds(controller, self.broker_id),
-            groups=groups,
+            groups_on_demand=groups,
             offsets_topic=OffsetsTopic(controller),
             journals=journals,
             metrics=RequestMetrics(self.registry, replicas),
@@ -299,7 +302,8 @@ class Broker:
             self._server.stop_accepting()
         if self.services is not None:
             self.services.journals.stop()
-            await self.services.groups.close()
+            if self.services.groups_on_demand.made is not None:
+                await self.services.groups_on_demand.made.close()
         if self._dispatcher is not None:
             await self._dispatcher.drain(_DRAIN_S)
         if self._server is not None:
@@ -335,6 +339,12 @@ class Broker:
         for flush in flushes:
             flush.settle()
         directories.close(high_watermarks)
+
+
+def _group_coordinator(live: LiveConfig, metadata: MetadataCache, ports: Ports) -> GroupCoordinator:
+    from ottla.groups.coordinator import GroupCoordinator
+
+    return GroupCoordinator(lambda: live.current.groups, metadata, ports.clock, ports.entropy)
 
 
 def _log_directory_event(event: DirectoryEvent) -> None:

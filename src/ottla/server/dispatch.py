@@ -21,7 +21,7 @@ from ottla.handlers.fetch import FetchHandler
 from ottla.handlers.later import Later
 from ottla.handlers.peer import Peer, Received
 from ottla.handlers.produce import ProduceHandler
-from ottla.handlers.routes import API_VERSIONS, FETCH, PRODUCE, ROUTES
+from ottla.handlers.routes import API_VERSIONS, FETCH, PATIENT, PRODUCE, ROUTES
 from ottla.protocol.apis import api
 from ottla.protocol.errors import DecodeError, EncodeError
 from ottla.protocol.header import RequestHeader, decode_request_header, encode_response
@@ -44,6 +44,7 @@ class Dispatcher:
             PRODUCE: produce.serve,
             FETCH: fetch.serve,
         }
+        self.patient = PATIENT
         self._handles: dict[int, Handle] = {}
         self._request_types: dict[int, type[Message]] = {}
         #: Handlers that are waiting: kept so that they are not collected, and can be ended at stop.

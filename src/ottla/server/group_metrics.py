@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ottla.groups.coordinator import GroupCoordinator
 from ottla.metrics import Labels
 from ottla.model import TopicPartition
 from ottla.server.broker import Broker
+
+if TYPE_CHECKING:
+    from ottla.groups.coordinator import GroupCoordinator
 
 _BY_OFFSET: Final[Labels] = ("consumergroup", "topic", "partition")
 _CLASSIC, _CONSUMER = "classic", "consumer"
@@ -31,7 +33,7 @@ class GroupNumbers:
     @property
     def _groups(self) -> GroupCoordinator | None:
         services = self._broker.services
-        return None if services is None else services.groups
+        return None if services is None else services.groups_on_demand.made
 
     def offsets(self) -> Iterator[tuple[Labels, float]]:
         groups = self._groups
@@ -41,11 +43,11 @@ class GroupNumbers:
 
     def lags(self) -> Iterator[tuple[Labels, float]]:
         """Of the partitions that are led here: what others lead, only they know the end of."""
-        services = self._broker.services
-        if services is None:
+        services, groups = self._broker.services, self._groups
+        if services is None or groups is None:
             return
         leaders = services.replicas.leaders
-        for group, topic, partition, offset in services.groups.committed():
+        for group, topic, partition, offset in groups.committed():
             leader = leaders.get(TopicPartition(topic, partition))
             if leader is not None:
                 yield (group, topic, str(partition)), max(0, leader.high_watermark - offset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.config.slices import OffsetsConfig
-from ottla.groups.coordinator import GroupCoordinator
+from ottla.handlers.groups_on_demand import GroupsOnDemand
 from ottla.model import OFFSETS_TOPIC, TopicPartition
 from ottla.replication.follower import Follower
 from ottla.replication.journal import Journals, JournalSettings
@@ -21,14 +21,14 @@ def journal_settings(offsets: OffsetsConfig) -> JournalSettings:
 class GroupPartitions:
     """Implements `RoleListener`."""
 
-    def __init__(self, groups: GroupCoordinator, journals: Journals) -> None:
+    def __init__(self, groups: GroupsOnDemand, journals: Journals) -> None:
         self._groups = groups
         self._journals = journals
         journals.on_lost = self._lost
 
     def became_leader(self, leader: Leader) -> None:
         if leader.tp.topic == OFFSETS_TOPIC:
-            self._groups.elected(leader.tp.partition, self._journals.open(leader))
+            self._groups.get().elected(leader.tp.partition, self._journals.open(leader))
 
     def became_follower(self, follower: Follower) -> None:
         """Groups are where the leader is."""
@@ -37,7 +37,7 @@ class GroupPartitions:
         if tp.topic == OFFSETS_TOPIC:
             # First those who wait for their writes, then those who wait for other members.
             self._journals.close(tp)
-            self._groups.resigned(tp.partition)
+            self._groups.get().resigned(tp.partition)
 
     def _lost(self, tp: TopicPartition) -> None:
-        self._groups.journal_failed(tp.partition)
+        self._groups.get().journal_failed(tp.partition)

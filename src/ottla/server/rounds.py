@@ -24,6 +24,8 @@ log_event = logs.logger("server")
 
 #: Frames of one connection in one round; the others' turn comes before its next ones.
 FRAMES_A_ROUND: Final = 32
+#: Patient requests in one round: a thousand members that join at once take as long as ever, but others come between.
+PATIENT_A_ROUND: Final = 64
 #: api key, version and correlation id: no request is shorter.
 _REQUEST_BYTES_MIN: Final = 8
 _HEAD: Final = Struct(">ihhi")
@@ -36,6 +38,11 @@ class Dispatch(Protocol):
     @property
     def hot(self) -> Mapping[int, ServeFrame]:
         """By API key: those that serve themselves inside the round."""
+        ...
+
+    @property
+    def patient(self) -> frozenset[int]:
+        """API keys of requests that come in crowds, and whose senders wait for one another anyway."""
         ...
 
     def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None: ...
@@ -51,6 +58,7 @@ class _NotYet:
     """Stands in until the broker is open: nothing is read before, so there is nothing to serve."""
 
     hot: Mapping[int, ServeFrame] = MappingProxyType({})
+    patient: frozenset[int] = frozenset()
 
     def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None:
         connection.abort()
@@ -75,6 +83,8 @@ class Rounds:
         self._touched: list[Connection] = []
         #: Buffers whose frames are served, but whose batches the round has yet to write.
         self._used: list[Buffer] = []
+        #: How many patient requests this round may still serve. Those over it stand in the backlog, in their order.
+        self._patient_left = 0
         self._running = False
         self._scheduled = False
 
@@ -88,6 +98,9 @@ class Rounds:
         try:
             dispatch.begin_round()
             now_ms = self._clock.monotonic_ms()
+            # New ones stand behind those that wait since the last round.
+            some_wait = bool(self._backlog)
+            self._patient_left = 0 if some_wait else PATIENT_A_ROUND
             small, hot = self._pool.kept_small, dispatch.hot.get
             #: Small buffers whose requests are served; their batches are staged until the round is written.
             spent: list[Buffer] = []
@@ -122,6 +135,8 @@ class Rounds:
                     serve(connection, buffer, 4, received, version, correlation)
                     used(buffer)
             if self._backlog:
+                if some_wait:
+                    self._patient_left = PATIENT_A_ROUND
                 self._serve_backlog()
             dispatch.end_round()
             small += spent
@@ -215,7 +230,7 @@ class Rounds:
         start = connection.start
         end = connection.end
         unpack = _HEAD.unpack_from
-        hot = self._dispatch.hot
+        hot, patient = self._dispatch.hot, self._dispatch.patient
         frames_left = FRAMES_A_ROUND
         needed = 0
         while end - start >= 12:
@@ -234,6 +249,12 @@ class Rounds:
                 return
             frames_left -= 1
             serve = hot.get(key)
+            if serve is None and key in patient:
+                if not self._patient_left:
+                    connection.start = start
+                    self._backlog[connection] = None
+                    return
+                self._patient_left -= 1
             if serve is not None:
                 serve(connection, buffer, start + 4, frame_end, version, correlation)
             else:

@@ -24,7 +24,6 @@ from ottla.ports.real import real_ports
 from ottla.server.broker import Broker
 from ottla.server.metrics_http import MetricsEndpoint
 from ottla.testing.capture import CAPTURE, speaker
-from ottla.testing.lag import wait_for_lag
 from ottla.testing.shifting import Shift, ShiftedClock, advance
 from ottla.testing.watched_workers import WatchedWorkers
 
@@ -184,4 +183,7 @@ class HostedBroker:
             await self._workers.idle(_TURNS)
 
     async def wait_for_lag(self, group: str, lag: int = 0, *, timeout_s: float = 30.0) -> None:
+        # It brings the admin client with it, a fifth of what a broker's start costs, and few tests ask for it.
+        from ottla.testing.lag import wait_for_lag
+
         await wait_for_lag(self.bootstrap, group, lag, timeout_s=timeout_s)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ottla import testing
 from ottla.client.errors import (
     AssignorFailed,
     CommitFailed,
@@ -23,6 +24,7 @@ from ottla.protocol.generated.join_group import JoinGroupResponse
 from ottla.protocol.generated.offset_commit import OffsetCommitResponse
 from ottla.protocol.generated.offset_fetch import OffsetFetchResponse
 from ottla.protocol.generated.sync_group import SyncGroupResponse
+from tests.client.group.conftest import PROPERTIES
 from tests.client.group.members import Member, close, poll_on, shares, until, write
 from tests.client.proxy import Action, Cut, Pass, Proxy, Reply, Request, Silence
 
@@ -322,3 +324,24 @@ async def test_closing_while_nobody_answers(bootstrap: str, topic: str, group: s
         proxy.rule = lambda one: Silence() if one.key in {ApiKey.OFFSET_COMMIT, ApiKey.LEAVE_GROUP} else Pass()
         await close(member)
         assert member.events[-1] == ("revoked", [0])
+
+
+async def test_a_coordinator_that_restarts_knows_its_group(new_name: str, group: str) -> None:
+    """Of Ottla: members go on with what they have, and offsets are where they were."""
+    tp = TopicPartition(new_name, 0)
+    async with testing.async_broker(properties=PROPERTIES) as broker:
+        await broker.create_topic(new_name, 2)
+        first, second = (Member(broker.bootstrap, group).subscribe(new_name) for _ in range(2))
+        await until(shares(2, first, second), first, second)
+        holder = first if 0 in first.has else second
+        generation = first.consumer.group_metadata().generation
+        await holder.consumer.commit({tp: (0, "before")})
+        events = (list(first.events), list(second.events))
+        await broker.restart()
+        await write(broker.bootstrap, new_name, [b"%d" % n for n in range(10)], 2)
+        await until(lambda: len(first.records) + len(second.records) == 10, first, second)
+        await holder.consumer.commit({tp: (3, "behind")})
+        assert await holder.consumer.committed([tp]) == {tp: CommittedOffset(3, "behind")}
+        assert (first.events, second.events) == events
+        assert first.consumer.group_metadata().generation == generation
+        await close(first, second)

@@ -53,6 +53,7 @@ class ClassicConsumer:
         #: What it reads.
         self.owned: set[tuple[TopicId, int]] = set()
         self.errors: list[ErrorCode] = []
+        self._seen: dict[str, int] = {}
 
     @property
     def name(self) -> str:
@@ -71,8 +72,16 @@ class ClassicConsumer:
         if self.stage is Stage.OUT:
             self.join()
         elif self.stage is Stage.STABLE:
-            self.heartbeat()
+            # Leaders watch the topics; here every member does, since after a change of protocol nobody knows who leads.
+            if self._counts() != self._seen:
+                self.join()
+            else:
+                self.heartbeat()
         self.room.deliver()
+
+    def _counts(self) -> dict[str, int]:
+        topics = self.room.metadata.topics
+        return {name: len(topics[name].partitions) for name in self.topics if name in topics}
 
     # Joining.
 
@@ -80,6 +89,7 @@ class ClassicConsumer:
         if not self.cooperative:
             self.owned = set()
         self.stage = Stage.JOINING
+        self._seen = self._counts()
         names = self.room.metadata.topic_name
         owned = tuple(TopicPartition(names(topic) or "?", partition) for topic, partition in sorted(self.owned))
         told = wire.Subscription(frozenset(self.topics), owned=owned, generation=self.generation)

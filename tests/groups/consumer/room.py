@@ -234,8 +234,9 @@ class Consumer:
             member_epoch=self.epoch if epoch is None else epoch,
             instance_id=self.instance,
             rebalance_timeout_ms=self.rebalance_ms,
-            subscribed_topic_names=None if self.topics is None else list(self.topics),
-            subscribed_topic_regex=self.regex,
+            # What is missing stays as it was, also for who takes an instance over.
+            subscribed_topic_names=list(self.topics or ()),
+            subscribed_topic_regex=self.regex or "",
             server_assignor=self.assignor,
             topic_partitions=[TopicPartitions(topic_id=topic, partitions=parts) for topic, parts in by_topic.items()],
         )

@@ -257,6 +257,6 @@ def test_uniform_is_as_even_as_kafkas_and_moves_no_more(kafka_jars: Path) -> Non
             # Less spread: what is more even has the smaller sum of squares.
             assert sum(size * size for size in mine) < sum(size * size for size in other), demanded
             more_even += 1
-    print(f"{more_even} of {QUESTIONS} more even than Kafka's")
-    print(f"of the others {we_moved} moved, Kafka's {kafka_moved}; {fewer}")
+    print(f"{more_even} of {QUESTIONS} more even than Kafka's; of the others {fewer} with fewer moves: {we_moved}")
+    print(f"Kafka's moves: {kafka_moved}")
     assert we_moved <= kafka_moved

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.groups.consumer.room import GROUP, Consumer, Room, settle
 
+from ottla.groups.consumer.heartbeat import FIRST_EPOCH
 from ottla.groups.consumer.states import MemberState
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import (
@@ -28,11 +29,11 @@ def request(**fields: object) -> ConsumerGroupHeartbeatRequest:
 # The first member.
 
 
-def test_the_first_member_gets_everything_in_epoch_1() -> None:
+def test_the_first_member_gets_everything() -> None:
     room = Room()
     topic = room.topic("t", 3)
     answer = room.beat(request())
-    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m", 1)
+    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m", FIRST_EPOCH)
     assert answer.heartbeat_interval_ms == 5000
     assert answer.assignment is not None
     assert [(one.topic_id, one.partitions) for one in answer.assignment.topic_partitions] == [(topic, [0, 1, 2])]
@@ -51,8 +52,8 @@ def test_a_heartbeat_without_news_writes_nothing() -> None:
     room = Room()
     room.topic("t", 3)
     room.beat(request())
-    answer = room.beat(ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=1))
-    assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, 1, None)
+    answer = room.beat(ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=2))
+    assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, 2, None)
     assert len(room.journal.writes) == 1
 
 
@@ -61,7 +62,7 @@ def test_who_says_everything_is_told_everything() -> None:
     topic = room.topic("t", 1)
     room.beat(request())
     owned = [TopicPartitions(topic_id=topic, partitions=[0])]
-    answer = room.beat(request(member_epoch=1, topic_partitions=owned))
+    answer = room.beat(request(member_epoch=2, topic_partitions=owned))
     assert answer.assignment is not None
 
 
@@ -69,10 +70,10 @@ def test_a_topic_that_comes_later_is_handed_out() -> None:
     room = Room()
     member = Consumer(room, "a", ["later"])
     member.beat()
-    assert (member.epoch, member.partitions) == (1, [])
+    assert (member.epoch, member.partitions) == (2, [])
     room.topic("later", 2)
     member.beat()
-    assert (member.epoch, member.partitions) == (2, [0, 1])
+    assert (member.epoch, member.partitions) == (3, [0, 1])
 
 
 def test_a_topic_that_is_deleted_is_taken_away() -> None:
@@ -83,7 +84,7 @@ def test_a_topic_that_is_deleted_is_taken_away() -> None:
     member.beat()
     room.delete_topic("t")
     settle([member])
-    assert (member.epoch, member.partitions) == (2, [0])
+    assert (member.epoch, member.partitions) == (3, [0])
 
 
 def test_a_change_that_is_not_ours_changes_nothing() -> None:
@@ -93,7 +94,7 @@ def test_a_change_that_is_not_ours_changes_nothing() -> None:
     member.beat()
     room.topic("other", 2)
     member.beat()
-    assert member.epoch == 1
+    assert member.epoch == FIRST_EPOCH
     assert len(room.journal.writes) == 1
 
 
@@ -116,18 +117,18 @@ def test_a_partition_is_given_on_only_after_it_was_given_up() -> None:
     slow.revokes_at_once = False
     new.beat()
     assert room.group.members["b"].state is MemberState.UNRELEASED_PARTITIONS
-    assert (new.epoch, new.partitions) == (2, [])
+    assert (new.epoch, new.partitions) == (3, [])
     slow.beat()
     assert room.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
-    assert (slow.epoch, slow.last.assignment is not None) == (1, True)
+    assert (slow.epoch, slow.last.assignment is not None) == (2, True)
     for _ in range(3):
         new.beat()
         slow.beat()
         room.check()
-        assert (new.partitions, slow.epoch) == ([], 1)
+        assert (new.partitions, slow.epoch) == ([], 2)
     slow.revoke()
     slow.beat()
-    assert slow.epoch == 2
+    assert slow.epoch == 3
     new.beat()
     assert sorted(slow.partitions + new.partitions) == [0, 1]
     assert room.group.state_name == "Stable"
@@ -186,7 +187,7 @@ def test_an_epoch_ahead_is_fenced() -> None:
     room = Room()
     room.topic("t", 1)
     room.beat(request())
-    assert room.beat(request(member_epoch=2)).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert room.beat(request(member_epoch=3)).error_code == ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_the_epoch_before_is_taken_from_a_member_that_missed_an_answer() -> None:
@@ -195,9 +196,9 @@ def test_the_epoch_before_is_taken_from_a_member_that_missed_an_answer() -> None
     room.beat(request())
     room.topic("t", 2)
     owned = [TopicPartitions(topic_id=topic, partitions=[0])]
-    assert room.beat(request(member_epoch=1, topic_partitions=owned)).member_epoch == 2
-    again = room.beat(request(member_epoch=1, topic_partitions=owned))
-    assert (again.error_code, again.member_epoch) == (0, 2)
+    assert room.beat(request(member_epoch=2, topic_partitions=owned)).member_epoch == 3
+    again = room.beat(request(member_epoch=2, topic_partitions=owned))
+    assert (again.error_code, again.member_epoch) == (0, 3)
     assert again.assignment is not None
     assert again.assignment.topic_partitions[0].partitions == [0, 1]
 
@@ -207,10 +208,10 @@ def test_the_epoch_before_is_fenced_with_partitions_of_others() -> None:
     topic = room.topic("t", 1)
     room.beat(request())
     room.topic("t", 2)
-    room.beat(request(member_epoch=1))
+    room.beat(request(member_epoch=2))
     foreign = [TopicPartitions(topic_id=topic, partitions=[7])]
-    assert room.beat(request(member_epoch=1, topic_partitions=foreign)).error_code == ErrorCode.FENCED_MEMBER_EPOCH
-    silent = request(member_epoch=1, topic_partitions=None)
+    assert room.beat(request(member_epoch=2, topic_partitions=foreign)).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    silent = request(member_epoch=2, topic_partitions=None)
     assert room.beat(silent).error_code == ErrorCode.FENCED_MEMBER_EPOCH
 
 
@@ -220,8 +221,8 @@ def test_an_older_epoch_is_fenced() -> None:
     room.beat(request())
     for count in (2, 3):
         room.topic("t", count)
-        room.beat(request(member_epoch=count - 1, topic_partitions=[TopicPartitions(topic_id=topic, partitions=[0])]))
-    assert room.beat(request(member_epoch=1)).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+        room.beat(request(member_epoch=count, topic_partitions=[TopicPartitions(topic_id=topic, partitions=[0])]))
+    assert room.beat(request(member_epoch=2)).error_code == ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_a_fenced_member_joins_again_with_all_that_it_had() -> None:
@@ -232,7 +233,7 @@ def test_a_fenced_member_joins_again_with_all_that_it_had() -> None:
     member.epoch = 7
     assert member.beat() == ErrorCode.FENCED_MEMBER_EPOCH
     assert member.beat() == ErrorCode.NONE
-    assert (member.epoch, member.partitions) == (1, [0, 1])
+    assert (member.epoch, member.partitions) == (2, [0, 1])
 
 
 def test_a_state_of_the_future_is_fenced_until_the_member_has_nothing() -> None:
@@ -245,8 +246,8 @@ def test_a_state_of_the_future_is_fenced_until_the_member_has_nothing() -> None:
     room.restart()
     assert room.group.members["m"].state is MemberState.UNKNOWN
     owned = [TopicPartitions(topic_id=topic, partitions=[0])]
-    assert room.beat(request(member_epoch=1, topic_partitions=owned)).error_code == ErrorCode.FENCED_MEMBER_EPOCH
-    assert room.beat(request(member_epoch=1)).error_code == ErrorCode.NONE
+    assert room.beat(request(member_epoch=2, topic_partitions=owned)).error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert room.beat(request(member_epoch=2)).error_code == ErrorCode.NONE
     assert room.group.members["m"].state is MemberState.STABLE
 
 
@@ -409,10 +410,10 @@ def test_a_write_that_is_refused_changes_nothing() -> None:
     room.topic("t", 3)
     room.journal.refuses_with = ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert member.beat() == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert (room.group.epoch, member.partitions) == (1, [0, 1])
+    assert (room.group.epoch, member.partitions) == (2, [0, 1])
     room.journal.refuses_with = ErrorCode.NONE
     assert member.beat() == ErrorCode.NONE
-    assert (room.group.epoch, member.partitions) == (2, [0, 1, 2])
+    assert (room.group.epoch, member.partitions) == (3, [0, 1, 2])
 
 
 def test_the_answer_waits_for_the_commit() -> None:
@@ -422,7 +423,7 @@ def test_the_answer_waits_for_the_commit() -> None:
     answers: list[ConsumerGroupHeartbeatResponse] = []
     room.shard.consumer_group_heartbeat(room.caller(), request(), answers.append)
     # One without news tells of what is not committed yet: it waits as well.
-    room.shard.consumer_group_heartbeat(room.caller(), request(member_epoch=1), answers.append)
+    room.shard.consumer_group_heartbeat(room.caller(), request(member_epoch=2), answers.append)
     assert answers == []
     room.journal.settle()
     assert [answer.error_code for answer in answers] == [0, 0]
@@ -475,15 +476,20 @@ def test_a_group_is_described() -> None:
     one.beat()
     described = room.describe()
     assert (described.error_code, described.group_state) == (0, "Reconciling")
-    assert (described.group_epoch, described.assignment_epoch, described.assignor_name) == (2, 2, "uniform")
+    assert (described.group_epoch, described.assignment_epoch, described.assignor_name) == (3, 3, "uniform")
     first, second = described.members
-    assert (first.member_id, first.member_epoch, first.instance_id, first.member_type) == ("a", 1, None, 1)
-    assert (second.member_id, second.member_epoch, second.instance_id) == ("b", 2, "i")
+    assert (first.member_id, first.member_epoch, first.instance_id, first.member_type) == ("a", 2, None, 1)
+    assert (second.member_id, second.member_epoch, second.instance_id) == ("b", 3, "i")
     assert (first.client_id, first.client_host, first.subscribed_topic_names) == ("client", "/127.0.0.1", ["t"])
     has = {one.member_id: [entry.partitions for entry in one.assignment.topic_partitions] for one in described.members}
-    should = [[entry.partitions for entry in one.target_assignment.topic_partitions] for one in described.members]
+    should = [
+        partition
+        for member in described.members
+        for entry in member.target_assignment.topic_partitions
+        for partition in entry.partitions
+    ]
     assert has["b"] == []
-    assert sorted(partition for topics in should for numbers in topics for partition in numbers) == [0, 1]
+    assert sorted(should) == [0, 1]
     assert first.assignment.topic_partitions[0].topic_name == "t"
 
 

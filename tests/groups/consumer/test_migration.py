@@ -10,6 +10,7 @@ from tests.groups.consumer.room import GROUP, Consumer, Room
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.heartbeat import FIRST_EPOCH
 from ottla.model import ErrorCode
 from ottla.protocol.generated.heartbeat import HeartbeatRequest
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -208,7 +209,7 @@ def test_an_empty_classic_group_becomes_a_consumer_group_and_the_other_way_round
     old.leave()
     new = Consumer(room, "new")
     assert new.beat() == ErrorCode.NONE
-    assert room.group.epoch == 1
+    assert room.group.epoch == FIRST_EPOCH
     assert new.partitions == [0, 1, 2, 3, 4, 5]
     new.leave()
     again = ClassicConsumer(room)

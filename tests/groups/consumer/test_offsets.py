@@ -55,9 +55,9 @@ def test_a_member_commits_and_fetches_in_its_epoch() -> None:
 @pytest.mark.parametrize(
     ("name", "epoch", "error"),
     [
-        ("a", 2, ErrorCode.STALE_MEMBER_EPOCH),
+        ("a", 3, ErrorCode.STALE_MEMBER_EPOCH),
         ("a", 0, ErrorCode.STALE_MEMBER_EPOCH),
-        ("b", 1, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("b", 2, ErrorCode.UNKNOWN_MEMBER_ID),
         ("", -1, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
@@ -90,11 +90,11 @@ def test_an_epoch_of_the_past_is_good_for_what_the_member_has_had_since() -> Non
     room, member = one_member()
     room.topic("t", 3)
     member.beat()
-    assert member.epoch == 2
-    assert commit(room, "a", 1, 0) == ErrorCode.NONE
-    assert commit(room, "a", 1, 2) == ErrorCode.STALE_MEMBER_EPOCH
-    assert commit(room, "a", 2, 2) == ErrorCode.NONE
-    assert commit(room, "a", 1, topic="unknown") == ErrorCode.STALE_MEMBER_EPOCH
+    assert member.epoch == 3
+    assert commit(room, "a", 2, 0) == ErrorCode.NONE
+    assert commit(room, "a", 2, 2) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(room, "a", 3, 2) == ErrorCode.NONE
+    assert commit(room, "a", 2, topic="unknown") == ErrorCode.STALE_MEMBER_EPOCH
 
 
 def test_what_is_asked_back_may_be_committed_until_it_is_given_up() -> None:
@@ -108,8 +108,8 @@ def test_what_is_asked_back_may_be_committed_until_it_is_given_up() -> None:
     member.revoke()
     settle([member, other])
     lost = ({0, 1} - set(member.partitions)).pop()
-    assert commit(room, "a", 1, lost) == ErrorCode.STALE_MEMBER_EPOCH
-    assert commit(room, "a", 1, member.partitions[0]) == ErrorCode.NONE
+    assert commit(room, "a", 2, lost) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(room, "a", 2, member.partitions[0]) == ErrorCode.NONE
 
 
 def test_classic_members_commit_in_their_generation() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.groups.consumer.room import Consumer, Room, settle
 
+from ottla.groups.consumer.heartbeat import FIRST_EPOCH
 from ottla.model import OFFSETS_TOPIC, ErrorCode
 
 
@@ -39,7 +40,7 @@ def test_topics_come_and_go() -> None:
     room.topic("y", 1)
     settle([member])
     assert names(room, member) == {"x1", "x2"}
-    assert member.epoch == 2
+    assert member.epoch == FIRST_EPOCH + 1
     room.delete_topic("x1")
     settle([member])
     assert names(room, member) == {"x2"}

@@ -210,8 +210,8 @@ def _question(kind: int, tp: TopicPartition, random: Random) -> tuple[Message, i
         # Topics that come and go, so that the tree and the folders change.
         name = f"x{random.randrange(3)}"
         if kind == 6:
-            topic = CreatableTopic(name=name, num_partitions=2, replication_factor=1)
-            return CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7
+            created = CreatableTopic(name=name, num_partitions=2, replication_factor=1)
+            return CreateTopicsRequest(topics=[created], timeout_ms=1000), 7
         return DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000), 6
     if kind == 5:
         asked = FetchPartition(partition=tp.partition, fetch_offset=0, partition_max_bytes=10_000, last_fetched_epoch=0)

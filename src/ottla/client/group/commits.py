@@ -49,6 +49,7 @@ _REBALANCED: Final = (
     "others now ({reason}). If that is because its records take too long to process, raise max.poll.interval.ms "
     "({interval} ms) or lower max.poll.records ({records}). The next poll joins the group again"
 )
+_GONE: Final[frozenset[int]] = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _FENCED: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
 
@@ -82,8 +83,11 @@ class Commits:
 
     # What callers use
 
-    async def commit(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
-        """Until they are committed; those that were handed to `later` before are settled first."""
+    async def commit(self, offsets: Offsets, timeout_ms: int | None = None, *, pass_over_gone: bool = False) -> None:
+        """Until they are committed; those that were handed to `later` before are settled first.
+
+        A topic that is not there may come to be known to the broker yet, and is waited for, unless it is passed over.
+        """
         if not offsets:
             return
         timeout = (self._settings.default_api_timeout_ms if timeout_ms is None else timeout_ms) / 1000
@@ -96,7 +100,7 @@ class Commits:
                     await asyncio.wait(set(self._pending))
                 while True:
                     try:
-                        await self._attempt(offsets, generation)
+                        await self._attempt(offsets, generation, _GONE if pass_over_gone else frozenset())
                     except KafkaError as error:
                         if not self._passes(error):
                             raise
@@ -147,7 +151,7 @@ class Commits:
 
     # One attempt
 
-    async def _attempt(self, offsets: Offsets, since: int) -> None:
+    async def _attempt(self, offsets: Offsets, since: int, passed_over: frozenset[int] = frozenset()) -> None:
         """Raises the only partition's error, or SomeFailed, or what kept all of it from being committed. `since` is the
         generation in which the commit was asked for."""
         membership = self._membership
@@ -175,7 +179,7 @@ class Commits:
             name = names.get(bytes(topic.topic_id), "") if version >= _BY_ID else topic.name
             for one in topic.partitions:
                 tp = TopicPartition(name, one.partition_index)
-                if one.error_code:
+                if one.error_code and one.error_code not in passed_over:
                     errors[tp] = error_of(one.error_code, about=str(tp))
                 else:
                     done[tp] = None
@@ -224,7 +228,8 @@ class Commits:
                     "whose partitions were assigned by hand, is none of them",
                     code=code,
                 )
-            if membership.generation not in {generation, NO_GENERATION}:
+            # The answer to a JoinGroup may be on its way, with the next generation: that will say who is out.
+            if membership.is_joining or membership.generation not in {generation, NO_GENERATION}:
                 raise RebalanceInProgress(
                     f"group {membership.group_id} has rebalanced during the commit: poll, then commit again"
                 )

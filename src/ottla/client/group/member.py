@@ -213,7 +213,7 @@ class GroupMember:
         positions = self._reading.positions(partitions)
         timeout_ms = min(_LAST_COMMIT_MS_MAX, self._settings.default_api_timeout_ms)
         try:
-            await self.commits.commit(positions, timeout_ms)
+            await self.commits.commit(positions, timeout_ms, pass_over_gone=True)
         except KafkaError as error:
             _LOG.warning("offsets were not committed", group=self._settings.group_id, error=error)
 
@@ -285,6 +285,7 @@ class GroupMember:
                 "the coordinator has put this member out", forget_member=error.code is ErrorCode.UNKNOWN_MEMBER_ID
             )
         else:
+            self._stop_rebalancing()
             self._put_out("the coordinator has refused this member", forget_member=True)
             if error.code is ErrorCode.FENCED_INSTANCE_ID:
                 self._fatal = error

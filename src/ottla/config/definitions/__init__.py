@@ -55,6 +55,24 @@ def broker_definitions() -> dict[str, Definition]:
     return definitions
 
 
+#: What Kafka 4.3 knows beside its table of brokers' properties: the authorizer's, and rates that only change live.
+_BESIDE = (
+    "allow.everyone.if.no.acl.found",
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    "super.users",
+)
+
+
+@cache
+def listed_when_set() -> frozenset[str]:
+    """Properties that a list of all shows only where they are set, as Kafka's does: these, and those of ZooKeeper."""
+    from ottla.config.definitions import zookeeper
+
+    return frozenset({*_BESIDE, *_read(zookeeper.TABLE)})
+
+
 @cache
 def topic_definitions() -> dict[str, Definition]:
     from ottla.config.definitions import topic

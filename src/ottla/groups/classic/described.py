@@ -14,7 +14,7 @@ NOT_FOUND_SINCE: Final = 6
 
 
 def described(group: ClassicGroup) -> DescribedGroup:
-    """Metadata and assignments are of use only while all members have theirs."""
+    """Which protocol it is, and what members say in it, is told only while it holds."""
     stable = group.state is State.STABLE
     return DescribedGroup(
         group_id=group.id,
@@ -28,7 +28,7 @@ def described(group: ClassicGroup) -> DescribedGroup:
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=member.metadata(group.protocol_name) if stable else b"",
-                member_assignment=member.assignment if stable else b"",
+                member_assignment=member.assignment,
             )
             for member in group.members.values()
         ],

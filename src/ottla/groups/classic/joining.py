@@ -225,8 +225,10 @@ class _Attempt:
         group, state = self._group, self._state
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         leader_before = group.leader_id or ""
+        self._rebalances.answer_waiting(group, member, ErrorCode.FENCED_INSTANCE_ID, old_id)
         group.update(member, self.protocols, self._rebalance_timeout_ms(), self._request.session_timeout_ms)
         group.replace_static(old_id, new_id)
+        group.await_join(member, self._reply)
         record = group_record(group, {other.id: other.assignment for other in group.members.values()})
         reply, generation = self._reply, group.generation
 
@@ -240,14 +242,13 @@ class _Attempt:
                 reply(self._joined_without_rebalance(member, leader_before))
 
         if error := state.write([record], self._now, done):
+            group.take_join_reply(member)
             group.replace_static(new_id, old_id)
             group.update(member, *before)
             reply(join_refused(error))
             return
-        self._rebalances.answer_waiting(group, member, ErrorCode.FENCED_INSTANCE_ID, old_id)
         state.timers.cancel(session_key(group.id, old_id))
         self._rebalances.restart_session(group, member, self._now)
-        group.await_join(member, reply)
 
     def _joined_without_rebalance(self, member: ClassicMember, leader_before: str) -> JoinGroupResponse:
         response = joined(self._group, member)

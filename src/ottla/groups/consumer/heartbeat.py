@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller
@@ -32,6 +32,9 @@ from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+
+#: Kafka's: 1 is left for an assignment before the first, which is empty.
+FIRST_EPOCH: Final = 2
 
 
 class World(NamedTuple):
@@ -221,7 +224,7 @@ def raise_epoch(change: Change, world: World) -> None:
         group.checked_generation = world.metadata.generation
         if not change.must_bump:
             return
-    change.epoch += 1
+    change.epoch = max(change.epoch + 1, FIRST_EPOCH)
     change.records.append(records.group_epoch(group.id, change.epoch, hashed))
     if group.has_partition_metadata:
         change.records.append(records.partition_metadata_tombstone(group.id))

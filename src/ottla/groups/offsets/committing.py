@@ -109,7 +109,8 @@ class _Batch:
                 self.records.append(JournalRecord(key + _pack_partition(index), value))
                 self.places.append((name, index))
                 partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=_NONE))
-            topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=partitions))
+            if partitions:
+                topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=partitions))
         self.response = OffsetCommitResponse(topics=topics)
 
 

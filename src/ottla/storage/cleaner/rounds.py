@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ottla.ports import Disk
 from ottla.storage.cleaner.dirt import Dirt
-from ottla.storage.cleaner.faults import Interrupted
+from ottla.storage.cleaner.faults import CannotClean, Interrupted
 from ottla.storage.cleaner.job import Cleaned, Indexed, Job, LastWritten, Limits, Part
 from ottla.storage.cleaner.source import Pace
 from ottla.storage.cleaner.swap import Stage, Swap
@@ -128,13 +128,12 @@ def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
         yield from _checkpoint(log, around)
     segments = {segment.base_offset: segment for segment in log.segments if segment.base_offset < dirt.end_offset}
     job = job_for(log, dirt, list(segments.values()), around.limits, now_ms)
-    indexed: Indexed = yield around.worker.index(job)
     written = read = records = kept = 0
     try:
+        indexed: Indexed = yield around.worker.index(job)
         for number, bases in enumerate(indexed.groups):
             _check(log, around, generation)
             cleaned: Cleaned = yield around.worker.clean(job, number)
-            _check(log, around, generation)
             if cleaned.changed:
                 swap = Swap(log, [segments[base] for base in bases], cleaned, generation)
                 yield from _swap_in(log, swap, around)
@@ -143,6 +142,10 @@ def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
         _check(log, around, generation)
         log.cleaned_to = max(log.cleaned_to, indexed.cleaned_to) if not dirt.was_misplaced else indexed.cleaned_to
         yield from _checkpoint(log, around)
+    except CannotClean:
+        # Unless it was not the log any more that was read.
+        _check(log, around, generation)
+        raise
     finally:
         around.worker.forget()
     return Outcome(
@@ -188,6 +191,7 @@ def _check(log: Log, around: Surrounding, generation: int) -> None:
 def _swap_in(log: Log, swap: Swap, around: Surrounding) -> Generator[Step, Any, None]:
     removals: list[Removal] = []
     try:
+        _check(log, around, swap.generation)
         with log.telling():
             swap.name()
         yield OnThread(swap.sync)

@@ -39,13 +39,13 @@ class Stage(Enum):
 class Swap:
     """While it is under way it stands in `log.swap`: whoever cuts or closes the log calls `settle` first."""
 
-    __slots__ = ("_generation", "_log", "_new", "_old", "stage")
+    __slots__ = ("_log", "_new", "_old", "generation", "stage")
 
     def __init__(self, log: Log, old: Sequence[Segment], cleaned: Cleaned, generation: int) -> None:
         """`generation`: the log's when the old segments were as they were read."""
         self._log = log
         self._old = list(old)
-        self._generation = generation
+        self.generation = generation
         self._new = Segment(
             log.around,
             cleaned.base_offset,
@@ -141,7 +141,7 @@ class Swap:
     def _check(self) -> None:
         """The segments are those that were read, one after the other, and the log was not cut since."""
         segments, old = self._log.segments, self._old
-        if self._log.generation == self._generation and old[0] in segments:
+        if self._log.generation == self.generation and old[0] in segments:
             number = segments.index(old[0])
             if segments[number : number + len(old)] == old:
                 return

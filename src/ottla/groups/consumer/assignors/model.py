@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from ottla.groups.consumer.member import NO_PARTITIONS, Partitions
@@ -16,7 +15,7 @@ class Candidate(NamedTuple):
     id: str
     instance_id: str | None
     #: Only topics that exist.
-    topics: AbstractSet[TopicId]
+    topics: frozenset[TopicId]
     #: What it should have had until now.
     before: Partitions = NO_PARTITIONS
 

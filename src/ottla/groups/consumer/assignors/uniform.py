@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from heapq import heapify, heapreplace
+from itertools import islice
+from typing import NamedTuple
 
 from ottla.groups.consumer.assignors.model import Candidate, Demand, Targets
 from ottla.model import TopicId
@@ -18,70 +21,94 @@ def assign(demand: Demand) -> Targets:
     candidates = sorted(demand.candidates, key=lambda candidate: candidate.id)
     if not candidates:
         return {}
-    kept = _kept(candidates, demand)
-    if all(candidate.topics == candidates[0].topics for candidate in candidates):
-        _share_equally(candidates, kept, demand)
+    start = _start(candidates, demand)
+    first = candidates[0].topics
+    if all(candidate.topics is first or candidate.topics == first for candidate in candidates):
+        _share_equally(start)
     else:
-        _Balance(candidates, kept, demand).reach()
+        _Balance(candidates, start).reach()
     targets: Targets = {}
-    for member, holding in kept.items():
-        if target := {topic: frozenset(partitions) for topic, partitions in holding.items() if partitions}:
+    for member, holding in start.kept.items():
+        # A frozenset is not copied: who keeps what it had costs nothing more.
+        if target := {topic: frozenset(numbers) for topic, numbers in holding.items() if numbers}:
             targets[member] = target
     return targets
 
 
-#: What each member has while an assignor works.
-_Holding = dict[str, dict[TopicId, set[int]]]
+#: What each member has while an assignor works: frozen as it came, or a set that is being changed.
+_Holding = dict[str, dict[TopicId, AbstractSet[int]]]
 
 
-def _kept(candidates: list[Candidate], demand: Demand) -> _Holding:
-    """What members may keep: of topics they still subscribe to, partitions that there are, nothing twice."""
-    taken: dict[TopicId, set[int]] = {topic: set() for topic in demand.counts}
+class _Start(NamedTuple):
+    #: What members may keep: of topics they still subscribe to, partitions that there are, nothing twice.
+    kept: _Holding
+    #: What nobody has.
+    free: dict[TopicId, set[int]]
+
+
+def _start(candidates: list[Candidate], demand: Demand) -> _Start:
+    """All members are looked at for each that joins: sets are joined whole, and looked into only where they clash."""
+    taken: dict[TopicId, set[int]] = {
+        topic: set() for topics in {candidate.topics for candidate in candidates} for topic in topics
+    }
+    sizes = dict.fromkeys(taken, 0)
     kept: _Holding = {}
     for candidate in candidates:
-        mine = kept[candidate.id] = {}
-        for topic, partitions in candidate.before.items():
-            if topic in candidate.topics:
-                still = {number for number in partitions if 0 <= number < demand.counts[topic]} - taken[topic]
-                taken[topic] |= still
-                mine[topic] = still
-    return kept
+        topics = candidate.topics
+        mine = kept[candidate.id] = {topic: numbers for topic, numbers in candidate.before.items() if topic in topics}
+        for topic, numbers in mine.items():
+            taken[topic] |= numbers
+            sizes[topic] += len(numbers)
+    wanted = {topic: set(range(demand.counts[topic])) for topic in taken}
+    if any(len(numbers) != sizes[topic] or not numbers <= wanted[topic] for topic, numbers in taken.items()):
+        return _without_clashes(kept, wanted)
+    return _Start(kept, {topic: wanted[topic] - taken[topic] for topic in sorted(wanted)})
 
 
-def _unassigned(candidates: list[Candidate], kept: _Holding, demand: Demand) -> dict[TopicId, list[int]]:
-    wanted: set[TopicId] = set()
-    for candidate in candidates:
-        wanted |= candidate.topics
-    free = {}
-    for topic in sorted(wanted):
-        taken: set[int] = set()
-        for topics in kept.values():
-            taken |= topics.get(topic, set())
-        free[topic] = [number for number in range(demand.counts[topic]) if number not in taken]
-    return free
+def _without_clashes(kept: _Holding, wanted: dict[TopicId, set[int]]) -> _Start:
+    """Only for what somebody else has stored: the first of two owners stays."""
+    free = {topic: wanted[topic] for topic in sorted(wanted)}
+    for holding in kept.values():
+        for topic in holding:
+            holding[topic] = holding[topic] & free[topic]
+            free[topic] -= holding[topic]
+    return _Start(kept, free)
 
 
-def _share_equally(candidates: list[Candidate], kept: _Holding, demand: Demand) -> None:
+def _changing(holding: dict[TopicId, AbstractSet[int]], topic: TopicId) -> set[int]:
+    """What the member has of this topic, to be changed."""
+    numbers = holding.get(topic, frozenset())
+    if not isinstance(numbers, set):
+        numbers = holding[topic] = set(numbers)
+    return numbers
+
+
+def _share_equally(start: _Start) -> None:
     """All want the same topics: shares differ by one at most, and those who have most keep the one that is over."""
-    topics = sorted(candidates[0].topics)
-    each, more = divmod(sum(demand.counts[topic] for topic in topics), len(candidates))
+    kept, free = start
     sizes = {member: sum(map(len, holding.values())) for member, holding in kept.items()}
-    by_size = sorted(kept, key=lambda member: -sizes[member])
-    share = {member: each + (place < more) for place, member in enumerate(by_size)}
-    for member, holding in kept.items():
-        surplus = sizes[member] - share[member]
-        for topic in sorted(holding, reverse=True):
-            for number in sorted(holding[topic], reverse=True):
-                if surplus <= 0:
-                    break
-                holding[topic].remove(number)
-                surplus -= 1
-    free = ((topic, number) for topic, numbers in _unassigned(candidates, kept, demand).items() for number in numbers)
-    for member, holding in kept.items():
-        missing = share[member] - sum(map(len, holding.values()))
-        for _ in range(missing):
-            topic, number = next(free)
-            holding.setdefault(topic, set()).add(number)
+    each, more = divmod(sum(sizes.values()) + sum(map(len, free.values())), len(kept))
+    missing: list[tuple[str, int]] = []
+    for place, member in enumerate(sorted(kept, key=lambda member: -sizes[member])):
+        surplus = sizes[member] - each - (place < more)
+        if surplus > 0:
+            _give_up(kept[member], surplus, free)
+        elif surplus < 0:
+            missing.append((member, -surplus))
+    rest = ((topic, number) for topic, numbers in free.items() for number in sorted(numbers))
+    for member, count in sorted(missing):
+        for topic, number in islice(rest, count):
+            _changing(kept[member], topic).add(number)
+
+
+def _give_up(holding: dict[TopicId, AbstractSet[int]], surplus: int, free: dict[TopicId, set[int]]) -> None:
+    for topic in sorted(holding, reverse=True):
+        given = sorted(holding[topic], reverse=True)[:surplus]
+        surplus -= len(given)
+        _changing(holding, topic).difference_update(given)
+        free[topic].update(given)
+        if not surplus:
+            return
 
 
 class _Balance:
@@ -91,10 +118,9 @@ class _Balance:
     of its subscribers, that one gives one of another topic on, until one is reached that has two less than the first.
     """
 
-    def __init__(self, candidates: list[Candidate], kept: _Holding, demand: Demand) -> None:
+    def __init__(self, candidates: list[Candidate], start: _Start) -> None:
+        kept, self._free = start
         self._kept = kept
-        self._demand = demand
-        self._candidates = candidates
         self._subscribers: dict[TopicId, list[str]] = {}
         for candidate in candidates:
             for topic in sorted(candidate.topics):
@@ -112,15 +138,13 @@ class _Balance:
 
     def _hand_out(self) -> None:
         """What nobody has goes to whoever has least; topics with few takers first, since they have no choice."""
-        free = _unassigned(self._candidates, self._kept, self._demand)
-        for topic in sorted(free, key=lambda topic: (len(self._subscribers[topic]), topic)):
-            if not free[topic]:
-                continue
+        free = self._free
+        for topic in sorted(filter(free.get, free), key=lambda topic: (len(self._subscribers[topic]), topic)):
             heap = [(self._size[member], member) for member in self._subscribers[topic]]
             heapify(heap)
-            for number in free[topic]:
+            for number in sorted(free[topic]):
                 size, member = heap[0]
-                self._kept[member].setdefault(topic, set()).add(number)
+                _changing(self._kept[member], topic).add(number)
                 self._size[member] = size + 1
                 heapreplace(heap, (size + 1, member))
 
@@ -157,8 +181,8 @@ class _Balance:
             before = self._before(giver, topic)
             # Given away first: what it did not have before, since that moves anyway.
             number = max(self._kept[giver][topic], key=lambda one: (one not in before, one))
-            self._kept[giver][topic].remove(number)
-            self._kept[taker].setdefault(topic, set()).add(number)
+            _changing(self._kept[giver], topic).remove(number)
+            _changing(self._kept[taker], topic).add(number)
         self._size[chain[-1][0]] -= 1
         self._size[chain[0][2]] += 1
 

@@ -1,0 +1,98 @@
+"""The synchronous face of a group's member: heartbeats go on while its thread works, call-backs come in that thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from ottla.client.errors import CommitFailed, KafkaError
+from ottla.client.group_results import CommittedOffset
+from ottla.client.sync import Consumer
+from ottla.model import TopicPartition
+from tests.client.group.members import QUICK, write
+
+
+def settings(bootstrap: str, group: str, **more: Any) -> dict[str, Any]:
+    return {**QUICK, "bootstrap_servers": bootstrap, "group_id": group, **more}
+
+
+class Listener:
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer = consumer
+        self.told: list[tuple[str, int, int]] = []
+
+    def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        self.told.append(("assigned", len(partitions), threading.get_ident()))
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        self.told.append(("revoked", len(partitions), threading.get_ident()))
+        self.consumer.commit({tp: (self.consumer.position(tp), "by the listener") for tp in partitions})
+
+
+def test_a_members_life(bootstrap: str, wide_topic: str, group: str) -> None:
+    asyncio.run(write(bootstrap, wide_topic, [b"%d" % n for n in range(8)], 4))
+    zero = TopicPartition(wide_topic, 0)
+    with Consumer(settings(bootstrap, group, enable_auto_commit=False)) as consumer:
+        listener = Listener(consumer)
+        consumer.subscribe([wide_topic], listener=listener)
+        assert consumer.subscription() == [wide_topic]
+        seen = []
+        for record in consumer:
+            seen.append(record.value)
+            if len(seen) == 8:
+                break
+        assert sorted(seen) == [b"%d" % n for n in range(8)]
+        assert len(consumer.assignment()) == 4
+        assert consumer.group_metadata().generation == 1
+        consumer.commit({zero: 1})
+        assert consumer.committed([zero]) == {zero: CommittedOffset(1)}
+        answered = threading.Event()
+        failed: list[KafkaError | None] = []
+        consumer.commit_async({zero: 2}, lambda _, error: (failed.append(error), answered.set()))
+        assert answered.wait(10)
+        assert failed == [None]
+        consumer.unsubscribe()
+        assert consumer.committed([zero]) == {zero: CommittedOffset(2, "by the listener")}
+    mine = threading.get_ident()
+    assert listener.told == [("assigned", 4, mine), ("revoked", 4, mine)]
+
+
+def test_heartbeats_go_on_while_the_caller_works(bootstrap: str, topic: str, group: str) -> None:
+    with Consumer(settings(bootstrap, group, session_timeout_ms=800, enable_auto_commit=False)) as consumer:
+        consumer.subscribe([topic])
+        while not consumer.assignment():
+            consumer.poll(timeout_ms=20)
+        before = consumer.group_metadata()
+        time.sleep(1.6)  # of work: two sessions long
+        consumer.commit({TopicPartition(topic, 0): 0})
+        assert consumer.group_metadata() == before
+
+
+def test_a_poll_comes_too_late(bootstrap: str, topic: str, group: str) -> None:
+    asyncio.run(write(bootstrap, topic, [b"x"]))
+    with Consumer(settings(bootstrap, group, max_poll_interval_ms=100, enable_auto_commit=False)) as consumer:
+        consumer.subscribe([topic])
+        assert len(consumer.poll(timeout_ms=10_000)) == 1
+        while consumer.group_metadata().generation >= 0:
+            time.sleep(0.01)
+        with pytest.raises(CommitFailed, match=r"more than max\.poll\.interval\.ms \(100 ms\)"):
+            consumer.commit()
+
+
+def test_what_a_call_back_raises_and_must_not_do(bootstrap: str, topic: str, group: str) -> None:
+    with Consumer(settings(bootstrap, group)) as consumer:
+
+        class Raising:
+            def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+                consumer.poll()
+
+        consumer.subscribe([topic], listener=Raising())
+        with pytest.raises(ValueError, match="must not poll, unsubscribe or close"):
+            consumer.poll(timeout_ms=10_000)
+        consumer.poll(timeout_ms=10)
+        assert len(consumer.assignment()) == 1

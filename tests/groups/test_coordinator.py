@@ -1,0 +1,371 @@
+"""The coordinator's shell: which partition answers, what is said while there is none, and its one timer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from tests.groups.journal import MemoryJournal
+from tests.groups.world import DAY_MS, GROUP, TOPIC, Answer, commit_error, groups_config, subscription
+
+from ottla.groups.caller import Caller, Now
+from ottla.groups.coordinator import GroupCoordinator
+from ottla.groups.records.offset_records import offset_key, offset_value
+from ottla.metadata.cache import MetadataCache
+from ottla.metadata.updates import MetadataUpdate, PartitionState
+from ottla.model import OFFSETS_TOPIC, BrokerId, Epoch, ErrorCode, TopicId
+from ottla.ports.memory.clock import Timeline, VirtualClock
+from ottla.ports.memory.entropy import SeededEntropy
+from ottla.ports.memory.loop import VirtualLoop
+from ottla.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ottla.protocol.generated.heartbeat import HeartbeatRequest
+from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from ottla.protocol.generated.leave_group import LeaveGroupRequest, MemberIdentity
+from ottla.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.protocol.generated.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from ottla.protocol.generated.offset_delete import OffsetDeleteRequest
+from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from ottla.protocol.generated.sync_group import SyncGroupRequest
+
+PARTITIONS = 5
+
+
+class SlowJournal(MemoryJournal):
+    """Gives nothing to load before it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_load = asyncio.Event()
+
+    async def replay(self) -> AsyncIterator[bytes]:
+        await self.may_load.wait()
+        async for chunk in super().replay():
+            yield chunk
+
+
+class BrokenJournal(MemoryJournal):
+    async def replay(self) -> AsyncIterator[bytes]:
+        raise OSError("the disk is gone")
+        yield b""
+
+
+class House:
+    def __init__(self, loop: VirtualLoop) -> None:
+        self.clock = VirtualClock(loop.timeline)
+        self.metadata = MetadataCache()
+        settings = groups_config(group_initial_rebalance_delay_ms="3000")
+        self.coordinator = GroupCoordinator(lambda: settings, self.metadata, self.clock, SeededEntropy(1))
+
+    def create_topic(self, name: str = OFFSETS_TOPIC, partitions: int = PARTITIONS) -> None:
+        broker = BrokerId(1)
+        states = [
+            PartitionState(
+                topic=name,
+                topic_id=TopicId(name.encode()[:16].ljust(16)),
+                partition=number,
+                leader=broker,
+                controller_epoch=Epoch(1),
+                partition_epoch=0,
+                leader_epoch=Epoch(0),
+                replicas=(broker,),
+                isr=(broker,),
+            )
+            for number in range(partitions)
+        ]
+        assert self.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), partitions=states))
+
+    async def elect(self, journal: MemoryJournal, group: str = GROUP) -> None:
+        """This broker coordinates the group's partition, and has loaded it."""
+        self.create_topic()
+        self.coordinator.elected(self.coordinator.partition_for(group), journal)
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    @property
+    def now(self) -> Now:
+        return Now(self.clock.wall_ms(), self.clock.monotonic_ms())
+
+    def caller(self, version: int = 9) -> Caller:
+        return Caller("client", "/127.0.0.1", version, self.now)
+
+    def commit(self, offset: int, group: str = GROUP) -> ErrorCode:
+        entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        topic = OffsetCommitRequestTopic(name=TOPIC, partitions=[entry])
+        answer: Answer[OffsetCommitResponse] = Answer()
+        self.coordinator.offset_commit(self.caller(), OffsetCommitRequest(group_id=group, topics=[topic]), answer)
+        return commit_error(answer)
+
+    def committed(self, group: str = GROUP) -> int:
+        topics = [OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
+        answer: Answer = Answer()
+        self.coordinator.offset_fetch(
+            self.caller(), OffsetFetchRequestGroup(group_id=group, topics=topics), False, answer
+        )
+        assert answer.error is ErrorCode.NONE
+        return answer.value.topics[0].partitions[0].committed_offset
+
+    def join(self, member_id: str = "", group: str = GROUP) -> Answer[JoinGroupResponse]:
+        request = JoinGroupRequest(
+            group_id=group,
+            member_id=member_id,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription(TOPIC))],
+        )
+        answer: Answer[JoinGroupResponse] = Answer()
+        self.coordinator.join_group(self.caller(), request, answer)
+        return answer
+
+    def listed(self) -> ListGroupsResponse:
+        answer: Answer[ListGroupsResponse] = Answer()
+        self.coordinator.list_groups(self.caller(), ListGroupsRequest(), answer)
+        return answer.value
+
+    def errors(self, group: str = GROUP) -> dict[str, ErrorCode]:
+        """What each request is answered with."""
+        coordinator, caller = self.coordinator, self.caller()
+        found: dict[str, ErrorCode] = {"join": self.join(group=group).error, "commit": self.commit(1, group)}
+
+        def ask(name: str, call: Callable[..., None], *arguments: object) -> None:
+            answer: Answer = Answer()
+            call(caller, *arguments, answer)
+            found[name] = answer.value if isinstance(answer.value, ErrorCode) else answer.error
+
+        leaver = [MemberIdentity(member_id="m")]
+        ask("sync", coordinator.sync_group, SyncGroupRequest(group_id=group, member_id="m"))
+        ask("heartbeat", coordinator.heartbeat, HeartbeatRequest(group_id=group, member_id="m"))
+        ask("leave", coordinator.leave_group, LeaveGroupRequest(group_id=group, members=leaver))
+        ask("fetch", coordinator.offset_fetch, OffsetFetchRequestGroup(group_id=group), False)
+        ask("offset delete", coordinator.offset_delete, OffsetDeleteRequest(group_id=group))
+        ask("describe", coordinator.describe_group, group)
+        ask("delete", coordinator.delete_group, group)
+        request = ConsumerGroupHeartbeatRequest(group_id=group, member_id="m")
+        ask("consumer heartbeat", coordinator.consumer_group_heartbeat, request)
+        ask("describe consumer", coordinator.describe_consumer_group, group)
+        return found
+
+
+def run(scene: Callable[[House], Awaitable[None]]) -> None:
+    loop = VirtualLoop(Timeline())
+    asyncio.set_event_loop(loop)
+
+    async def main() -> None:
+        house = House(loop)
+        await scene(house)
+        await house.coordinator.close()
+
+    try:
+        loop.run_until_complete(main())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_without_an_offsets_topic() -> None:
+    async def scene(house: House) -> None:
+        assert set(house.errors().values()) == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+        assert house.coordinator.partition_for(GROUP) < 50
+
+    run(scene)
+
+
+def test_another_brokers_group() -> None:
+    async def scene(house: House) -> None:
+        house.create_topic()
+        assert set(house.errors().values()) == {ErrorCode.NOT_COORDINATOR}
+        assert house.listed().groups == []
+
+    run(scene)
+
+
+def test_while_it_is_loaded() -> None:
+    async def scene(house: House) -> None:
+        journal = SlowJournal()
+        journal.add((offset_key(GROUP, TOPIC, 0), offset_value(5, -1, "", 1, -1, bytes(16))))
+        await house.elect(journal)
+        errors = house.errors()
+        # Who heartbeats is fine; who syncs has to join again, since the rebalance is not known any more.
+        assert errors.pop("heartbeat") is ErrorCode.NONE
+        assert errors.pop("sync") is ErrorCode.REBALANCE_IN_PROGRESS
+        assert set(errors.values()) == {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+        assert house.listed().error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        journal.may_load.set()
+        await turns()
+        assert house.committed() == 5
+        assert [group.group_id for group in house.listed().groups] == [GROUP]
+        assert house.listed().error_code == ErrorCode.NONE
+
+    run(scene)
+
+
+@pytest.mark.parametrize("group", ["", "g" * 65_000])
+def test_names_that_no_group_with_members_can_have(group: str) -> None:
+    async def scene(house: House) -> None:
+        await house.elect(MemoryJournal(), group)
+        errors = house.errors(group)
+        for name in ("join", "sync", "heartbeat", "leave", "offset delete", "describe consumer"):
+            assert errors[name] is ErrorCode.INVALID_GROUP_ID, name
+        assert errors["consumer heartbeat"] is (ErrorCode.INVALID_GROUP_ID if group else ErrorCode.INVALID_REQUEST)
+        # Kafka keeps offsets of consumers without a group's name.
+        assert errors["commit"] is (ErrorCode.INVALID_GROUP_ID if group else ErrorCode.NONE)
+
+    run(scene)
+
+
+def test_a_coordinator_that_moves_in_the_middle() -> None:
+    async def scene(house: House) -> None:
+        journal = MemoryJournal()
+        await house.elect(journal)
+        partition = house.coordinator.partition_for(GROUP)
+        assert house.commit(5) is ErrorCode.NONE
+        joining = house.join(house.join().value.member_id)
+        house.coordinator.resigned(partition)
+        assert joining.error is ErrorCode.NOT_COORDINATOR
+        assert house.commit(6) is ErrorCode.NOT_COORDINATOR
+        # Its timers are of no effect any more.
+        await asyncio.sleep(60)
+        house.coordinator.elected(partition, journal)
+        await turns()
+        assert house.committed() == 5
+
+    run(scene)
+
+
+def test_another_term_of_the_same_broker() -> None:
+    async def scene(house: House) -> None:
+        journal = MemoryJournal()
+        await house.elect(journal)
+        joining = house.join(house.join().value.member_id)
+        await house.elect(journal)
+        assert joining.error is ErrorCode.NOT_COORDINATOR
+        assert house.commit(1) is ErrorCode.NONE
+
+    run(scene)
+
+
+def test_resigned_while_it_is_loaded() -> None:
+    async def scene(house: House) -> None:
+        journal = SlowJournal()
+        await house.elect(journal)
+        house.coordinator.resigned(house.coordinator.partition_for(GROUP))
+        journal.may_load.set()
+        await turns()
+        assert house.commit(1) is ErrorCode.NOT_COORDINATOR
+
+    run(scene)
+
+
+def test_a_journal_that_loses_a_write_is_loaded_again() -> None:
+    async def scene(house: House) -> None:
+        journal = MemoryJournal()
+        await house.elect(journal)
+        assert house.commit(5) is ErrorCode.NONE
+        partition = house.coordinator.partition_for(GROUP)
+        names = (f"group-{number}" for number in range(1_000))
+        beside = next(name for name in names if house.coordinator.partition_for(name) == partition)
+        joining = house.join(house.join(group=beside).value.member_id, beside)
+        journal.held = True
+        answer: Answer[OffsetCommitResponse] = Answer()
+        entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=6)
+        topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=[entry])]
+        house.coordinator.offset_commit(house.caller(), OffsetCommitRequest(group_id=GROUP, topics=topics), answer)
+        journal.lose()
+        house.coordinator.journal_failed(partition)
+        assert commit_error(answer) is ErrorCode.NOT_COORDINATOR
+        assert joining.error is ErrorCode.NOT_COORDINATOR
+        assert house.commit(7) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        await turns()
+        assert house.committed() == 5
+
+    run(scene)
+
+
+def test_a_log_that_cannot_be_loaded() -> None:
+    async def scene(house: House) -> None:
+        await house.elect(BrokenJournal())
+        assert house.commit(1) is ErrorCode.NOT_COORDINATOR
+        assert house.listed().error_code == ErrorCode.NONE
+        await house.elect(MemoryJournal())
+        assert house.commit(1) is ErrorCode.NONE
+
+    run(scene)
+
+
+def test_timers_of_all_partitions_are_kept_by_one_alarm() -> None:
+    async def scene(house: House) -> None:
+        house.create_topic()
+        for partition in range(PARTITIONS):
+            house.coordinator.elected(partition, MemoryJournal())
+        await turns()
+        groups = [f"group-{number}" for number in range(20)]
+        joining = []
+        for group in groups:
+            joining.append(house.join(house.join(group=group).value.member_id, group))
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(0.9)
+        assert not any(answer.came for answer in joining)
+        await asyncio.sleep(2.1)
+        assert all(answer.value.generation_id == 1 for answer in joining)
+        # All fall silent.
+        await asyncio.sleep(20)
+        assert {group.group_state for group in house.listed().groups} == {"Empty"}
+
+    run(scene)
+
+
+def test_a_clock_that_is_moved_by_hand() -> None:
+    async def scene(house: House) -> None:
+        await house.elect(MemoryJournal())
+        assert house.commit(5) is ErrorCode.NONE
+        house.clock.jump(8 * DAY_MS)
+        house.coordinator.tick()
+        await asyncio.sleep(600)
+        assert house.committed() == -1
+
+    run(scene)
+
+
+def test_deleted_topics_take_their_offsets_along() -> None:
+    async def scene(house: House) -> None:
+        journal = SlowJournal()
+        journal.may_load.set()
+        await house.elect(journal)
+        house.create_topic(TOPIC, 1)
+        house.commit(5)
+        gone = MetadataUpdate(controller_epoch=Epoch(1), topics_deleted=(TOPIC,))
+        house.metadata.apply(gone)
+        assert house.committed() == -1
+        # The same while it is loaded.
+        house.commit(6)
+        journal.may_load.clear()
+        await house.elect(journal)
+        house.metadata.apply(gone)
+        journal.may_load.set()
+        await turns()
+        assert house.committed() == -1
+
+    run(scene)
+
+
+def test_numbers_for_metrics() -> None:
+    async def scene(house: House) -> None:
+        await house.elect(MemoryJournal())
+        house.commit(5)
+        house.commit(6)
+        assert house.coordinator.counts.commits == 2
+        assert list(house.coordinator.committed()) == [(GROUP, TOPIC, 0, 6)]
+        assert list(house.coordinator.kinds_and_states()) == [("classic", "Empty")]
+
+    run(scene)

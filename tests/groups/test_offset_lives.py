@@ -1,0 +1,234 @@
+"""How offsets end: deleted by administrators, with their topics, or by time."""
+
+from __future__ import annotations
+
+import pytest
+from tests.groups.world import DAY_MS, GROUP, TOPIC, Answer, World, commit_error, subscription
+
+from ottla.groups.offsets.sweeping import STEPS_AT_ONCE_MAX
+from ottla.groups.records.offset_records import offset_key
+from ottla.model import ErrorCode
+from ottla.protocol.generated.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
+
+CHECK_MS = 600_000
+RETENTION_MS = 7 * DAY_MS
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def delete(world: World, topic: str, partitions: list[int], group: str = GROUP) -> Answer[OffsetDeleteResponse]:
+    entries = [OffsetDeleteRequestPartition(partition_index=number) for number in partitions]
+    request = OffsetDeleteRequest(group_id=group, topics=[OffsetDeleteRequestTopic(name=topic, partitions=entries)])
+    answer: Answer[OffsetDeleteResponse] = Answer()
+    world.shard.offset_delete(world.caller(0), request, answer)
+    return answer
+
+
+def errors(answer: Answer[OffsetDeleteResponse]) -> list[ErrorCode]:
+    return [ErrorCode(entry.error_code) for entry in answer.value.topics[0].partitions]
+
+
+def keep_alive(world: World, ids: list[str], generation: int, ms: int) -> None:
+    """A long time in which the members go on sending heartbeats."""
+    step = 9_000_000
+    for member in world.group().members.values():
+        member.session_timeout_ms = 10_000_000
+    for _ in range(ms // step + 1):
+        for member_id in ids:
+            assert world.heartbeat(member_id, generation) is ErrorCode.NONE
+        world.advance(step)
+
+
+# By an administrator.
+
+
+def test_deleted_offsets_are_gone_for_good(world: World) -> None:
+    for number in range(3):
+        world.commit(number, partition=number)
+    assert errors(delete(world, TOPIC, [0, 2, 9])) == [ErrorCode.NONE] * 3
+    for _ in range(2):
+        assert [world.committed(number) for number in range(3)] == [-1, 1, -1]
+        world.restart()
+
+
+def test_not_in_topics_that_members_read(world: World) -> None:
+    generation, (first,) = world.stable(1)
+    world.commit(5, member_id=first, generation=generation)
+    world.commit(6, member_id=first, generation=generation, topic="old")
+    assert errors(delete(world, TOPIC, [0])) == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC]
+    assert errors(delete(world, "old", [0])) == [ErrorCode.NONE]
+    assert world.committed() == 5
+    assert world.committed(topic="old") == -1
+
+
+def test_not_while_others_than_consumers_are_in_it(world: World) -> None:
+    world.enter(protocol_type="connect")
+    world.advance(3_000)
+    assert delete(world, TOPIC, [0]).error is ErrorCode.NON_EMPTY_GROUP
+    assert delete(world, TOPIC, [0], group="none").error is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_all_of_it_in_doubt_about_what_members_read(world: World) -> None:
+    generation, (first,) = world.stable(1, protocols=[("range", b"\xff")])
+    world.commit(5, member_id=first, generation=generation)
+    assert errors(delete(world, TOPIC, [0])) == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC]
+
+
+# With their topic.
+
+
+def test_of_deleted_topics(world: World) -> None:
+    for number in range(STEPS_AT_ONCE_MAX + 50):
+        world.commit(1, group=f"group-{number}")
+        world.commit(2, group=f"group-{number}", topic="other")
+    offsets = world.shard.state.offsets
+    offsets.put_pending(9, "group-1", TOPIC, 4, b"")
+    before = offsets.count
+    world.shard.topics_deleted([TOPIC], world.now)
+    # Some at a time.
+    assert before // 2 < offsets.count < before
+    world.shard.topics_deleted(["never"], world.now)
+    world.advance(10)
+    assert offsets.count == before // 2
+    assert not offsets.has_open("group-1")
+    world.restart()
+    assert world.committed(group="group-7") == -1
+    assert world.committed(group="group-7", topic="other") == 2
+
+
+# By time.
+
+
+def test_of_a_simple_consumer_from_the_commit_on(world: World) -> None:
+    world.commit(1)
+    world.advance(RETENTION_MS // 2)
+    world.commit(2, partition=1)
+    world.advance(RETENTION_MS // 2 + CHECK_MS)
+    assert (world.committed(0), world.committed(1)) == (-1, 2)
+    world.advance(RETENTION_MS // 2)
+    assert GROUP not in world.shard.groups
+    world.restart()
+    assert GROUP not in world.shard.groups
+
+
+def test_of_an_empty_group_from_its_last_day_on(world: World) -> None:
+    generation, (first,) = world.stable(1)
+    world.commit(1, member_id=first, generation=generation)
+    keep_alive(world, [first], generation, RETENTION_MS)
+    world.leave((first, None))
+    world.advance(RETENTION_MS - 1)
+    assert world.committed() == 1
+    world.advance(CHECK_MS + 1)
+    assert GROUP not in world.shard.groups
+    world.restart()
+    assert GROUP not in world.shard.groups
+
+
+def test_that_day_is_remembered(world: World) -> None:
+    generation, (first,) = world.stable(1)
+    world.commit(1, member_id=first, generation=generation)
+    world.leave((first, None))
+    world.advance(RETENTION_MS - 10_000)
+    world.restart()
+    assert world.committed() == 1
+    world.advance(CHECK_MS + 10_000)
+    assert world.committed() == -1
+
+
+def test_of_a_group_with_members_only_what_they_do_not_read(world: World) -> None:
+    generation, (first,) = world.stable(1)
+    world.commit(1, member_id=first, generation=generation)
+    world.commit(2, member_id=first, generation=generation, topic="old")
+    keep_alive(world, [first], generation, RETENTION_MS + CHECK_MS)
+    assert (world.committed(), world.committed(topic="old")) == (1, -1)
+
+
+def test_not_of_a_group_whose_members_read_who_knows_what(world: World) -> None:
+    generation, (first,) = world.stable(1, protocols=[("range", b"?")])
+    world.commit(2, member_id=first, generation=generation, topic="old")
+    keep_alive(world, [first], generation, RETENTION_MS + CHECK_MS)
+    assert world.committed(topic="old") == 2
+
+
+def test_not_of_others_than_consumers_while_they_are_there(world: World) -> None:
+    world.journal.add((offset_key(GROUP, "old", 0), b"\0\0" + bytes(8) + b"\0\0" + bytes(8)))
+    member_id, joining = world.enter(protocol_type="connect")
+    world.advance(3_000)
+    world.sync(member_id, 1, {}, protocol_type="connect")
+    assert joining.came
+    world.restart()
+    assert world.group().retention_base_ms(0) is None
+
+
+@pytest.mark.parametrize("retention_ms", [1_000, 30 * DAY_MS])
+def test_of_a_client_that_chose_the_time_itself(world: World, retention_ms: int) -> None:
+    assert commit_error(world.commit(1, retention_ms=retention_ms, version=4)) is ErrorCode.NONE
+    world.restart()
+    world.advance(min(retention_ms, RETENTION_MS + CHECK_MS) - 1)
+    assert world.committed() == 1
+    world.advance(max(retention_ms, CHECK_MS))
+    assert world.committed() == -1
+
+
+def test_not_while_a_transaction_is_open(world: World) -> None:
+    world.commit(1)
+    world.shard.state.offsets.put_pending(9, GROUP, TOPIC, 0, b"")
+    world.advance(RETENTION_MS + CHECK_MS)
+    assert world.committed() == 1
+    assert GROUP in world.shard.groups
+
+
+def test_an_empty_group_without_offsets_goes_with_the_next_look(world: World) -> None:
+    _, (first,) = world.stable(1)
+    world.leave((first, None))
+    world.advance(CHECK_MS)
+    assert GROUP not in world.shard.groups
+    world.restart()
+    assert GROUP not in world.shard.groups
+
+
+def test_a_group_that_somebody_is_about_to_join_stays() -> None:
+    world = World(offsets_retention_check_interval_ms="1000")
+    member_id = world.join().value.member_id
+    world.advance(5_000)
+    assert not world.join(member_id).came
+
+
+def test_what_cannot_be_written_expires_later(world: World) -> None:
+    world.commit(1)
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.advance(RETENTION_MS + CHECK_MS)
+    assert world.committed() == 1
+    world.journal.refusal = None
+    world.advance(CHECK_MS)
+    assert world.committed() == -1
+
+
+def test_many_expire_some_at_a_time(world: World) -> None:
+    for group in range(30):
+        for number in range(50):
+            world.commit(1, group=f"group-{group}", partition=number)
+    for number in range(2_500):
+        world.commit(1, group="large", partition=number)
+    writes = world.journal.writes
+    world.advance(RETENTION_MS + CHECK_MS + 100)
+    assert world.shard.groups == {}
+    assert world.shard.state.offsets.count == 0
+    assert world.shard.state.counts.expired == 4_000
+    assert world.journal.writes - writes >= 33
+
+
+def test_subscription_is_that_of_all_members(world: World) -> None:
+    _, first = world.enter(protocols=[("range", subscription("a", "b"))])
+    world.enter(protocols=[("range", subscription("b", "c"))])
+    world.advance(9_000)
+    assert first.came
+    assert world.group().subscribed_topics == {"a", "b", "c"}

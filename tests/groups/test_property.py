@@ -1,0 +1,238 @@
+"""Random lives of a group in virtual time: whatever its members, its coordinator and its journal do, some things hold.
+
+- Never two owners of a partition in one generation, and a generation's shares never change.
+- Never a commit accepted from another generation than the group's.
+- No committed offset is lost, however often the coordinator is started anew.
+- When the faults are over the group becomes stable, or empty if nobody is left.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+from tests.groups.world import GROUP, SESSION_MS, Answer, World, commit_error
+
+from ottla.model import ErrorCode
+from ottla.protocol.generated.join_group import JoinGroupResponse
+from ottla.protocol.generated.sync_group import SyncGroupResponse
+
+PARTITIONS = 6
+MEMBERS = 4
+STEPS = 120
+SEEDS = range(int(os.environ.get("OTTLA_GROUP_SEEDS", "60")))
+DELAY_MS = 500
+
+
+class Client:
+    """A member as real ones behave, driven a step at a time."""
+
+    def __init__(self, world: World, history: History, instance: str | None) -> None:
+        self.world = world
+        self.history = history
+        self.instance = instance
+        self.member_id = ""
+        self.generation = -1
+        self.owned: tuple[int, ...] | None = None
+        self.joining: Answer[JoinGroupResponse] | None = None
+        self.syncing: Answer[SyncGroupResponse] | None = None
+        self.alive = True
+
+    def step(self) -> None:
+        if self.joining is not None:
+            if self.joining.came:
+                self._joined(self.joining.value)
+        elif self.syncing is not None:
+            if self.syncing.came:
+                self._synced(self.syncing.value)
+        elif self.owned is None:
+            self.joining = self.world.join(self.member_id, instance=self.instance, session_ms=SESSION_MS)
+        else:
+            self._heard(self.world.heartbeat(self.member_id, self.generation, instance=self.instance))
+
+    def commit(self, partition: int) -> None:
+        """Commits where it stands, or where it once stood: a sleeper does not know better."""
+        if not self.member_id or self.generation < 0:
+            return
+        offset = self.history.next_offset()
+        answer = self.world.commit(
+            offset,
+            member_id=self.member_id,
+            generation=self.generation,
+            instance=self.instance,
+            partition=partition,
+        )
+        self.history.sent(answer, partition, offset, self.generation)
+
+    def leave(self) -> None:
+        if self.member_id:
+            self.world.leave((self.member_id, self.instance))
+        self._forget()
+
+    def crash(self) -> None:
+        """Nobody will read its answers."""
+        self.alive = False
+
+    def _forget(self) -> None:
+        self.member_id = ""
+        self.generation = -1
+        self.owned, self.joining, self.syncing = None, None, None
+
+    def _joined(self, answer: JoinGroupResponse) -> None:
+        self.joining = None
+        error = ErrorCode(answer.error_code)
+        if error is ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = answer.member_id
+            return
+        if error:
+            if error in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}:
+                self._forget()
+            return
+        self.member_id, self.generation = answer.member_id, answer.generation_id
+        shares: dict[str, bytes] = {}
+        if answer.leader == self.member_id and not answer.skip_assignment:
+            ids = sorted(member.member_id for member in answer.members)
+            for number in range(PARTITIONS):
+                name = ids[number % len(ids)]
+                shares[name] = shares.get(name, b"") + bytes([number])
+        self.syncing = self.world.sync(self.member_id, self.generation, shares, instance=self.instance)
+
+    def _synced(self, answer: SyncGroupResponse) -> None:
+        self.syncing = None
+        error = ErrorCode(answer.error_code)
+        if error:
+            self._heard(error)
+            return
+        self.owned = tuple(bytes(answer.assignment))
+        self.history.owns(self.generation, self.instance or self.member_id, self.owned)
+
+    def _heard(self, error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            return
+        self.owned = None
+        if error in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}:
+            self._forget()
+
+
+class History:
+    """What must never be contradicted."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._offset = 0
+        #: (incarnation of the group, generation) -> who owns what.
+        self._shares: dict[int, dict[int, str]] = {}
+        #: The last commit of each partition that was answered well, and all that were sent behind it.
+        self._safe: dict[int, int] = {}
+        self._open: list[tuple[Answer[object], int, int]] = []
+
+    def next_offset(self) -> int:
+        self._offset += 1
+        return self._offset
+
+    def owns(self, generation: int, who: str, owned: tuple[int, ...]) -> None:
+        shares = self._shares.setdefault(generation, {})
+        for partition in owned:
+            assert shares.setdefault(partition, who) == who, f"{partition} has two owners in generation {generation}"
+
+    def sent(self, answer: object, partition: int, offset: int, generation: int) -> None:
+        group = self.world.shard.groups.get(GROUP)
+        now = None if group is None else self.world.group().generation
+        assert isinstance(answer, Answer)
+        if answer.came and commit_error(answer) is ErrorCode.NONE:
+            assert generation == now, "a commit of another generation was accepted"
+        self._open.append((answer, partition, offset))
+
+    def settle(self) -> None:
+        """Commits are answered in order: the last one that went well is what must be found."""
+        waiting = []
+        for answer, partition, offset in self._open:
+            if not answer.came:
+                waiting.append((answer, partition, offset))
+            elif commit_error(answer) is ErrorCode.NONE:  # type: ignore[arg-type]
+                self._safe[partition] = offset
+        self._open = waiting
+
+    def check_offsets(self) -> None:
+        self.settle()
+        assert not self._open
+        for partition, offset in self._safe.items():
+            assert self.world.committed(partition) == offset
+
+
+def _disturb(random: Random, world: World, history: History, clients: list[Client]) -> None:
+    client = random.choice(clients)
+    match random.randrange(40):
+        case 0:
+            client.leave()
+        case 1 | 2:
+            # Another process with the same configuration takes its place.
+            client.crash()
+            clients[clients.index(client)] = Client(world, history, client.instance)
+        case 3:
+            world.journal.commit()
+            world.restart()
+        case 4:
+            world.journal.held = True
+        case 5:
+            world.journal.commit()
+        case 6:
+            # What was not committed is lost, and the partition loaded again.
+            world.journal.held = False
+            world.journal.lose()
+            world.restart()
+        case 7:
+            world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        case 8 | 9:
+            world.journal.refusal = None
+        case 10 | 11 | 12:
+            world.advance(random.choice([DELAY_MS, SESSION_MS // 2, SESSION_MS, 4 * SESSION_MS]))
+        case _:
+            client.commit(random.randrange(PARTITIONS))
+
+
+def _calm_down(world: World, clients: list[Client]) -> None:
+    world.journal.refusal = None
+    world.journal.commit()
+    for _ in range(200):
+        for client in clients:
+            client.step()
+        group = world.group()
+        at_peace = all(client.owned is not None and client.generation == group.generation for client in clients)
+        # Those who crashed stay members until their sessions are over.
+        if at_peace and group.state_name == "Stable" and len(group.members) == len(clients):
+            return
+        world.advance(DELAY_MS)
+    states = [(client.member_id, client.generation, client.owned) for client in clients]
+    raise AssertionError(f"the group is {world.group().state_name}: {states}")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_lives_of_a_group(seed: int) -> None:
+    random = Random(seed)
+    world = World(group_initial_rebalance_delay_ms=str(DELAY_MS))
+    history = History(world)
+    clients = [
+        Client(world, history, f"static-{number}" if random.random() < 0.4 else None)
+        for number in range(random.randint(1, MEMBERS))
+    ]
+    for _ in range(STEPS):
+        for client in random.sample(clients, random.randint(0, len(clients))):
+            client.step()
+        if random.random() < 0.5:
+            _disturb(random, world, history, clients)
+        history.settle()
+        world.advance(random.choice([0, 10, 100]))
+
+    _calm_down(world, clients)
+    history.check_offsets()
+    assert {number for client in clients for number in client.owned or ()} == set(range(PARTITIONS))
+
+    # All go, and what is committed stays.
+    for client in clients:
+        client.leave()
+    world.advance(10 * SESSION_MS)
+    assert world.group().state_name == "Empty"
+    world.restart()
+    history.check_offsets()
