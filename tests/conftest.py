@@ -18,6 +18,8 @@ from tools.kafka_jars import CLIENTS_39, KAFKA, JarSet, JarsUnavailable, jars  #
 from tools.ottla_server import ottla_up  # noqa: E402
 from tools.server_process import ServerProcess  # noqa: E402
 
+from ottla import logs  # noqa: E402
+
 ON_CI = os.environ.get("CI", "").lower() == "true"
 
 #: Servers that run during a test; the tail of what they wrote goes with the test's failure.
@@ -95,6 +97,14 @@ def watch_server(request: pytest.FixtureRequest) -> WatchServer:
             watched.remove(server)
 
     return watch
+
+
+@pytest.fixture
+def log_lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is logged during the test, also where a broker of an earlier one still keeps the log for itself."""
+    lines: list[str] = []
+    monkeypatch.setattr(logs._OUTPUT, "sink", lines.append)
+    return lines
 
 
 @pytest.fixture(scope="session")

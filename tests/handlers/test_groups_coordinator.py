@@ -109,12 +109,12 @@ def test_a_coordinator_of_an_unknown_kind(client: Peer) -> None:
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_a_replication_factor_that_cannot_be_met(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_replication_factor_that_cannot_be_met(tmp_path: Path, log_lines: list[str]) -> None:
     with group_broker(tmp_path, offsets_topic_replication_factor="3") as broker, broker.connect() as peer:
         assert find(peer).error_code == NOT_AVAILABLE
         assert find(peer, version=6).coordinators[0].error_code == NOT_AVAILABLE
         assert offsets_partitions(broker) == 0
-    assert "replication factor of 3 cannot be reached" in capfd.readouterr().err
+    assert "replication factor of 3 cannot be reached" in "".join(log_lines)
 
 
 def test_made_by_hand_beforehand_with_other_settings(tmp_path: Path) -> None:

@@ -100,42 +100,42 @@ def _leaders(broker: Broker) -> Any:
     return broker.services.replicas.leaders
 
 
-def left_out(folder: Path, topic: str, capfd: pytest.CaptureFixture[str]) -> str:
+def left_out(folder: Path, topic: str, log_lines: list[str]) -> str:
     """The line that says why a topic was not taken over; all others are."""
     with over(folder) as running:
         found = running.look(topics_of)
         assert topic not in found
         assert len(found) >= 3
-    lines = [line for line in capfd.readouterr().err.splitlines() if "left alone" in line and topic in line]
+    lines = [line for line in log_lines if "left alone" in line and topic in line]
     assert len(lines) == 1, lines
     assert (folder / f"{topic}-0").is_dir()
     return lines[0]
 
 
-def test_the_log_of_kafkas_controllers_is_left_alone(kafka_directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_log_of_kafkas_controllers_is_left_alone(kafka_directory: Path, log_lines: list[str]) -> None:
     shutil.copytree(kafka_directory / "golden-0", kafka_directory / "__cluster_metadata-0")
-    assert "is not read" in left_out(kafka_directory, "__cluster_metadata", capfd)
+    assert "is not read" in left_out(kafka_directory, "__cluster_metadata", log_lines)
 
 
-def test_a_topic_of_which_partitions_are_missing(kafka_directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_topic_of_which_partitions_are_missing(kafka_directory: Path, log_lines: list[str]) -> None:
     shutil.copytree(kafka_directory / "golden-0", kafka_directory / "golden-4")
-    assert "partitions 1, 2, 3 of 5 are missing" in left_out(kafka_directory, "golden", capfd)
+    assert "partitions 1, 2, 3 of 5 are missing" in left_out(kafka_directory, "golden", log_lines)
 
 
-def test_a_topic_with_two_ids(kafka_directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_topic_with_two_ids(kafka_directory: Path, log_lines: list[str]) -> None:
     shutil.copytree(kafka_directory / "golden-0", kafka_directory / "golden-1")
     shutil.copy(kafka_directory / "compacted-0" / PARTITION_METADATA, kafka_directory / "golden-1")
-    said = left_out(kafka_directory, "golden", capfd)
+    said = left_out(kafka_directory, "golden", log_lines)
     assert topic_id_text(decode((kafka_directory / "compacted-0" / PARTITION_METADATA).read_bytes())) in said
 
 
-def test_a_partition_in_two_directories(kafka_directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_partition_in_two_directories(kafka_directory: Path, log_lines: list[str]) -> None:
     other = kafka_directory.with_name("more")
     other.mkdir()
     shutil.copytree(kafka_directory / "golden-0", other / "golden-0")
     with over(kafka_directory, log_dirs=f"{kafka_directory},{other}") as running:
         assert "golden" not in running.look(topics_of)
-    assert "stands more than once" in capfd.readouterr().err
+    assert "stands more than once" in "".join(log_lines)
 
 
 def test_folders_without_ids_get_one(kafka_directory: Path) -> None:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from tests.server.conftest import BrokerThread
 
 from ottla.controller.interface import TopicRef
@@ -99,7 +98,7 @@ def test_a_log_is_cleaned_by_another_process(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_cleaned_is_named_and_does_not_hold_up_others(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, log_lines: list[str]
 ) -> None:
     with Compacted(str(tmp_path), **BACKOFF, **{"log.cleaner.threads": "0"}) as broker:
         for name in ("bad", "good"):
@@ -118,7 +117,7 @@ def test_a_log_that_cannot_be_cleaned_is_named_and_does_not_hold_up_others(
         said = broker.scrape()
         assert f'uncleanable_partitions_count{{logdirectory="{tmp_path}/logs"}} 1' in said
         assert 'ottla_log_cleaner_failures{topic="bad",partition="0"} 1' in said
-        lines = [line for line in capfd.readouterr().err.splitlines() if "cannot be cleaned" in line]
+        lines = [line for line in log_lines if "cannot be cleaned" in line]
         assert len(lines) == 1
         assert "bad-0" in lines[0]
         assert "checksum" in lines[0]

@@ -8,6 +8,7 @@ from ottla.handlers.later import Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_delete import (
     OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
@@ -21,31 +22,50 @@ def handle(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse | L
         return OffsetDeleteResponse(
             error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, throttle_time_ms=call.throttle_ms()
         )
-    refused: list[OffsetDeleteResponseTopic] = []
+    refused: dict[str, OffsetDeleteResponseTopic] = {}
     sound: list[OffsetDeleteRequestTopic] = []
     for topic in request.topics:
+        known = call.services.metadata.topic(topic.name)
         if not call.allowed_on_topic(Operation.READ, topic.name):
-            refused.append(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-        elif call.services.metadata.topic(topic.name) is None:
-            refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        else:
-            sound.append(topic)
+            _refuse(refused, topic, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            continue
+        count = 0 if known is None else len(known.partitions)
+        missing = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
+        if missing:
+            _refuse(refused, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if found := [partition for partition in topic.partitions if 0 <= partition.partition_index < count]:
+            sound.append(OffsetDeleteRequestTopic(name=topic.name, partitions=found))
     request.topics = sound
     answer = Later()
 
     def reply(response: OffsetDeleteResponse) -> None:
         response.throttle_time_ms = call.throttle_ms()
         if response.error_code == ErrorCode.NONE:
-            response.topics = [*refused, *response.topics]
+            response.topics = _joined(response.topics, refused)
         answer.set(response)
 
     call.services.groups.offset_delete(caller_of(call), request, reply)
     return answer
 
 
-def _refused(topic: OffsetDeleteRequestTopic, error: ErrorCode) -> OffsetDeleteResponseTopic:
-    partitions = [
+def _refuse(
+    refused: dict[str, OffsetDeleteResponseTopic],
+    topic: OffsetDeleteRequestTopic,
+    partitions: list[OffsetDeleteRequestPartition],
+    error: ErrorCode,
+) -> None:
+    mine = refused.setdefault(topic.name, OffsetDeleteResponseTopic(name=topic.name))
+    mine.partitions += [
         OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=error)
-        for partition in topic.partitions
+        for partition in partitions
     ]
-    return OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)
+
+
+def _joined(
+    told: list[OffsetDeleteResponseTopic], refused: dict[str, OffsetDeleteResponseTopic]
+) -> list[OffsetDeleteResponseTopic]:
+    """One entry a topic, also where some of its partitions were refused."""
+    for topic in told:
+        if mine := refused.pop(topic.name, None):
+            topic.partitions += mine.partitions
+    return [*refused.values(), *told]

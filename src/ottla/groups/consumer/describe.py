@@ -44,10 +44,18 @@ def _member(group: ConsumerGroup, member: Member, metadata: MetadataCache) -> De
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topic_names),
         subscribed_topic_regex=member.topic_regex,
-        assignment=_assignment(member.assigned, metadata),
+        assignment=_assignment(_held(member), metadata),
         target_assignment=_assignment(group.target.get(member.id, NO_PARTITIONS), metadata),
         member_type=_CONSUMER if member.classic is None else _CLASSIC,
     )
+
+
+def _held(member: Member) -> Mapping[TopicId, Iterable[int]]:
+    """What it has: until it says so, that is also what it is to give up."""
+    held = {topic: set(numbers) for topic, numbers in member.assigned.items()}
+    for topic, numbers in member.pending_revocation.items():
+        held.setdefault(topic, set()).update(numbers)
+    return held
 
 
 def _assignment(partitions: Mapping[TopicId, Iterable[int]], metadata: MetadataCache) -> Assignment:
