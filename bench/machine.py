@@ -38,6 +38,20 @@ def memory(pid: int) -> Memory:
     return Memory(found["Rss"], found["Pss"])
 
 
+def peak_memory(pid: int) -> int:
+    """Bytes that were resident at most since the process began."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * _KIB
+    raise ProcessLookupError(f"process {pid} has ended")
+
+
+def children(pid: int) -> list[int]:
+    """Of all threads of a process."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+
+
 def idle_cpu_share(pid: int, seconds: float) -> float:
     """The share of one core that a process uses while nobody asks it for anything."""
     before, began = cpu_seconds(pid), time.monotonic()

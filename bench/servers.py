@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,16 +50,19 @@ class Running:
         return self.server.pid
 
 
-def make(kind: str, name: str, places: Places, *, null_fetch_bytes: int = 0) -> ServerProcess:
-    """A server of ``kind`` over the fresh folder ``name``; not yet started."""
+def make(
+    kind: str, name: str, places: Places, *, properties: Mapping[str, str] | None = None, null_fetch_bytes: int = 0
+) -> ServerProcess:
+    """A server of ``kind`` over the fresh folder ``name``; not yet started. ``properties`` are for brokers."""
     folder = places.scratch / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    common = {**PROPERTIES, **(properties or {})}
     if kind == OTTLA:
-        return ottla_broker(folder / "data", properties={**PROPERTIES, **OURS})
+        return ottla_broker(folder / "data", properties={**common, **OURS})
     if kind == KAFKA:
         assert places.kafka_jars is not None
-        return kafka_server(folder, folder=places.kafka_jars, properties=PROPERTIES)
+        return kafka_server(folder, folder=places.kafka_jars, properties=common)
     port = free_port()
     answers = folder / "answers"
     answers.write_bytes(null_answers(port, null_fetch_bytes))
@@ -68,8 +71,10 @@ def make(kind: str, name: str, places: Places, *, null_fetch_bytes: int = 0) -> 
 
 
 @contextmanager
-def started(kind: str, name: str, places: Places, *, null_fetch_bytes: int = 0) -> Iterator[Running]:
-    server = make(kind, name, places, null_fetch_bytes=null_fetch_bytes)
+def started(
+    kind: str, name: str, places: Places, *, properties: Mapping[str, str] | None = None, null_fetch_bytes: int = 0
+) -> Iterator[Running]:
+    server = make(kind, name, places, properties=properties, null_fetch_bytes=null_fetch_bytes)
     try:
         server.start()
         yield Running(kind=kind, server=server)

@@ -12,6 +12,11 @@ from ottla.model import ErrorCode
 from ottla.protocol.apis import api
 from ottla.protocol.generated.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest
+from ottla.protocol.generated.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from ottla.protocol.generated.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -22,7 +27,10 @@ from ottla.protocol.message import Message
 
 HOST = "127.0.0.1"
 _CREATE_TOPICS, _DELETE_TOPICS, _LIST_OFFSETS = 19, 20, 2
+_INCREMENTAL_ALTER_CONFIGS = 44
 _LATEST = -1
+_SET = 0
+_OF_A_TOPIC = 2
 ANSWER_SECONDS_MAX = 60.0
 
 #: Frames are built once and replayed: their timestamps would soon be older than the default retention allows.
@@ -97,6 +105,17 @@ def create_topic(port: int, name: str, partitions: int = 1, **config: str) -> No
             raise WireError(f"CreateTopics: error {answer.error_code}, {answer.error_message}")
         time.sleep(0.05)
     wait_for_offsets(port, name, partitions, deadline)
+
+
+def set_topic(port: int, name: str, **config: str) -> None:
+    """Changes settings of a topic, and leaves the others."""
+    changes = [AlterableConfig(name=key, config_operation=_SET, value=value) for key, value in config.items()]
+    resource = AlterConfigsResource(resource_type=_OF_A_TOPIC, resource_name=name, configs=changes)
+    with Wire(port) as wire:
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        answer = wire.call(_INCREMENTAL_ALTER_CONFIGS, 1, request).responses[0]
+    if answer.error_code != ErrorCode.NONE:
+        raise WireError(f"IncrementalAlterConfigs: error {answer.error_code}, {answer.error_message}")
 
 
 def delete_topic(port: int, name: str) -> None:
