@@ -202,6 +202,9 @@ class KafkaPythonMember(ThreadMember):
                 member.told("lost", [(each.topic, each.partition) for each in lost])
 
         consumer = kafka.KafkaConsumer(**self._settings)
+        for topic in self._topics:
+            # Against any broker it at times waits for ever if it hears of a topic while it joins for the first time.
+            consumer.partitions_for_topic(topic)
         consumer.subscribe(self._topics, listener=Listener())
         while not self._ending.is_set():
             for records in consumer.poll(50).values():
