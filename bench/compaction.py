@@ -34,7 +34,7 @@ RATIO = "min.cleanable.dirty.ratio"
 
 @dataclass(frozen=True, kw_only=True)
 class Compaction:
-    """Filled while nothing is cleaned. Then the dirty ratio is set, and the time runs until the checkpoint says done."""
+    """Filled while nothing is cleaned; then the dirty ratio is set, and time runs until the checkpoint says done."""
 
     name: str = "compaction"
     title: str = "cleaning 1 GB of 100-byte records, 1 M keys"
@@ -127,7 +127,8 @@ class Compaction:
 
     @staticmethod
     def _fill(port: int, frames: Path) -> None:
-        create_topic(port, TOPIC, **{"cleanup.policy": "compact", "segment.bytes": str(SEGMENT_BYTES), RATIO: NEVER})
+        create_topic(port, TOPIC, cleanup_policy="compact", segment_bytes=str(SEGMENT_BYTES))
+        set_topic(port, TOPIC, **{RATIO: NEVER})
         with Wire(port) as wire:
             for frame in requests_in(frames):
                 answer = wire.exchange(frame)

@@ -79,6 +79,7 @@ def test_members_of_other_generations(world: World) -> None:
         ("\N{GRINNING FACE}" * 2049, ErrorCode.OFFSET_METADATA_TOO_LARGE),
         (None, ErrorCode.NONE),
     ],
+    ids=["as much as may be", "more", "two bytes each", "two units each", "none"],
 )
 def test_metadata_has_a_bound(world: World, metadata: str | None, error: ErrorCode) -> None:
     assert commit_error(world.commit(5, metadata=metadata)) is error

@@ -14,6 +14,7 @@ from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.loading import load
+from ottla.groups.offsets.committing import ALL_COMMITTED
 from ottla.groups.shard import GroupShard
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode
@@ -282,6 +283,8 @@ class World:
 
 
 def commit_error(answer: Answer[OffsetCommitResponse]) -> ErrorCode:
+    if answer.value is ALL_COMMITTED:
+        return ErrorCode.NONE
     return ErrorCode(answer.value.topics[0].partitions[0].error_code)
 
 

@@ -58,6 +58,15 @@ def test_commits_by_name(client: Peer, group: str, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(2, 10))
+def test_the_answer_to_a_repeated_commit(client: Peer, group: str, version: int) -> None:
+    """It has its own correlation id, and no topics or partitions but its own."""
+    for offsets in ({("t", 0): 1}, {("t", 1): 2}, {("u", 0): 3}, {("t", 0): 4, ("t", 1): 5}) * 2:
+        assert commit(client, group, offsets, version=version) == dict.fromkeys(offsets, NONE)
+        assert client.last_correlation == client.correlation
+    assert fetch(client, group, None) == {("t", 0): 4, ("t", 1): 5, ("u", 0): 3}
+
+
+@pytest.mark.parametrize("version", range(2, 10))
 def test_a_commit_tells_what_does_not_exist_and_keeps_the_rest(client: Peer, group: str, version: int) -> None:
     answer = commit(client, group, {("t", 0): 5, ("t", 9): 6, ("none", 0): 7, ("t", -1): 8}, version=version)
     assert answer == {("t", 0): NONE, ("t", 9): UNKNOWN_TOPIC, ("none", 0): UNKNOWN_TOPIC, ("t", -1): UNKNOWN_TOPIC}

@@ -6,8 +6,10 @@ group's coordinator.
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Final
 
+from ottla.groups.offsets.committing import ALL_COMMITTED, committed
 from ottla.handlers.call import Call
 from ottla.handlers.group_calls import allowed_on_group, caller_of
 from ottla.handlers.later import Later
@@ -19,9 +21,17 @@ from ottla.protocol.generated.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from ottla.protocol.header import encode_response
 from ottla.security.authorizer import Operation
 
+_KEY: Final = OffsetCommitRequest.API_KEY
 _BY_ID: Final = 10
+_pack_correlation: Final = Struct(">i").pack
+
+#: Answers that are remembered: their length, and what follows the correlation id, by version, topics and partitions.
+_ANSWERS: Final[dict[tuple[object, ...], tuple[bytes, bytes]]] = {}
+_ANSWERS_MAX: Final = 1_000
+_ANSWER_BYTES_MAX: Final = 1_000
 
 #: (topic, partition) -> why it is not passed on; None for the partition: the whole topic.
 _Refusals = list[OffsetCommitResponseTopic]
@@ -39,6 +49,11 @@ def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse | L
     answer = Later()
 
     def reply(response: OffsetCommitResponse) -> None:
+        if response is ALL_COMMITTED:
+            if not refused and not call.throttle_ms():
+                answer.set(_all_committed(call, request))
+                return
+            response = committed(request)
         response.throttle_time_ms = call.throttle_ms()
         if ids is not None:
             for topic in response.topics:
@@ -49,6 +64,28 @@ def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse | L
 
     call.services.groups.offset_commit(caller_of(call), request, reply)
     return answer
+
+
+def _all_committed(call: Call, request: OffsetCommitRequest) -> bytes:
+    """The whole answer. A consumer commits the same partitions over and over, and its answer is the same each time."""
+    version = call.version
+    asked = (
+        version,
+        *[
+            (topic.topic_id if version >= _BY_ID else topic.name, *[one.partition_index for one in topic.partitions])
+            for topic in request.topics
+        ],
+    )
+    known = _ANSWERS.get(asked)
+    if known is None:
+        frame = encode_response(_KEY, version, 0, committed(request))
+        known = (frame[:4], frame[8:])
+        if len(frame) <= _ANSWER_BYTES_MAX:
+            if len(_ANSWERS) >= _ANSWERS_MAX:
+                _ANSWERS.clear()
+            _ANSWERS[asked] = known
+    length, rest = known
+    return length + _pack_correlation(call.correlation_id) + rest
 
 
 def _is_sound(call: Call, topic: OffsetCommitRequestTopic, refused: _Refusals) -> bool:

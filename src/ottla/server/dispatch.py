@@ -31,6 +31,8 @@ log_event = logs.logger("server")
 
 _KEY_VERSION_CORRELATION: Final = Struct(">hhi")
 
+_KNOWN_AT_ONCE: Final = (Message, bytes)
+
 Handle = Callable[[Call, Any], Any | Awaitable[Any]]
 
 
@@ -131,8 +133,9 @@ class Dispatcher:
             clock.wall_ms(),
         )
         started_ms = clock.monotonic_ms()
+        handle = self._handles.get(header.api_key) or self._load(header.api_key)
         try:
-            result = self._handle(header.api_key)(call, request)
+            result = handle(call, request)
         except Exception as error:
             self._failed(connection, header, error)
             return
@@ -142,7 +145,7 @@ class Dispatcher:
                 result.then(partial(self._answer_later, connection, header, started_ms))
                 return
             result = result.response
-        if isinstance(result, Message | bytes):
+        if isinstance(result, _KNOWN_AT_ONCE):
             self._answer(connection, header, result, started_ms)
             return
         connection.busy = True
@@ -172,11 +175,9 @@ class Dispatcher:
             found = self._request_types[key] = api(key).request_type()
         return found
 
-    def _handle(self, key: int) -> Handle:
-        handle = self._handles.get(key)
-        if handle is None:
-            handle = import_module(f"ottla.handlers.{ROUTES[key].module}").handle
-            self._handles[key] = handle
+    def _load(self, key: int) -> Handle:
+        handle: Handle = import_module(f"ottla.handlers.{ROUTES[key].module}").handle
+        self._handles[key] = handle
         return handle
 
     def _answer(self, connection: Peer, header: RequestHeader, response: Any, started_ms: int) -> None:

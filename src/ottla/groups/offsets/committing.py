@@ -6,6 +6,7 @@ of each record once, and keeps those as the group's state.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from struct import Struct
 from typing import Final
@@ -28,6 +29,12 @@ from ottla.protocol.generated.offset_commit import (
 #: From this version on a group that does not exist has an error of its own.
 NOT_FOUND_SINCE: Final = 9
 
+#: The answer where everything that was asked for is committed. It stands for `committed` of the request, of which whoever
+#: sends it has the bytes ready.
+ALL_COMMITTED: Final = OffsetCommitResponse()
+
+_Place = tuple[str, int]
+_NOTHING_REFUSED: Final[frozenset[_Place]] = frozenset()
 _pack_partition: Final = Struct(">i").pack
 _NONE: Final = int(ErrorCode.NONE)
 _TOO_LARGE: Final = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
@@ -53,15 +60,15 @@ def commit_offsets(
         if until_ms is not None:
             state.timers.put_off(session_key(group_id, member_id), until_ms)
     try:
-        batch = _Batch(state, request, now.wall_ms)
+        records, places, refused = _records(state, request, now.wall_ms)
     except EncodeError:
         reply(commit_refused(request, ErrorCode.INVALID_GROUP_ID))
         return
-    records = batch.records
+    response = committed(request, refused) if refused else ALL_COMMITTED
     if not records:
-        reply(batch.response)
+        reply(response)
         return
-    error = state.write(records, now, partial(_written, request, batch.response, reply))
+    error = state.write(records, now, partial(_written, request, response, reply))
     if error:
         reply(commit_refused(request, error))
         return
@@ -69,49 +76,38 @@ def commit_offsets(
         # It keeps offsets, and has no members: what Kafka calls a simple group.
         state.groups[group_id] = ClassicGroup(group_id, now.wall_ms)
     put = state.offsets.put
-    for (topic, partition), record in zip(batch.places, records, strict=True):
-        assert record.value is not None
-        put(group_id, topic, partition, record.value)
+    for (topic, partition), (_, value) in zip(places, records, strict=True):
+        assert value is not None
+        put(group_id, topic, partition, value)
     state.counts.commits += len(records)
 
 
-class _Batch:
-    """Records and answer for one request. EncodeError where a name is too long to be stored."""
-
-    __slots__ = ("places", "records", "response")
-
-    def __init__(self, state: ShardState, request: OffsetCommitRequest, now_ms: int) -> None:
-        metadata_max = state.settings().offsets.metadata_bytes_max
-        retention_ms = request.retention_time_ms
-        expire_ms = NO_EXPIRY if retention_ms == -1 else max(0, now_ms + retention_ms)
-        prefix = group_prefix(request.group_id)
-        self.records: list[JournalRecord] = []
-        self.places: list[tuple[str, int]] = []
-        topics = []
-        for topic in request.topics:
-            name, topic_id = topic.name, topic.topic_id
-            key = topic_prefix(prefix, name)
-            partitions = []
-            for partition in topic.partitions:
-                index = partition.partition_index
-                metadata = partition.committed_metadata or ""
-                if metadata and _length(metadata) > metadata_max:
-                    partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=_TOO_LARGE))
-                    continue
-                value = offset_value(
-                    partition.committed_offset,
-                    partition.committed_leader_epoch,
-                    metadata,
-                    now_ms,
-                    expire_ms,
-                    topic_id,
-                )
-                self.records.append(JournalRecord(key + _pack_partition(index), value))
-                self.places.append((name, index))
-                partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=_NONE))
-            if partitions:
-                topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=partitions))
-        self.response = OffsetCommitResponse(topics=topics)
+def _records(
+    state: ShardState, request: OffsetCommitRequest, now_ms: int
+) -> tuple[list[JournalRecord], list[_Place], frozenset[_Place]]:
+    """What is to be written, what of, and what has too much metadata. EncodeError where a name is too long."""
+    metadata_max = state.settings().offsets.metadata_bytes_max
+    retention_ms = request.retention_time_ms
+    expire_ms = NO_EXPIRY if retention_ms == -1 else max(0, now_ms + retention_ms)
+    prefix = group_prefix(request.group_id)
+    records: list[JournalRecord] = []
+    places: list[_Place] = []
+    refused = _NOTHING_REFUSED
+    for topic in request.topics:
+        name, topic_id = topic.name, topic.topic_id
+        key = topic_prefix(prefix, name)
+        for partition in topic.partitions:
+            index = partition.partition_index
+            metadata = partition.committed_metadata or ""
+            if metadata and _length(metadata) > metadata_max:
+                refused |= {(name, index)}
+                continue
+            value = offset_value(
+                partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, expire_ms, topic_id
+            )
+            records.append(JournalRecord(key + _pack_partition(index), value))
+            places.append((name, index))
+    return records, places, refused
 
 
 def _written(
@@ -129,6 +125,27 @@ def _without_group(caller: Caller, request: OffsetCommitRequest) -> ErrorCode:
 def _length(metadata: str) -> int:
     """In UTF-16 units, as Kafka counts it against offset.metadata.max.bytes."""
     return len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def committed(request: OffsetCommitRequest, refused: Collection[_Place] = ()) -> OffsetCommitResponse:
+    """All of it, but for the places that have too much metadata."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index,
+                        error_code=_TOO_LARGE if (topic.name, partition.partition_index) in refused else _NONE,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+            if topic.partitions
+        ]
+    )
 
 
 def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
