@@ -23,6 +23,8 @@ class MemoryJournal:
         self.held = False
         #: While set, writes are refused with it.
         self.refusal: ErrorCode | None = None
+        #: Of the keys and values of one write.
+        self.bytes_max: int | None = None
         self.writes = 0
         self._waiting: list[tuple[int, Written]] = []
 
@@ -32,6 +34,9 @@ class MemoryJournal:
         assert records
         if self.refusal is not None:
             return self.refusal
+        size = sum(len(key) + len(value or b"") for key, value in records)
+        if self.bytes_max is not None and size > self.bytes_max:
+            return ErrorCode.UNKNOWN_SERVER_ERROR  # as the real one says it of a message that is too large
         builder = BatchBuilder()
         for key, value in records:
             builder.append(wall_ms, key, value)

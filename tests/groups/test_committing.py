@@ -99,6 +99,21 @@ def test_one_bad_partition_does_not_spoil_the_others(world: World) -> None:
     assert [world.committed(number) for number in range(3)] == [10, -1, 12]
 
 
+def test_a_partition_twice_in_one_request(world: World) -> None:
+    """Each entry has its own answer, and the last that is good counts."""
+    entries = [
+        OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata=metadata)
+        for offset, metadata in [(1, ""), (2, "m" * 5000), (3, ""), (4, "m" * 5000)]
+    ]
+    request = OffsetCommitRequest(group_id=GROUP, topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=entries)])
+    answer: Answer[OffsetCommitResponse] = Answer()
+    world.shard.offset_commit(world.caller(9), request, answer)
+    errors = [entry.error_code for entry in answer.value.topics[0].partitions]
+    large = ErrorCode.OFFSET_METADATA_TOO_LARGE
+    assert errors == [ErrorCode.NONE, large, ErrorCode.NONE, large]
+    assert world.committed(0) == 3
+
+
 def test_names_that_no_record_can_hold(world: World) -> None:
     assert commit_error(world.commit(5, group="g" * 65_000)) is ErrorCode.INVALID_GROUP_ID
     assert world.shard.groups == {}

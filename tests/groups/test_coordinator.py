@@ -10,7 +10,7 @@ from tests.groups.journal import MemoryJournal
 from tests.groups.world import DAY_MS, GROUP, TOPIC, Answer, commit_error, groups_config, subscription
 
 from ottla.groups.caller import Caller, Now
-from ottla.groups.coordinator import GroupCoordinator
+from ottla.groups.coordinator import LOAD_RETRY_S, GroupCoordinator
 from ottla.groups.records.offset_records import offset_key, offset_value
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate, PartitionState
@@ -53,6 +53,21 @@ class BrokenJournal(MemoryJournal):
     async def replay(self) -> AsyncIterator[bytes]:
         raise OSError("the disk is gone")
         yield b""
+
+
+class FlakyJournal(MemoryJournal):
+    """Its disk answers again after a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures_left = 2
+
+    async def replay(self) -> AsyncIterator[bytes]:
+        async for chunk in super().replay():
+            yield chunk  # a part of it is read before it fails
+        if self.failures_left:
+            self.failures_left -= 1
+            raise OSError("the disk does not answer")
 
 
 class House:
@@ -299,6 +314,26 @@ def test_a_log_that_cannot_be_loaded() -> None:
         assert house.listed().error_code == ErrorCode.NONE
         await house.elect(MemoryJournal())
         assert house.commit(1) is ErrorCode.NONE
+
+    run(scene)
+
+
+def test_a_log_that_could_not_be_loaded_is_tried_again() -> None:
+    async def scene(house: House) -> None:
+        journal = FlakyJournal()
+        journal.add((offset_key(GROUP, TOPIC, 0), offset_value(5, -1, "", 1, -1, bytes(16))))
+        await house.elect(journal)
+        for _ in range(2):
+            assert house.commit(6) is ErrorCode.NOT_COORDINATOR
+            await asyncio.sleep(LOAD_RETRY_S)
+        await turns()
+        assert house.committed() == 5
+        # Given up meanwhile it is not.
+        journal.failures_left = 1
+        await house.elect(journal)
+        house.coordinator.resigned(house.coordinator.partition_for(GROUP))
+        await asyncio.sleep(2 * LOAD_RETRY_S)
+        assert house.commit(6) is ErrorCode.NOT_COORDINATOR
 
     run(scene)
 

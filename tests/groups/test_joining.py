@@ -42,7 +42,7 @@ def test_version_0_has_one_timeout(world: World) -> None:
 def test_an_id_that_nobody_uses_is_forgotten_after_a_session(world: World) -> None:
     member_id = world.join().value.member_id
     world.advance(SESSION_MS)
-    assert world.group().pending_join == set()
+    assert not world.group().pending_join
     assert world.join(member_id).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -195,6 +195,17 @@ def test_ids_beyond_the_size_are_given_out_but_of_no_use() -> None:
     ]
     world.advance(3 * DELAY_MS)
     assert [answer.value.generation_id for answer in answers] == [1, 1, -1, -1]
+
+
+def test_ids_that_are_given_out_have_a_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.groups.classic.group.PENDING_IDS_MAX", 3)
+    ids = [world.join().value.member_id for _ in range(5)]
+    assert list(world.group().pending_join) == ids[2:]
+    timers = len(world.shard.timers)
+    assert world.join(ids[0]).error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert not world.join(ids[2]).came
+    world.join()
+    assert len(world.shard.timers) == timers + 2  # one more id, and the first rebalance's delay
 
 
 def test_a_member_that_comes_too_late_into_a_full_group_loses_its_place() -> None:

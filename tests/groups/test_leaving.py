@@ -82,7 +82,7 @@ def test_a_member_that_leaves_while_it_joins_is_answered(world: World) -> None:
 def test_an_id_that_was_not_used_is_given_back(world: World) -> None:
     member_id = world.join().value.member_id
     assert world.leave((member_id, None)).value.members[0].error_code == ErrorCode.NONE
-    assert world.group().pending_join == set()
+    assert not world.group().pending_join
     assert world.join(member_id).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 

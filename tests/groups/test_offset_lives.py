@@ -104,6 +104,20 @@ def test_of_deleted_topics(world: World) -> None:
     assert world.committed(group="group-7", topic="other") == 2
 
 
+def test_of_deleted_topics_that_cannot_be_written_go_later(world: World) -> None:
+    for number in range(STEPS_AT_ONCE_MAX // 2):
+        world.commit(1, group=f"group-{number}")
+    world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.shard.topics_deleted([TOPIC], world.now)
+    world.advance(10_000)
+    assert world.shard.state.offsets.count == STEPS_AT_ONCE_MAX // 2
+    world.journal.refusal = None
+    world.advance(1_000)
+    assert world.shard.state.offsets.count == 0
+    world.restart()
+    assert world.committed(group="group-7") == -1
+
+
 # By time.
 
 
@@ -212,18 +226,49 @@ def test_what_cannot_be_written_expires_later(world: World) -> None:
     assert world.committed() == -1
 
 
-def test_many_expire_some_at_a_time(world: World) -> None:
+def test_many_expire_some_at_a_time() -> None:
+    world = World(offsets_retention_check_interval_ms=str(DAY_MS))
     for group in range(30):
         for number in range(50):
             world.commit(1, group=f"group-{group}", partition=number)
     for number in range(2_500):
         world.commit(1, group="large", partition=number)
     writes = world.journal.writes
-    world.advance(RETENTION_MS + CHECK_MS + 100)
+    world.advance(RETENTION_MS + DAY_MS)
     assert world.shard.groups == {}
     assert world.shard.state.offsets.count == 0
     assert world.shard.state.counts.expired == 4_000
     assert world.journal.writes - writes >= 33
+
+
+def test_groups_with_the_longest_names_expire_as_well() -> None:
+    world = World(offsets_retention_check_interval_ms=str(DAY_MS))
+    world.journal.bytes_max = 200_000
+    names = ["a", "long" * 5_000, "z"]
+    for name in names:
+        for number in range(20):
+            world.commit(1, group=name, partition=number)
+    world.commit(1, group="deleted" * 4_000)
+    world.commit(1, group="deleted" * 4_000, topic="other")
+    answer: Answer[ErrorCode] = Answer()
+    world.shard.delete_group(world.caller(2), "deleted" * 4_000, answer)
+    assert answer.value is ErrorCode.NONE
+    assert list(world.shard.groups) == names
+    world.advance(RETENTION_MS + DAY_MS)
+    assert world.shard.groups == {}
+
+
+def test_a_group_that_cannot_be_written_holds_up_no_other() -> None:
+    world = World(offsets_retention_check_interval_ms=str(DAY_MS))
+    for name in ("a", "long" * 5_000, "z"):
+        for number in range(20):
+            world.commit(1, group=name, partition=number)
+    world.journal.bytes_max = 10_000
+    world.advance(RETENTION_MS + DAY_MS)
+    assert list(world.shard.groups) == ["long" * 5_000]
+    world.journal.bytes_max = None
+    world.advance(DAY_MS)
+    assert world.shard.groups == {}
 
 
 def test_subscription_is_that_of_all_members(world: World) -> None:

@@ -23,6 +23,8 @@ MEMBERS = 4
 STEPS = 120
 SEEDS = range(int(os.environ.get("OTTLA_GROUP_SEEDS", "60")))
 DELAY_MS = 500
+#: Sessions, rebalances and the delays before them: nothing is waited for longer.
+ROUNDS_MAX = 300
 
 
 class Client:
@@ -37,7 +39,6 @@ class Client:
         self.owned: tuple[int, ...] | None = None
         self.joining: Answer[JoinGroupResponse] | None = None
         self.syncing: Answer[SyncGroupResponse] | None = None
-        self.alive = True
 
     def step(self) -> None:
         if self.joining is not None:
@@ -70,9 +71,15 @@ class Client:
             self.world.leave((self.member_id, self.instance))
         self._forget()
 
-    def crash(self) -> None:
-        """Nobody will read its answers."""
-        self.alive = False
+    def beat_only(self) -> bool:
+        """What is left of a client whose application hangs: its heartbeats. False once it is told that it is out."""
+        if self.joining is not None:
+            if not self.joining.came:
+                return True
+            self.member_id, self.generation = self.joining.value.member_id, self.joining.value.generation_id
+            self.joining = None
+        error = self.world.heartbeat(self.member_id, self.generation, instance=self.instance)
+        return error in {ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS}
 
     def _forget(self) -> None:
         self.member_id = ""
@@ -125,7 +132,7 @@ class History:
         self._shares: dict[int, dict[int, str]] = {}
         #: The last commit of each partition that was answered well, and all that were sent behind it.
         self._safe: dict[int, int] = {}
-        self._open: list[tuple[Answer[object], int, int]] = []
+        self._open: list[tuple[Answer[object], int, int, bool]] = []
 
     def next_offset(self) -> int:
         self._offset += 1
@@ -137,20 +144,20 @@ class History:
             assert shares.setdefault(partition, who) == who, f"{partition} has two owners in generation {generation}"
 
     def sent(self, answer: object, partition: int, offset: int, generation: int) -> None:
-        group = self.world.shard.groups.get(GROUP)
-        now = None if group is None else self.world.group().generation
+        known = GROUP in self.world.shard.groups
+        is_current = known and self.world.group().generation == generation
         assert isinstance(answer, Answer)
-        if answer.came and commit_error(answer) is ErrorCode.NONE:
-            assert generation == now, "a commit of another generation was accepted"
-        self._open.append((answer, partition, offset))
+        self._open.append((answer, partition, offset, is_current))
 
     def settle(self) -> None:
         """Commits are answered in order: the last one that went well is what must be found."""
         waiting = []
-        for answer, partition, offset in self._open:
+        for sent in self._open:
+            answer, partition, offset, was_current = sent
             if not answer.came:
-                waiting.append((answer, partition, offset))
+                waiting.append(sent)
             elif commit_error(answer) is ErrorCode.NONE:  # type: ignore[arg-type]
+                assert was_current, "a commit of another generation was accepted"
                 self._safe[partition] = offset
         self._open = waiting
 
@@ -161,15 +168,21 @@ class History:
             assert self.world.committed(partition) == offset
 
 
-def _disturb(random: Random, world: World, history: History, clients: list[Client]) -> None:
+def _disturb(random: Random, world: World, history: History, clients: list[Client], hanging: list[Client]) -> None:
     client = random.choice(clients)
     match random.randrange(40):
         case 0:
             client.leave()
         case 1 | 2:
             # Another process with the same configuration takes its place.
-            client.crash()
             clients[clients.index(client)] = Client(world, history, client.instance)
+            if random.random() < 0.5:
+                hanging.append(client)
+        case 13:
+            # One that enters, and hangs before it knows its share.
+            hanging.append(Client(world, history, None))
+            for _ in range(3):
+                hanging[-1].step()
         case 3:
             world.journal.commit()
             world.restart()
@@ -192,20 +205,33 @@ def _disturb(random: Random, world: World, history: History, clients: list[Clien
             client.commit(random.randrange(PARTITIONS))
 
 
-def _calm_down(world: World, clients: list[Client]) -> None:
+def _calm_down(world: World, clients: list[Client], hanging: list[Client]) -> None:
+    """The faults are over. Who hangs holds up nobody, and is missed once its heartbeats end as well."""
     world.journal.refusal = None
     world.journal.commit()
-    for _ in range(200):
+    _wait_for_peace(world, clients, hanging)
+    _wait_for_peace(world, clients, [])
+
+
+def _wait_for_peace(world: World, clients: list[Client], hanging: list[Client]) -> None:
+    for _ in range(ROUNDS_MAX):
         for client in clients:
             client.step()
-        group = world.group()
-        at_peace = all(client.owned is not None and client.generation == group.generation for client in clients)
-        # Those who crashed stay members until their sessions are over.
-        if at_peace and group.state_name == "Stable" and len(group.members) == len(clients):
+        hanging[:] = [client for client in hanging if client.beat_only()]
+        if _is_at_peace(world, clients, hanging):
             return
         world.advance(DELAY_MS)
     states = [(client.member_id, client.generation, client.owned) for client in clients]
     raise AssertionError(f"the group is {world.group().state_name}: {states}")
+
+
+def _is_at_peace(world: World, clients: list[Client], hanging: list[Client]) -> bool:
+    if GROUP not in world.shard.groups:
+        return False
+    group = world.group()
+    if group.state_name != "Stable" or len(group.members) != len(clients) + len(hanging):
+        return False
+    return all(client.owned is not None and client.generation == group.generation for client in clients)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -217,15 +243,17 @@ def test_random_lives_of_a_group(seed: int) -> None:
         Client(world, history, f"static-{number}" if random.random() < 0.4 else None)
         for number in range(random.randint(1, MEMBERS))
     ]
+    hanging: list[Client] = []
     for _ in range(STEPS):
+        hanging[:] = [client for client in hanging if client.beat_only()]
         for client in random.sample(clients, random.randint(0, len(clients))):
             client.step()
         if random.random() < 0.5:
-            _disturb(random, world, history, clients)
+            _disturb(random, world, history, clients, hanging)
         history.settle()
         world.advance(random.choice([0, 10, 100]))
 
-    _calm_down(world, clients)
+    _calm_down(world, clients, hanging)
     history.check_offsets()
     assert {number for client in clients for number in client.owned or ()} == set(range(PARTITIONS))
 

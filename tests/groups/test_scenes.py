@@ -9,7 +9,7 @@ from ottla.model import ErrorCode
 # Four scenes.
 
 
-def test_a_member_joins() -> None:
+def test_scene_join() -> None:
     world = World()
     generation, (first,) = world.stable(1)
 
@@ -26,7 +26,7 @@ def test_a_member_joins() -> None:
     world.share_out(generation + 1, [first, second])
 
 
-def test_a_member_crashes() -> None:
+def test_scene_crash() -> None:
     world = World()
     generation, (first, second) = world.stable(2)
 
@@ -41,7 +41,7 @@ def test_a_member_crashes() -> None:
     assert world.heartbeat(second, generation) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_member_leaves() -> None:
+def test_scene_leave() -> None:
     world = World()
     generation, (first, second) = world.stable(2)
 
@@ -55,9 +55,11 @@ def test_a_member_leaves() -> None:
     world.share_out(generation + 1, [second])
 
 
-def test_a_member_commits_during_a_rebalance() -> None:
+def test_scene_commit() -> None:
     world = World()
     generation, (first, second) = world.stable(2)
+    assert commit_error(world.commit(5, member_id=first, generation=generation)) is ErrorCode.NONE
+    assert world.committed() == 5
     third, _ = world.enter()
 
     # Until it has joined again a member may save what it read: its generation is still the group's.

@@ -140,6 +140,38 @@ def test_keeps_its_place_in_a_rebalance_that_it_misses(world: World) -> None:
     assert list(world.group().members) == [leader, follower]
 
 
+def test_nobody_who_is_there_and_no_time_to_wait_for_them(world: World) -> None:
+    """A rebalance time-out of 0 is over at once, again and again, until the static member comes or its session ends."""
+    static = world.join(instance="one", rebalance_ms=0)
+    dynamic, joining = world.enter()
+    world.advance(9_000)
+    generation = joining.value.generation_id
+    world.share_out(generation, [static.value.member_id, dynamic])
+    world.leave((dynamic, None))
+    world.advance(SESSION_MS // 2)
+    assert world.group().state_name == "PreparingRebalance"
+    assert world.heartbeat(static.value.member_id, generation, instance="one") is ErrorCode.REBALANCE_IN_PROGRESS
+    world.advance(SESSION_MS)
+    assert world.group().state_name == "Empty"
+
+
+def test_a_session_that_ends_while_its_new_id_is_stored() -> None:
+    """The log takes longer than a session: who waited for it is missed all the same when it falls silent after that."""
+    world = World()
+    static = world.join(instance="one")
+    world.advance(3_000)
+    world.share_out(1, [static.value.member_id])
+    world.journal.held = True
+    back = world.join(instance="one")
+    world.advance(SESSION_MS + 1)
+    assert not back.came
+    world.journal.commit()
+    assert back.error is ErrorCode.NONE
+    assert world.group().state_name == "Stable"
+    world.advance(SESSION_MS)
+    assert world.group().state_name == "Empty"
+
+
 def test_the_new_id_is_stored(world: World) -> None:
     fleet(world, "one", "two")
     new_id = world.join(instance="two").value.member_id

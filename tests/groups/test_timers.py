@@ -79,17 +79,39 @@ def test_cancelled_is_not_called_and_may_be_set_again(called: Called) -> None:
     assert called.names == ["a"]
 
 
-def test_one_that_sets_itself_again_for_now_waits_for_its_turn() -> None:
-    timers, times = Timers(), []
+@pytest.mark.parametrize("after_ms", [0, 1])
+def test_one_that_sets_itself_again_waits_for_its_turn(after_ms: int) -> None:
+    timers, called = Timers(), []
 
     def again(now: Now) -> None:
-        times.append(now.monotonic_ms)
-        timers.set("a", now.monotonic_ms + 1, again)
+        called.append("a")
+        timers.set("a", now.monotonic_ms + after_ms, again)
 
     timers.set("a", 0, again)
+    timers.set("b", 0, lambda _: called.append("b"))
     for ms in range(3):
         timers.expire(at(ms))
-    assert times == [0, 1, 2]
+    assert called == ["a", "b", "a", "a"]
+    assert timers.next_deadline_ms() == 2 + after_ms
+
+
+def test_one_that_fails_keeps_nobody_from_their_turn(called: Called) -> None:
+    def again(now: Now) -> None:
+        called.set("a", now.monotonic_ms)
+
+    def fails(_: Now) -> None:
+        raise ValueError("a fault of ours")
+
+    called.timers.set("a", 8, again)
+    called.set("b", 9)
+    called.timers.set("c", 10, fails)
+    called.set("d", 10)
+    with pytest.raises(ValueError, match="of ours"):
+        called.timers.expire(at(10))
+    assert called.names == ["b"]
+    called.timers.expire(at(10))
+    assert sorted(called.names) == ["a", "b", "d"]
+    assert len(called.timers) == 0
 
 
 def test_who_waits_is_told_of_a_sooner_moment_only() -> None:

@@ -37,6 +37,22 @@ from ottla.records.record import Record, encode_batch
 
 NONE, NOT_AVAILABLE = ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE
 TOPIC_RESOURCE = 2
+#: Lowest and highest version of each API of groups that Kafka 4.3 serves, by key.
+KAFKAS_VERSIONS = {
+    8: (2, 10),  # OffsetCommit
+    9: (1, 10),  # OffsetFetch
+    10: (0, 6),  # FindCoordinator
+    11: (0, 9),  # JoinGroup
+    12: (0, 4),  # Heartbeat
+    13: (0, 5),  # LeaveGroup
+    14: (0, 5),  # SyncGroup
+    15: (0, 6),  # DescribeGroups
+    16: (0, 5),  # ListGroups
+    42: (0, 2),  # DeleteGroups
+    47: (0, 0),  # OffsetDelete
+    68: (0, 1),  # ConsumerGroupHeartbeat
+    69: (0, 1),  # ConsumerGroupDescribe
+}
 
 
 def overrides(peer: Peer, topic: str) -> dict[str, str]:
@@ -173,6 +189,13 @@ def test_clients_cannot_write_to_it(client: Peer) -> None:
         )
         answer = client.ask(request, 9, ProduceResponse).responses[0].partition_responses[0]
         assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_every_version_that_kafka_serves_is_offered(client: Peer) -> None:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    offered = client.ask(request, 4, ApiVersionsResponse).api_keys
+    served = {each.api_key: (each.min_version, each.max_version) for each in offered}
+    assert {key: served.get(key) for key in KAFKAS_VERSIONS} == KAFKAS_VERSIONS
 
 
 @pytest.mark.parametrize("version", [0, 2, 3, 4])

@@ -12,7 +12,8 @@ import pytest
 from tests.handlers.groups import NONE, SECONDS_MAX, commit, fetch, group_broker, join, join_request, sync, wait_loaded
 from tests.server.conftest import BrokerThread, Peer
 
-from ottla.model import ErrorCode
+from ottla.config.log import LogConfig
+from ottla.model import OFFSETS_TOPIC, BrokerId, Epoch, ErrorCode, TopicPartition
 from ottla.protocol.generated.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -28,6 +29,7 @@ from ottla.protocol.generated.join_group import JoinGroupRequestProtocol, JoinGr
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ottla.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.server.broker import Broker
 
 INVALID_GROUP, UNKNOWN_MEMBER = ErrorCode.INVALID_GROUP_ID, ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -243,6 +245,34 @@ def test_empty_questions_have_empty_answers(client: Peer) -> None:
     assert client.ask(ConsumerGroupDescribeRequest(), 1, ConsumerGroupDescribeResponse).groups == []
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_member_of_the_newer_protocol(client: Peer, group: str, version: int) -> None:
+    wait_loaded(client, group)
+
+    def beat(epoch: int, member: str, **fields: object) -> ConsumerGroupHeartbeatResponse:
+        request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=epoch, **fields)  # type: ignore[arg-type]
+        return client.ask(request, version, ConsumerGroupHeartbeatResponse)  # type: ignore[no-any-return]
+
+    # From version 1 on members name themselves.
+    joined = beat(
+        0, "m" if version else "", rebalance_timeout_ms=5_000, subscribed_topic_names=["t"], topic_partitions=[]
+    )
+    assert (joined.error_code, joined.member_epoch > 0) == (NONE, True)
+    assert joined.member_id == "m" if version else joined.member_id
+    assert joined.assignment is not None
+    assert [each.partitions for each in joined.assignment.topic_partitions] == [[0, 1]]
+    again = beat(joined.member_epoch, joined.member_id)
+    assert (again.error_code, again.member_epoch, again.assignment) == (NONE, joined.member_epoch, None)
+    request = ConsumerGroupDescribeRequest(group_ids=[group, "nobody-s"])
+    described, missing = client.ask(request, version, ConsumerGroupDescribeResponse).groups
+    assert (described.group_state, described.group_epoch) == ("Stable", joined.member_epoch)
+    assert [each.member_id for each in described.members] == [joined.member_id]
+    assert described.members[0].member_type == (1 if version else -1)
+    assert missing.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert beat(-1, joined.member_id).error_code == NONE
+    assert beat(joined.member_epoch, joined.member_id).error_code == UNKNOWN_MEMBER
+
+
 def test_the_newer_protocol_where_it_is_not_wanted(tmp_path: Path) -> None:
     with group_broker(tmp_path, group_coordinator_rebalance_protocols="classic") as broker, broker.connect() as peer:
         wait_loaded(peer, "g")
@@ -262,6 +292,40 @@ def test_before_there_is_an_offsets_topic(tmp_path: Path) -> None:
         assert join(peer, "g").error_code in not_here
         assert commit(peer, "g", {("t", 0): 1})[("t", 0)] in not_here
         assert peer.ask(ListGroupsRequest(), 4, ListGroupsResponse).groups == []
+
+
+def test_a_coordinator_that_gives_its_partition_up_and_gets_it_back(tmp_path: Path) -> None:
+    with group_broker(tmp_path) as broker, broker.connect() as peer, broker.connect() as other:
+        broker.create_topic("t", 1)
+        wait_loaded(peer, "g")
+        assert commit(peer, "g", {("t", 0): 5}) == {("t", 0): NONE}
+        joined = join(peer, "g", rebalance_timeout_ms=60_000)
+        assert sync(peer, "g", joined).error_code == NONE
+        other.send(other.frame(join_request("g", rebalance_timeout_ms=60_000), 3))
+        wait_for_rebalance(peer, "g", joined.member_id)
+
+        def lead(leader: int, epoch: int) -> ErrorCode:
+            def apply(running: Broker) -> ErrorCode:
+                assert running.services is not None
+                tp = TopicPartition(OFFSETS_TOPIC, running.services.groups.partition_for("g"))
+                known = running.metadata.partition(*tp)
+                assert known is not None
+                state = known._replace(leader=BrokerId(leader), leader_epoch=Epoch(known.leader_epoch + epoch))
+                return running.services.replicas.apply([state], lambda _: LogConfig())[tp]
+
+            return broker.look(apply)
+
+        assert lead(99, 1) == NONE
+        # Who waits is told, and whoever comes.
+        assert other.answer(JoinGroupResponse, 3).error_code == ErrorCode.NOT_COORDINATOR
+        assert commit(peer, "g", {("t", 0): 6}) == {("t", 0): ErrorCode.NOT_COORDINATOR}
+        assert join(peer, "g", joined.member_id).error_code == ErrorCode.NOT_COORDINATOR
+
+        assert lead(7, 2) == NONE
+        wait_loaded(peer, "g")
+        assert fetch(peer, "g", {"t": [0]}) == {("t", 0): 5}
+        beat = HeartbeatRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id)
+        assert peer.ask(beat, 3, HeartbeatResponse).error_code == NONE
 
 
 def test_members_who_wait_when_the_broker_stops_are_told(tmp_path: Path) -> None:

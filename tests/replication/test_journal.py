@@ -149,9 +149,19 @@ def test_each_write_waits_no_longer_than_its_time() -> None:
     assert waiters.next_deadline_ms() == started_ms + 9000
     waiters.expire(started_ms + 9000)
     assert world.told == [("a", NOT_AVAILABLE), ("b", NOT_AVAILABLE)]
-    world.settled("settled")
-    assert world.told[-1] == ("settled", NONE)
     assert world.lost == []  # the records are in the log, and may be committed yet
+    world.settled("settled")
+    assert world.told[2:] == []
+    assert waiters.next_deadline_ms() == clock.monotonic_ms() + 9000
+    waiters.expire(clock.monotonic_ms() + 9000)
+    assert world.told[2:] == [("settled", NOT_AVAILABLE)]
+    world.settled("once more")
+    world.leader.follower_fetched(2, 2)
+    waiters.changed(TP)
+    world.empty_round()
+    assert world.told[3:] == [("once more", NONE)]
+    world.settled("from now on")
+    assert world.told[4:] == [("from now on", NONE)]
 
 
 def test_too_few_replicas_refuse_at_once() -> None:

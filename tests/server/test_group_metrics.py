@@ -78,4 +78,6 @@ def test_offsets_lag_and_groups() -> None:
         assert producer.flush(30) == 0
         assert numbers(broker.metrics())[by_offset("kafka_consumergroup_lag", "moderns", "orders", 1)] == 1
         broker.delete_topic("orders")
-        assert not [name for name in numbers(broker.metrics()) if '"orders"' in name]
+        seen = numbers(broker.metrics())
+        assert not [name for name in seen if '"orders"' in name]
+        assert seen[f"{COORDINATOR}offset_deletion_count"] == 2

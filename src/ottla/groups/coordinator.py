@@ -46,6 +46,8 @@ log_event = logs.logger("groups")
 
 #: Partitions that are loaded side by side: one reads while the other applies.
 LOADS_AT_ONCE_MAX: Final = 2
+#: After a load that has failed. A disk may answer again; what is damaged is read in vain once in a while.
+LOAD_RETRY_S: Final = 30.0
 _NEVER: Final = 2**63
 
 
@@ -59,7 +61,7 @@ class _Term:
         #: Set once it is loaded.
         self.shard: GroupShard | None = None
         self.loading: asyncio.Task[None] | None = None
-        #: It cannot be loaded: others may ask for another coordinator, and will find this one again.
+        #: It could not be loaded, and will be tried again: others may look for another coordinator meanwhile.
         self.failed = False
         #: While it was loaded.
         self.deleted_topics: set[str] = set()
@@ -136,6 +138,12 @@ class GroupCoordinator:
         term.loading = asyncio.get_running_loop().create_task(self._load_term(partition, term), name=name)
 
     async def _load_term(self, partition: int, term: _Term) -> None:
+        while True:
+            if await self._try_to_load(partition, term):
+                return
+            await asyncio.sleep(LOAD_RETRY_S)
+
+    async def _try_to_load(self, partition: int, term: _Term) -> bool:
         if self._load_places is None:
             self._load_places = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
         shard = GroupShard(partition, term.journal, self._settings, self._metadata, self._entropy, self.counts)
@@ -145,10 +153,10 @@ class GroupCoordinator:
                 found = await load(term.journal, shard, self._clock)
         except Exception as fault:
             # Whatever it is, the other partitions' groups go on, and this one's clients are told at once.
-            log_event.error("groups cannot be loaded", partition=partition, error=repr(fault))
-            term.failed, term.loading = True, None
-            return
-        term.shard, term.loading = shard, None
+            log_event.error("groups cannot be loaded", partition=partition, error=repr(fault), again_s=LOAD_RETRY_S)
+            term.failed = True
+            return False
+        term.shard, term.loading, term.failed = shard, None, False
         shard.timers.on_sooner = self._arm
         if (deadline_ms := shard.timers.next_deadline_ms()) is not None:
             self._arm(deadline_ms)
@@ -158,6 +166,7 @@ class GroupCoordinator:
         if found.records:
             took_ms = self._clock.monotonic_ms() - started_ms
             log_event.info("groups loaded", partition=partition, **found._asdict(), ms=took_ms)
+        return True
 
     def _metadata_changed(self, update: MetadataUpdate) -> None:
         if not update.topics_deleted:

@@ -92,19 +92,28 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def expire(self, now: Now) -> None:
-        """Calls all that is due, in order of their moments."""
-        heap, now_ms = self._heap, now.monotonic_ms
-        while heap and heap[0][0] <= now_ms:
-            queued_ms, _, timer = heapq.heappop(heap)
-            if timer.queued_ms != queued_ms:
-                continue
-            if timer.when_ms > now_ms:
-                self._push(timer)
-                continue
-            timer.queued_ms = -1
-            del self._timers[timer.key]
-            timer.due(now)
-            heap = self._heap
+        """Calls all that is due, in order of their moments; what these set for the same moment is due the next time."""
+        heap, now_ms, last_number = self._heap, now.monotonic_ms, self._number
+        set_meanwhile = []
+        try:
+            while heap and heap[0][0] <= now_ms:
+                entry = heapq.heappop(heap)
+                queued_ms, number, timer = entry
+                if timer.queued_ms != queued_ms:
+                    continue
+                if timer.when_ms > now_ms:
+                    self._push(timer)
+                    continue
+                if number > last_number:
+                    set_meanwhile.append(entry)
+                    continue
+                timer.queued_ms = -1
+                del self._timers[timer.key]
+                timer.due(now)
+                heap = self._heap
+        finally:
+            for entry in set_meanwhile:
+                heapq.heappush(self._heap, entry)
 
     def _push(self, timer: _Timer) -> None:
         timer.queued_ms = timer.when_ms

@@ -15,7 +15,7 @@ from ottla.protocol.generated.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from ottla.security.authorizer import Operation
-from ottla.storage.directory_errors import DirectoryNotFound, DirectoryOffline, PartitionOffline
+from ottla.storage.directory_errors import DirectoryNotFound, DirectoryOffline, MoveRefused, PartitionOffline
 from ottla.storage.errors import StorageFault
 
 
@@ -49,6 +49,9 @@ def _move(call: Call, tp: TopicPartition, path: str) -> ErrorCode:
         replicas.moves.start(tp, path)
     except DirectoryNotFound:
         return ErrorCode.LOG_DIR_NOT_FOUND
+    except MoveRefused:
+        # The name of a copy's folder is longer than the partition's own, and too long for a file system.
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     except (DirectoryOffline, PartitionOffline, StorageFault):
         return ErrorCode.KAFKA_STORAGE_ERROR
     return ErrorCode.NONE

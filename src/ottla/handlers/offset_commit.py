@@ -6,6 +6,8 @@ group's coordinator.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import groupby
 from struct import Struct
 from typing import Final
 
@@ -28,10 +30,8 @@ _KEY: Final = OffsetCommitRequest.API_KEY
 _BY_ID: Final = 10
 _pack_correlation: Final = Struct(">i").pack
 
-#: Answers that are remembered: their length, and what follows the correlation id, by version, topics and partitions.
-_ANSWERS: Final[dict[tuple[object, ...], tuple[bytes, bytes]]] = {}
-_ANSWERS_MAX: Final = 1_000
-_ANSWER_BYTES_MAX: Final = 1_000
+#: Answers to requests that name more partitions are made each time.
+_REMEMBERED_PARTITIONS_MAX: Final = 32
 
 #: (topic, partition) -> why it is not passed on; None for the partition: the whole topic.
 _Refusals = list[OffsetCommitResponseTopic]
@@ -68,24 +68,32 @@ def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse | L
 
 def _all_committed(call: Call, request: OffsetCommitRequest) -> bytes:
     """The whole answer. A consumer commits the same partitions over and over, and its answer is the same each time."""
-    version = call.version
-    asked = (
-        version,
-        *[
-            (topic.topic_id if version >= _BY_ID else topic.name, *[one.partition_index for one in topic.partitions])
+    asked = tuple(
+        [
+            (topic.name, topic.topic_id, partition.partition_index)
             for topic in request.topics
-        ],
+            for partition in topic.partitions
+        ]
     )
-    known = _ANSWERS.get(asked)
-    if known is None:
-        frame = encode_response(_KEY, version, 0, committed(request))
-        known = (frame[:4], frame[8:])
-        if len(frame) <= _ANSWER_BYTES_MAX:
-            if len(_ANSWERS) >= _ANSWERS_MAX:
-                _ANSWERS.clear()
-            _ANSWERS[asked] = known
-    length, rest = known
+    if len(asked) > _REMEMBERED_PARTITIONS_MAX:
+        return encode_response(_KEY, call.version, call.correlation_id, committed(request))
+    length, rest = _answer_to(call.version, asked)
     return length + _pack_correlation(call.correlation_id) + rest
+
+
+@lru_cache(maxsize=1_000)
+def _answer_to(version: int, asked: tuple[tuple[str, bytes, int], ...]) -> tuple[bytes, bytes]:
+    """What stands before the correlation id, and what behind it, where each partition is committed."""
+    topics = [
+        OffsetCommitResponseTopic(
+            name=name,
+            topic_id=topic_id,
+            partitions=[OffsetCommitResponsePartition(partition_index=index) for _, _, index in partitions],
+        )
+        for (name, topic_id), partitions in groupby(asked, key=lambda place: place[:2])
+    ]
+    frame = encode_response(_KEY, version, 0, OffsetCommitResponse(topics=topics))
+    return frame[:4], frame[8:]
 
 
 def _is_sound(call: Call, topic: OffsetCommitRequestTopic, refused: _Refusals) -> bool:

@@ -168,7 +168,18 @@ class Journals:
 class PartitionJournal:
     """What its coordinator sees of one partition, for one term. Also a waiter: for its oldest write."""
 
-    __slots__ = ("_closed", "_deadline_ms", "_gathered", "_journals", "_leader", "_parked", "_unsettled", "epoch", "tp")
+    __slots__ = (
+        "_closed",
+        "_deadline_ms",
+        "_doubtful_end",
+        "_gathered",
+        "_journals",
+        "_leader",
+        "_parked",
+        "_unsettled",
+        "epoch",
+        "tp",
+    )
 
     def __init__(self, journals: Journals, leader: Leader) -> None:
         self.tp = leader.tp
@@ -181,6 +192,8 @@ class PartitionJournal:
         self._deadline_ms = 0
         #: Staged, in the order of their offsets; those behind the log's end are not written yet.
         self._unsettled: deque[_Write] = deque()
+        #: Up to here were writes that took too long: their callers have been told so, but they may be committed yet.
+        self._doubtful_end = 0
         #: Whether the waiters know of it.
         self._parked = False
 
@@ -218,23 +231,34 @@ class PartitionJournal:
 
     def when_settled(self, call: Written) -> None:
         """Calls at once if all that was written is committed, else when it is, or when that has failed."""
-        if self._closed:
+        leader = self._current()
+        if self._closed or leader is None:
             call(ErrorCode.NOT_COORDINATOR)
         elif self._gathered:
             self._gather((), 0, 0, call)
         elif self._unsettled:
             last = self._unsettled[-1]
-            follower = _Write((), 0, 0, last.deadline_ms, call)
-            follower.end = last.end
-            self._unsettled.append(follower)
+            self._follow(last.end, last.deadline_ms, call)
+        elif leader.high_watermark < self._doubtful_end:
+            self._follow(self._doubtful_end, self._next_deadline_ms(), call)
+            self._park()
         else:
             call(ErrorCode.NONE)
 
+    def _follow(self, end: int, deadline_ms: int, call: Written) -> None:
+        """Waits behind what was written last, without writing anything."""
+        follower = _Write((), 0, 0, deadline_ms, call)
+        follower.end = end
+        self._unsettled.append(follower)
+
+    def _next_deadline_ms(self) -> int:
+        journals = self._journals
+        return journals.clock.monotonic_ms() + journals.settings().commit_timeout_ms
+
     def _gather(self, records: Sequence[Record], size: int, wall_ms: int, written: Written) -> None:
         if not self._gathered:
-            journals = self._journals
-            self._deadline_ms = journals.clock.monotonic_ms() + journals.settings().commit_timeout_ms
-            journals.gathered(self)
+            self._deadline_ms = self._next_deadline_ms()
+            self._journals.gathered(self)
         self._gathered.append(_Write(records, size, wall_ms, self._deadline_ms, written))
 
     # -- rounds
@@ -325,7 +349,10 @@ class PartitionJournal:
             self._settle(leader)
         timed_out = as_coordinator(ErrorCode.REQUEST_TIMED_OUT)
         while self._unsettled and self._unsettled[0].deadline_ms <= now_ms:
-            _tell(self._unsettled.popleft().written, timed_out)
+            late = self._unsettled.popleft()
+            if late.end != _NOWHERE:
+                self._doubtful_end = max(self._doubtful_end, late.end)
+            _tell(late.written, timed_out)
         self._park()
 
     def close(self) -> None:

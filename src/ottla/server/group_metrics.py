@@ -78,6 +78,9 @@ class GroupNumbers:
     def commits(self) -> int:
         return 0 if self._groups is None else self._groups.counts.commits
 
+    def deleted(self) -> int:
+        return 0 if self._groups is None else self._groups.counts.deletions
+
     def expired(self) -> int:
         return 0 if self._groups is None else self._groups.counts.expired
 
@@ -106,6 +109,7 @@ def register_group_metrics(broker: Broker) -> None:
     for name, text, read in (
         ("group_completed_rebalance_count", "Generations of classic groups that were completed.", numbers.rebalances),
         ("offset_commit_count", "Offsets that were committed.", numbers.commits),
+        ("offset_deletion_count", "Offsets that were deleted, by administrators or with topics.", numbers.deleted),
         ("offset_expiration_count", "Offsets that expired.", numbers.expired),
     ):
         registry.gauges(f"{coordinator}{name}", text, (), partial(_only, read), type_="counter")

@@ -21,6 +21,9 @@ from ottla.protocol.generated.offset_commit import OffsetCommitRequestTopic
 UNKNOWN_TIME: Final = -1
 #: Shared by all groups that have nothing of a kind: most of ten thousand groups are empty. Never changed.
 _NO_IDS: Final[set[str]] = set()
+_NONE_PENDING: Final[dict[str, None]] = {}
+#: Of one group, at the same time: a client that asks for ids and uses none would fill the memory for half an hour.
+PENDING_IDS_MAX: Final = 10_000
 
 
 class ClassicGroup:
@@ -62,8 +65,8 @@ class ClassicGroup:
         self.static_members: dict[str, str] = {}
         #: How many members have a join_reply.
         self.awaiting_join = 0
-        #: Ids that were given out and not come back with yet. None of them is in members.
-        self.pending_join: set[str] = _NO_IDS
+        #: Ids that were given out and not come back with yet, the oldest first. None of them is in members.
+        self.pending_join: dict[str, None] = _NONE_PENDING
         #: Members of this generation that have not asked for their assignment.
         self.pending_sync: set[str] = _NO_IDS
         #: How many members know each protocol.
@@ -92,7 +95,7 @@ class ClassicGroup:
             self.leader_id = member.id
         self.members[member.id] = member
         self._count(member, 1)
-        self.pending_join.discard(member.id)
+        self.pending_join.pop(member.id, None)
 
     def remove(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
@@ -104,13 +107,19 @@ class ClassicGroup:
                 del self.static_members[member.instance_id]
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
-        self.pending_join.discard(member_id)
+        self.pending_join.pop(member_id, None)
         self.pending_sync.discard(member_id)
 
-    def add_pending(self, member_id: str) -> None:
-        if self.pending_join is _NO_IDS:
-            self.pending_join = set()
-        self.pending_join.add(member_id)
+    def add_pending(self, member_id: str) -> str | None:
+        """Returns the id that had to go: whoever comes with it is told to ask for another one."""
+        oldest = None
+        if self.pending_join is _NONE_PENDING:
+            self.pending_join = {}
+        elif len(self.pending_join) >= PENDING_IDS_MAX:
+            oldest = next(iter(self.pending_join))
+            del self.pending_join[oldest]
+        self.pending_join[member_id] = None
+        return oldest
 
     def update(self, member: ClassicMember, protocols: Protocols, rebalance_ms: int, session_ms: int) -> None:
         self._count(member, -1)
@@ -228,8 +237,9 @@ class ClassicGroup:
         if self.protocol_name is None:
             return None
         topics: set[str] = set()
-        for member in self.members.values():
-            found = subscribed_topics(member.metadata(self.protocol_name))
+        # Most members say the same, and there may be a thousand of them.
+        for metadata in {member.metadata(self.protocol_name) for member in self.members.values()}:
+            found = subscribed_topics(metadata)
             if found is None:
                 return None
             topics.update(found)

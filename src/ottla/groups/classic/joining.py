@@ -117,7 +117,8 @@ class _Attempt:
         if self._caller.version < KNOWN_MEMBER_ID_SINCE:
             self._add(member_id)
             return
-        group.add_pending(member_id)
+        if (forgotten := group.add_pending(member_id)) is not None:
+            self._state.timers.cancel(session_key(group.id, forgotten))
         self._rebalances.start_session(group, member_id, self._request.session_timeout_ms, self._now)
         self._reply(join_refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
 

@@ -31,6 +31,8 @@ log_event = logs.logger("groups")
 
 #: A new member may wait so long for its first generation before it is given up, as Kafka has it.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
+#: Time-outs may be 0. What is looked at again and again until somebody comes is not looked at more often than this.
+PAUSE_MS_MIN: Final = 1_000
 
 
 def join_refused(error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
@@ -80,8 +82,11 @@ class Rebalances:
             self._complete_if_all_joined(group, now)
             return
         member = group.members.get(member_id)
-        if member is None or member.may_be_silent:
-            return  # Its session starts again with the answer that it waits for.
+        if member is None:
+            return
+        if member.may_be_silent:
+            self.start_session(group, member_id, max(member.session_timeout_ms, PAUSE_MS_MIN), now)
+            return
         log_event.info("a member fell silent", group=group_id, member=member_id)
         self.drop(group, member, ErrorCode.UNKNOWN_MEMBER_ID)
         if group.can_rebalance:
@@ -133,7 +138,7 @@ class Rebalances:
         elif group.all_joined:
             self.complete_join(group, now)
         else:
-            self._complete_after_timeout(group, now)
+            self._when_to_complete(group, group.rebalance_timeout_ms, now, partial(self._time_over, group.id))
 
     def _delay_over(self, group_id: str, delay_ms: int, rest_ms: int, now: Now) -> None:
         group = self.classic(group_id)
@@ -146,9 +151,6 @@ class Rebalances:
         next_ms = min(max(0, self._state.settings().initial_rebalance_delay_ms), rest_ms)
         due = partial(self._delay_over, group_id, next_ms, max(rest_ms - delay_ms, 0))
         self._when_to_complete(group, next_ms, now, due)
-
-    def _complete_after_timeout(self, group: ClassicGroup, now: Now) -> None:
-        self._when_to_complete(group, group.rebalance_timeout_ms, now, partial(self._time_over, group.id))
 
     def _when_to_complete(self, group: ClassicGroup, after_ms: int, now: Now, due: Callable[[Now], None]) -> None:
         self._state.timers.set(join_key(group.id), now.monotonic_ms + max(0, after_ms), due)
@@ -177,7 +179,9 @@ class Rebalances:
                 log_event.info("a member did not join again in time", group=group.id, member=member.id)
                 self.drop(group, member, ErrorCode.UNKNOWN_MEMBER_ID)
         if not group.elect_joined_leader() and group.members:
-            self._complete_after_timeout(group, now)
+            # All are static members, and away.
+            pause_ms = max(group.rebalance_timeout_ms, PAUSE_MS_MIN)
+            self._when_to_complete(group, pause_ms, now, partial(self._time_over, group.id))
             return
         group.begin_generation(now.wall_ms)
         if group.state is State.EMPTY:

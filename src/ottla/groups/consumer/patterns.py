@@ -17,7 +17,7 @@ from ottla.model import INTERNAL_TOPICS, ErrorCode
 if TYPE_CHECKING:
     import re2
 
-#: Expressions that are remembered, over all groups; the one that was not used for longest goes first.
+#: Expressions that are remembered, over all groups of a shard; the one that was not used for longest goes first.
 _REMEMBERED_MAX: Final = 256
 #: RE2's memory for one expression; one that needs more is refused.
 _PATTERN_BYTES_MAX: Final = 1 << 20

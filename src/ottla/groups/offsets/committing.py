@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
+from itertools import count
 from struct import Struct
 from typing import Final
 
@@ -29,12 +30,12 @@ from ottla.protocol.generated.offset_commit import (
 #: From this version on a group that does not exist has an error of its own.
 NOT_FOUND_SINCE: Final = 9
 
-#: The answer where everything that was asked for is committed. It stands for `committed` of the request, of which whoever
-#: sends it has the bytes ready.
+#: The answer where all that was asked for is committed. It stands for `committed` of the request: whoever sends it may
+#: have the bytes ready.
 ALL_COMMITTED: Final = OffsetCommitResponse()
 
 _Place = tuple[str, int]
-_NOTHING_REFUSED: Final[frozenset[_Place]] = frozenset()
+_NOTHING_REFUSED: Final[frozenset[int]] = frozenset()
 _pack_partition: Final = Struct(">i").pack
 _NONE: Final = int(ErrorCode.NONE)
 _TOO_LARGE: Final = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
@@ -84,8 +85,10 @@ def commit_offsets(
 
 def _records(
     state: ShardState, request: OffsetCommitRequest, now_ms: int
-) -> tuple[list[JournalRecord], list[_Place], frozenset[_Place]]:
-    """What is to be written, what of, and what has too much metadata. EncodeError where a name is too long."""
+) -> tuple[list[JournalRecord], list[_Place], frozenset[int]]:
+    """What is to be written, and of which partitions; and which entries of the request, counted through, have too much
+    metadata. EncodeError where a name is too long.
+    """
     metadata_max = state.settings().offsets.metadata_bytes_max
     retention_ms = request.retention_time_ms
     expire_ms = NO_EXPIRY if retention_ms == -1 else max(0, now_ms + retention_ms)
@@ -100,7 +103,7 @@ def _records(
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
             if metadata and _length(metadata) > metadata_max:
-                refused |= {(name, index)}
+                refused |= {len(records) + len(refused)}
                 continue
             value = offset_value(
                 partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, expire_ms, topic_id
@@ -127,8 +130,9 @@ def _length(metadata: str) -> int:
     return len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def committed(request: OffsetCommitRequest, refused: Collection[_Place] = ()) -> OffsetCommitResponse:
-    """All of it, but for the places that have too much metadata."""
+def committed(request: OffsetCommitRequest, refused: Collection[int] = ()) -> OffsetCommitResponse:
+    """All of it, but for the entries, counted through the request, that have too much metadata."""
+    number = count()
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -137,7 +141,7 @@ def committed(request: OffsetCommitRequest, refused: Collection[_Place] = ()) ->
                 partitions=[
                     OffsetCommitResponsePartition(
                         partition_index=partition.partition_index,
-                        error_code=_TOO_LARGE if (topic.name, partition.partition_index) in refused else _NONE,
+                        error_code=_TOO_LARGE if next(number) in refused else _NONE,
                     )
                     for partition in topic.partitions
                 ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ottla.groups.caller import Now
@@ -17,18 +18,16 @@ from ottla.protocol.generated.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 
-#: Tombstones that are written together: some hundred kilobytes, where a batch may be a megabyte.
+#: Tombstones that are written together. A batch may be a megabyte, unless an administrator wants it smaller, and a
+#: group's name alone can have 32 KiB.
 TOMBSTONES_AT_ONCE_MAX: Final = 1_000
+KEY_BYTES_AT_ONCE_MAX: Final = 128 * 1024
 
 
 class Place(NamedTuple):
     group_id: str
     topic: str
     partition: int
-
-
-def tombstone(place: Place) -> JournalRecord:
-    return JournalRecord(offset_key(*place), None)
 
 
 def delete_offsets(
@@ -64,22 +63,37 @@ def delete_offsets(
         reply(response)
     elif error := remove_offsets(state, places, now, done):
         done(error)
+    else:
+        state.counts.deletions += len(places)
 
 
 def remove_offsets(state: ShardState, places: list[Place], now: Now, done: Reply[ErrorCode]) -> ErrorCode:
     """Writes tombstones, a piece at a time; `done` is told of the last. An error: a part may be gone, `done` is not
     told.
     """
-    for start in range(0, len(places), TOMBSTONES_AT_ONCE_MAX):
-        piece = places[start : start + TOMBSTONES_AT_ONCE_MAX]
-        is_last = start + TOMBSTONES_AT_ONCE_MAX >= len(places)
-        error = state.write([tombstone(place) for place in piece], now, done if is_last else _not_told)
+    pieces = list(_pieces(places))
+    for piece in pieces:
+        error = state.write([record for _, record in piece], now, done if piece is pieces[-1] else _not_told)
         if error:
             return error
-        for place in piece:
+        for place, _ in piece:
             state.offsets.remove(*place)
-        state.counts.deletions += len(piece)
     return ErrorCode.NONE
+
+
+def _pieces(places: Iterable[Place]) -> Iterator[list[tuple[Place, JournalRecord]]]:
+    """Tombstones, as many at a time as can be written together."""
+    piece: list[tuple[Place, JournalRecord]] = []
+    size = 0
+    for place in places:
+        key = offset_key(*place)
+        if piece and (len(piece) == TOMBSTONES_AT_ONCE_MAX or size + len(key) > KEY_BYTES_AT_ONCE_MAX):
+            yield piece
+            piece, size = [], 0
+        piece.append((place, JournalRecord(key, None)))
+        size += len(key)
+    if piece:
+        yield piece
 
 
 def delete_group(state: ShardState, group: Group, now: Now, reply: Reply[ErrorCode]) -> ErrorCode:
@@ -95,6 +109,7 @@ def delete_group(state: ShardState, group: Group, now: Now, reply: Reply[ErrorCo
     places += [Place(group.id, *where) for where in state.offsets.open_partitions(group.id) if where not in known]
     if places and (error := remove_offsets(state, places, now, _not_told)):
         return error
+    state.counts.deletions += len(places)
     if error := state.write(group.tombstones(), now, reply):
         return error
     del state.groups[group.id]

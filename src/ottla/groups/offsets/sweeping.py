@@ -12,7 +12,7 @@ from typing import Final
 from ottla import logs
 from ottla.groups.caller import Now
 from ottla.groups.group import Group
-from ottla.groups.offsets.deleting import TOMBSTONES_AT_ONCE_MAX, Place, remove_offsets, tombstone
+from ottla.groups.offsets.deleting import TOMBSTONES_AT_ONCE_MAX, Place, remove_offsets
 from ottla.groups.records.offset_records import NO_EXPIRY, read_offset_value
 from ottla.groups.state import ShardState
 from ottla.model import ErrorCode
@@ -22,6 +22,8 @@ log_event = logs.logger("groups")
 #: After so many offsets or groups the others have their turn: about a millisecond.
 STEPS_AT_ONCE_MAX: Final = 500
 PAUSE_MS: Final = 1
+#: After the journal took nothing.
+RETRY_MS: Final = 1_000
 MINUTE_MS: Final = 60_000
 
 _EXPIRY: Final = "expiry"
@@ -82,25 +84,19 @@ class Sweeps:
                     expired.append(place)
                 else:
                     left = True
-        if left:
-            kept += 1
-            self._rest.appendleft(group.id)
-        records = [tombstone(place) for place in expired]
-        vanishes = not kept and group.may_vanish() and not offsets.has_open(group.id)
-        if vanishes:
-            records += group.tombstones()
-        if not records:
-            return looked_at
-        if self._state.write(records, now, _not_told):
-            self._rest.clear()  # The journal takes nothing now: all is still there, and found the next time.
-            return looked_at
-        for place in expired:
-            offsets.remove(*place)
+        if expired and remove_offsets(self._state, expired, now, _not_told):
+            return looked_at  # What could not be written is still there, and found the next time.
         self._state.counts.expired += len(expired)
-        if vanishes:
+        if left:
+            self._rest.appendleft(group.id)
+        elif not kept and group.may_vanish() and not offsets.has_open(group.id):
+            self._forget(group, now)
+        return looked_at
+
+    def _forget(self, group: Group, now: Now) -> None:
+        if not self._state.write(group.tombstones(), now, _not_told):
             del self._state.groups[group.id]
             log_event.info("a group expired", group=group.id)
-        return looked_at
 
     def _is_expired(self, group: Group, value: bytes, now_ms: int) -> bool:
         stored = read_offset_value(value)
@@ -126,8 +122,10 @@ class Sweeps:
             self._topics.clear()
             self._groups = deque(self._state.groups)
         offsets, places, steps = self._state.offsets, list[Place](), 0
+        looked_at: list[str] = []
         while self._groups and steps < STEPS_AT_ONCE_MAX:
             group_id = self._groups.popleft()
+            looked_at.append(group_id)
             kept = offsets.of_group(group_id)
             found = {Place(group_id, name, number) for name in self._deleted & kept.keys() for number in kept[name]}
             found |= {
@@ -135,10 +133,15 @@ class Sweeps:
             }
             places += sorted(found)
             steps += 1 + len(found)
-        if places:
-            remove_offsets(self._state, places, now, _not_told)
+        pause_ms = PAUSE_MS
+        if places and remove_offsets(self._state, places, now, _not_told):
+            # Nobody tells of the deletion again: a topic of that name would begin with the old one's offsets.
+            self._groups.extendleft(reversed(looked_at))
+            pause_ms = RETRY_MS
+        else:
+            self._state.counts.deletions += len(places)
         if self._groups or self._topics:
-            self._state.timers.set(_TOPICS, now.monotonic_ms + PAUSE_MS, self._drop_some)
+            self._state.timers.set(_TOPICS, now.monotonic_ms + pause_ms, self._drop_some)
 
 
 def _not_told(_: ErrorCode) -> None:

@@ -21,6 +21,7 @@ from ottla.protocol.generated.offset_commit_value import OffsetCommitValue
 from ottla.protocol.primitives import STRING_BYTES_MAX, put_uvarint
 
 NO_EXPIRY: Final = -1
+_MOMENT_MS_MAX: Final = 2**63 - 1
 
 _pack_lengths: Final = Struct(">hh").pack
 _pack_length: Final = Struct(">h").pack
@@ -97,7 +98,8 @@ def offset_value(
 ) -> bytes:
     if expire_ms != NO_EXPIRY:
         raw = metadata.encode()
-        return _pack_v1(1, offset, len(raw)) + raw + _pack_times(commit_ms, expire_ms)
+        # A client may ask for any 64 bits of milliseconds from now on.
+        return _pack_v1(1, offset, len(raw)) + raw + _pack_times(commit_ms, min(expire_ms, _MOMENT_MS_MAX))
     if metadata:
         out = bytearray(_pack_v4(4, offset, leader_epoch))
         raw = metadata.encode()
