@@ -1,8 +1,8 @@
 """Compaction as Apache Kafka does it: the same log, cleaned by its cleaner and by ours, and what its tools say of ours.
 
 Kafka writes the log, transactions among it; a copy of its folder is cleaned by ours, and the original by its own. Then
-both must hold the same batches, but for the time at which a delete horizon was set. A second pass over the outcome of
-Kafka's first finds horizons that have passed.
+both must hold the same batches, but for the time at which a delete horizon was set. Each pass but the first goes over
+what Kafka's pass before it left, when the horizons that one set have passed.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
 
 TOPIC = "compacted"
 TP = TopicPartition(TOPIC, 0)
-SEGMENT_BYTES = 40_000
-#: Long enough that the first pass of either cleaner sets horizons and drops nothing for them.
-DELETE_RETENTION_MS = 3_000
+SEGMENT_BYTES = 20_000
+DELETE_RETENTION_MS = 500
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 CONFIG = LogConfig(
     segment_bytes=SEGMENT_BYTES,
@@ -142,71 +141,121 @@ class CompactingKafka:
         return offset_checkpoint.decode(data).get(TP, -1) if data else -1
 
     def copy(self, name: str) -> Path:
-        """Its folder, after a clean stop; then it runs again."""
-        self.broker.server.stop()
-        copied = Path(shutil.copytree(self.broker.partition_folder(TOPIC), self._copies / name))
-        self.broker.server.start()
+        """Its folder while it runs: nobody writes, and sealed segments are as they stay.
+
+        Of the active segment only the log is taken: its indexes are full of room for more until Kafka closes them.
+        """
+        folder = self.broker.partition_folder(TOPIC)
+        eventually(lambda: not [path for path in folder.iterdir() if path.suffix in {".deleted", ".cleaned", ".swap"}])
+        copied = Path(shutil.copytree(folder, self._copies / name))
+        for kind in (".index", ".timeindex"):
+            (copied / f"{active_of(copied):020d}{kind}").unlink(missing_ok=True)
         return copied
 
     def clean(self, number: int) -> Stage:
         before, cleaned_to = self.copy(f"before-{number}"), self.checkpoint()
-        active = max(int(path.stem) for path in before.glob("*.log"))
-        self.set_ratio("0.0")
         at_ms = int(time.time() * 1000)
-        eventually(lambda: self.checkpoint() >= active)
+        self.set_ratio("0.0")
+        eventually(lambda: self.checkpoint() >= active_of(before))
         self.set_ratio("1.0")
-        now_cleaned_to = self.checkpoint()
-        return Stage(before, self.copy(f"after-{number}"), cleaned_to, now_cleaned_to, at_ms)
+        return Stage(before, self.copy(f"after-{number}"), cleaned_to, self.checkpoint(), at_ms)
 
 
-def write_some(kafka: CompactingKafka, rng: Random, count: int) -> None:
-    """Batches of all sizes and codecs, idempotent and transactional, half of the transactions aborted."""
-    for number in range(count):
-        codec = rng.choice(CODECS)
-        kind = rng.choice(["plain", "idempotent", "commit", "abort"])
+def active_of(folder: Path) -> int:
+    """The base offset of the segment that is written to."""
+    return max(int(path.stem) for path in folder.glob("*.log"))
+
+
+class Writers:
+    """librdkafka's: one without idempotence for each codec, two with it, and three with transactions."""
+
+    def __init__(self, bootstrap: str, rng: Random) -> None:
+        self._rng = rng
+        self._written = 0
+        self._plain = [self._producer(bootstrap, codec, idempotent=False) for codec in CODECS]
+        self._idempotent = [self._producer(bootstrap, codec, idempotent=True) for codec in ("none", "zstd")]
+        self._transactional = [
+            self._producer(bootstrap, codec, idempotent=True, name=f"writer-{number}")
+            for number, codec in enumerate(("none", "gzip", "lz4"))
+        ]
+        for producer in self._transactional:
+            producer.init_transactions(SECONDS_MAX)
+        # One that falls silent: its last batch is superseded soon, and proves its sequence number all the same.
+        once = self._producer(bootstrap, "none", idempotent=True)
+        once.produce(TOPIC, b"once", b"key-0", 0)
+        assert once.flush(SECONDS_MAX) == 0
+
+    @staticmethod
+    def _producer(bootstrap: str, codec: str, *, idempotent: bool, name: str = "") -> Producer:
         settings: dict[str, object] = {
-            "bootstrap.servers": kafka.broker.bootstrap,
+            "bootstrap.servers": bootstrap,
             "compression.type": codec,
             "linger.ms": 100,
-            "enable.idempotence": kind != "plain",
+            "enable.idempotence": idempotent,
             "log_level": 0,
         }
-        if kind in {"commit", "abort"}:
-            settings["transactional.id"] = f"writer-{rng.randrange(3)}"
-        producer = Producer(settings)
-        if kind in {"commit", "abort"}:
-            producer.init_transactions(SECONDS_MAX)
+        return Producer({**settings, "transactional.id": name} if name else settings)
+
+    def write(self, count: int) -> None:
+        """Batches of all sizes; half of the transactions are aborted."""
+        rng = self._rng
+        for _ in range(count):
+            kind = rng.choice(["plain", "idempotent", "commit", "abort"])
+            if kind in {"plain", "idempotent"}:
+                self._produce(rng.choice(self._plain if kind == "plain" else self._idempotent), kind)
+                continue
+            producer = rng.choice(self._transactional)
             producer.begin_transaction()
+            self._produce(producer, kind)
+            if kind == "commit":
+                producer.commit_transaction(SECONDS_MAX)
+            else:
+                producer.abort_transaction(SECONDS_MAX)
+
+    def _produce(self, producer: Producer, kind: str) -> None:
+        rng = self._rng
+        self._written += 1
         for _ in range(rng.choice([1, 5, 60])):
             key = b"key-%d" % rng.randrange(60)
-            value = (
-                None if rng.random() < 0.15 else b"%s %d " % (kind.encode(), number) + rng.randbytes(60).hex().encode()
-            )
+            text = b"%s %d " % (kind.encode(), self._written) + rng.randbytes(60).hex().encode()
+            value = None if rng.random() < 0.15 else text
             headers = [("h", b"x")] if rng.random() < 0.2 else None
             producer.produce(TOPIC, value, key, 0, headers=headers)
             if rng.random() < 0.1:
                 producer.flush(SECONDS_MAX)
         assert producer.flush(SECONDS_MAX) == 0
-        if kind == "commit":
-            producer.commit_transaction(SECONDS_MAX)
-        elif kind == "abort":
-            producer.abort_transaction(SECONDS_MAX)
+
+
+def last_horizon_ms(folder: Path) -> int:
+    horizons = [0]
+    for path in folder.glob("*.log"):
+        data = path.read_bytes()
+        horizons += [header.delete_horizon_ms or 0 for _, header in iterate(data, 0, len(data))]
+    return max(horizons)
 
 
 @pytest.fixture(scope="module")
 def stages(
     tmp_path_factory: pytest.TempPathFactory, kafka_jars: Path, watch_server: WatchServer
 ) -> Iterator[list[Stage]]:
-    """Three passes of Kafka's cleaner, the later ones when horizons of the first have passed."""
+    """Three passes of Kafka's cleaner, the later ones when the horizons of the one before have passed.
+
+    Before the last one its writers begin anew: those with transactions then have another epoch.
+    """
     kafka = CompactingKafka(tmp_path_factory.mktemp("compacting"), kafka_jars)
     rng = Random(11)
     with watch_server(kafka.broker.server), kafka.broker.server:
         kafka.create()
-        found = []
-        for number in range(3):
-            write_some(kafka, rng, 25)
+        writers = Writers(kafka.broker.bootstrap, rng)
+        found: list[Stage] = []
+        for number, count in enumerate((30, 15, 15)):
+            if number == 2:
+                writers = Writers(kafka.broker.bootstrap, rng)
+            writers.write(count)
+            if found:
+                passed_ms = last_horizon_ms(found[-1].after)
+                eventually(lambda until_ms=passed_ms: time.time() * 1000 > until_ms)  # type: ignore[misc]
             found.append(kafka.clean(number))
-            time.sleep(max(0.0, found[-1].at_ms / 1000 + 1.5 * DELETE_RETENTION_MS / 1000 - time.time()))
         yield found
 
 
@@ -220,7 +269,8 @@ def clean_copy(stage: Stage, into: Path) -> tuple[Path, Outcome]:
         TP,
         CONFIG,
         now_ms=stage.at_ms,
-        clean=True,
+        clean=False,
+        recovery_point=active_of(folder),
         cleaned_to=stage.cleaned_to,
         on_warning=warnings.append,
     )
@@ -249,7 +299,7 @@ def test_our_cleaner_leaves_the_batches_that_kafkas_leaves(stages: list[Stage], 
     folder, outcome = clean_copy(stage, tmp_path)
     ours, theirs = batches_in(folder), batches_in(stage.after)
     before = batches_in(stage.before)
-    active = max(int(path.stem) for path in stage.before.glob("*.log"))
+    active = active_of(stage.before)
     assert len(before) > len(theirs) > 10
     assert [each for each in ours if each.segment < active] == [each for each in theirs if each.segment < active]
     assert ours == theirs

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.server.conftest import BrokerThread
+from tools.ottla_server import ottla_broker
 
 from ottla.controller.interface import TopicRef
 from ottla.model import TopicPartition
@@ -81,6 +85,7 @@ def test_a_log_is_cleaned_by_another_process(tmp_path: Path) -> None:
         until(lambda: broker.log("t").cleaned_to > 0)
         last = broker.log("t").active.base_offset
         until(lambda: broker.cleaning.passes > 0 and len(broker.keys("t")) <= 5 + 100 - last)
+        assert _child_of(broker) > 0
         assert set(broker.keys("t")) == {b"k%d" % number for number in range(5)}
         folder = tmp_path / "logs" / "t-0"
         until(lambda: not [path for path in folder.iterdir() if path.suffix in {".cleaned", ".swap", ".deleted"}])
@@ -108,7 +113,7 @@ def test_a_log_that_cannot_be_cleaned_is_named_and_does_not_hold_up_others(
         until(lambda: broker.log("bad").recovery_point >= broker.log("bad").active.base_offset)
         sound = first.read_bytes()
         first.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
-        _set_threads(broker, 1)
+        _set(broker, cleaner_threads=1)
 
         until(lambda: broker.cleaning.passes > 0 and TopicPartition("bad", 0) in broker.cleaning.set_aside)
         assert broker.log("good").cleaned_to > 0
@@ -122,38 +127,157 @@ def test_a_log_that_cannot_be_cleaned_is_named_and_does_not_hold_up_others(
         assert "bad-0" in lines[0]
         assert "checksum" in lines[0]
 
+        # As bad as before when its time has come: then it waits for twice as long.
+        tp, now_ms = TopicPartition("bad", 0), broker.ports.clock.monotonic_ms()
+        assert broker.cleaning.set_aside[tp].again_ms <= now_ms + 60_000
+        _try_again(broker, tp)
+        until(lambda: broker.cleaning.set_aside[tp].failures == 2)
+        assert now_ms + 120_000 <= broker.cleaning.set_aside[tp].again_ms
+        assert 'ottla_log_cleaner_failures{topic="bad",partition="0"} 2' in broker.scrape()
+
         # Mended, and its time has come: it is tried again, and is not set aside any more.
         first.write_bytes(sound)
-        aside = broker.cleaning.set_aside[TopicPartition("bad", 0)]
-        broker.cleaning.set_aside[TopicPartition("bad", 0)] = aside._replace(again_ms=0)
+        _try_again(broker, tp)
         until(lambda: broker.log("bad").cleaned_to > 0 and not broker.cleaning.set_aside)
-        assert "uncleanable_partitions_count" in broker.scrape()
+        assert f'uncleanable_partitions_count{{logdirectory="{tmp_path}/logs"}} 0' in broker.scrape()
 
 
-def _set_threads(broker: Compacted, threads: int) -> None:
-    live = broker.broker.services.live  # type: ignore[union-attr]
-    live.current = live.current._replace(storage=live.current.storage._replace(cleaner_threads=threads))
-
-
-def test_a_worker_process_that_dies_is_started_again(tmp_path: Path) -> None:
-    slowly = {"log.cleaner.io.max.bytes.per.second": "20000"}
+def test_a_worker_process_that_is_killed_in_the_middle_of_a_pass(tmp_path: Path) -> None:
+    """Nothing is lost of the log; it is named as set aside, and the next pass is made by another process."""
+    slowly = {"log.cleaner.io.max.bytes.per.second": "20000", "log.cleaner.io.buffer.size": "4096"}
+    folder, tp = tmp_path / "logs" / "t-0", TopicPartition("t", 0)
     with Compacted(str(tmp_path), **BACKOFF, **slowly) as broker:
-        broker.create_topic("t", **COMPACTED)
-        broker.fill("t")
-        until(lambda: _child_of(broker) > 0)
+        broker.create_topic("t", **{**COMPACTED, "internal_segment_bytes": "20000"})
+        broker.fill("t", batches=300)
+        until(lambda: bool(list(folder.glob("*.cleaned"))))
         first = _child_of(broker)
         os.kill(first, signal.SIGKILL)
-        tp = TopicPartition("t", 0)
         until(lambda: tp in broker.cleaning.set_aside)
         assert "died" in broker.cleaning.set_aside[tp].reason
+        assert 'ottla_log_cleaner_failures{topic="t",partition="0"} 1' in broker.scrape()
         assert not broker.cleaning.is_dead
-        broker.cleaning.set_aside[tp] = broker.cleaning.set_aside[tp]._replace(again_ms=0)
-        until(lambda: _child_of(broker) not in {0, first})
-        live = broker.broker.services.live  # type: ignore[union-attr]
-        live.current = live.current._replace(
-            storage=live.current.storage._replace(cleaner_io_bytes_per_second_max=1e300)
-        )
+        assert len(broker.keys("t")) == 300
+        assert list(folder.glob("*.cleaned")), "it could not remove them"
+
+        _set(broker, cleaner_io_bytes_per_second_max=1e300)
+        _try_again(broker, tp)
         until(lambda: broker.log("t").cleaned_to > 0 and not broker.cleaning.set_aside)
+        assert _child_of(broker) not in {0, first}
+        assert set(broker.keys("t")) == {b"k%d" % number for number in range(5)}
+        assert len(broker.keys("t")) < 300
+        assert not list(folder.glob("*.cleaned"))
+
+
+def test_a_broker_that_is_killed_in_the_middle_of_a_pass(tmp_path: Path) -> None:
+    """Its worker ends too: the next broker finds a folder that nobody else writes to, and cleans it."""
+    named = {"broker.id": "1"}
+    with Compacted(str(tmp_path), **named, **{"log.cleaner.enable": "false"}) as broker:
+        broker.create_topic("t", **COMPACTED)
+        broker.fill("t")
+    # A hundred bytes a second: left alone the worker would be at it for minutes.
+    slowly = {"log.cleaner.io.max.bytes.per.second": "100", **BACKOFF}
+    server = ottla_broker(tmp_path / "process", properties={"log.dirs": f"{tmp_path}/logs", **slowly})
+    server.start()
+    try:
+        until(lambda: bool(_children(server.pid)))
+        (worker,) = _children(server.pid)
+    finally:
+        server.kill()
+    until(lambda: not _runs(worker))
+
+    with Compacted(str(tmp_path), **named, **BACKOFF) as broker:
+        until(lambda: broker.log("t").cleaned_to > 0)
+        assert set(broker.keys("t")) == {b"k%d" % number for number in range(5)}
+
+
+def test_a_worker_process_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without room for another process is no disk that fails."""
+    with Compacted(str(tmp_path), **BACKOFF) as broker:
+        tp = TopicPartition("t", 0)
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "executable", "/nowhere/python")
+            broker.create_topic("t", **COMPACTED)
+            broker.fill("t")
+            until(lambda: tp in broker.cleaning.set_aside)
+        assert broker.look(lambda it: [log.tp for log in it.logs() if log.tp == tp]), "its directory is not offline"
+        _try_again(broker, tp)
+        until(lambda: broker.log("t").cleaned_to > 0 and not broker.cleaning.set_aside)
+
+
+def test_a_disk_that_refuses_takes_its_directory_offline(tmp_path: Path) -> None:
+    folders = f"{tmp_path}/one,{tmp_path}/two"
+    with Compacted(str(tmp_path), **BACKOFF, **{"log.dirs": folders, "log.cleaner.threads": "0"}) as broker:
+        broker.create_topic("t", **COMPACTED)
+        broker.fill("t")
+        home = Path(broker.log("t").directory)
+        until(lambda: broker.log("t").recovery_point >= broker.log("t").active.base_offset)
+        first = home / f"{0:020d}.log"
+        first.unlink()
+        first.mkdir()  # reading it is an error of the system's
+        assert broker.broker.services is not None
+        directories = broker.broker.services.replicas.directories
+        _set(broker, cleaner_threads=1)
+        until(
+            lambda: list(directories.online_paths) == [each for each in folders.split(",") if each != str(home.parent)]
+        )
+
+
+def test_a_log_that_cannot_even_be_looked_at_holds_up_no_other(tmp_path: Path, log_lines: list[str]) -> None:
+    with Compacted(str(tmp_path), **{"log.cleaner.enable": "false"}) as broker:
+        for name in ("bad", "good"):
+            broker.create_topic(name, **COMPACTED, max_compaction_lag_ms="1000000")
+            broker.fill(name)
+    with Compacted(str(tmp_path), **BACKOFF, **{"log.cleaner.threads": "0"}) as broker:
+        os.truncate(tmp_path / "logs" / "bad-0" / f"{0:020d}.log", 0)
+        _set(broker, cleaner_threads=1)
+        for _ in range(3):
+            passes = broker.cleaning.passes
+            broker.fill("good")
+            until(lambda passes=passes: broker.cleaning.passes > passes)  # type: ignore[misc]
+        assert list(broker.cleaning.set_aside) == [TopicPartition("bad", 0)]
+        lines = [line for line in log_lines if "cannot be cleaned" in line]
+        assert len(lines) == 1, "it waits for its next try"
+        assert "bad-0" in lines[0]
+
+
+def test_a_fault_of_the_cleaner_itself_is_told_and_it_begins_anew(tmp_path: Path, log_lines: list[str]) -> None:
+    with Compacted(str(tmp_path), **BACKOFF) as broker:
+        broker.cleaning.set_aside = None  # type: ignore[assignment]
+        until(lambda: broker.cleaning.failures > 0)
+        assert not broker.cleaning.is_dead
+        assert [line for line in log_lines if "begins anew" in line]
+        broker.cleaning.set_aside = {}
+        broker.create_topic("t", **COMPACTED)
+        broker.fill("t")
+        until(lambda: broker.log("t").cleaned_to > 0)
+
+
+def _set(broker: Compacted, **settings: Any) -> None:
+    live = broker.broker.services.live  # type: ignore[union-attr]
+    live.current = live.current._replace(storage=live.current.storage._replace(**settings))
+
+
+def _try_again(broker: Compacted, tp: TopicPartition) -> None:
+    """As if its time had come."""
+    broker.cleaning.set_aside[tp] = broker.cleaning.set_aside[tp]._replace(again_ms=0)
+
+
+def _children(pid: int) -> list[int]:
+    numbers = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+    return [number for number in numbers if _state_and_parent(number)[1] == pid]
+
+
+def _runs(pid: int) -> bool:
+    return _state_and_parent(pid)[0] not in {"", "Z"}
+
+
+def _state_and_parent(pid: int) -> tuple[str, int]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "", 0
+    state, parent = text.rpartition(")")[2].split()[:2]  # behind the name, which may hold anything
+    return state, int(parent)
 
 
 def _child_of(broker: Compacted) -> int:

@@ -18,7 +18,7 @@ from ottla.model import TopicPartition
 from ottla.ports import Clock, Disk, Workers
 from ottla.replication.replicas import Replicas
 from ottla.storage.cleaner.dirt import Dirt, dirt_of
-from ottla.storage.cleaner.faults import Interrupted
+from ottla.storage.cleaner.faults import DiskRefused, Interrupted
 from ottla.storage.cleaner.job import Limits
 from ottla.storage.cleaner.rounds import (
     InProcess,
@@ -38,6 +38,8 @@ log_event = logs.logger("cleaner")
 
 #: Logs looked at in one turn of the loop.
 _SLICE: Final = 200
+#: Between a fault that is no log's own and the next turn.
+_PAUSE_MS: Final = 1000
 #: A log that could not be cleaned is tried again after this, then twice that, and so on up to the most.
 _RETRY_MS: Final = 60_000
 _RETRY_MS_MAX: Final = 3_600_000
@@ -98,14 +100,14 @@ class Cleaning:
 
     async def _run(self) -> None:
         while not self._closed:
+            pause_ms = _PAUSE_MS
             try:
                 was_busy = await self._turn()
+                pause_ms = 0 if was_busy else max(self._live.current.storage.cleaner_backoff_ms, 1)
             except Exception as fault:
                 self.failures += 1
                 log_event.error("the cleaner failed, and begins anew", reason=f"{type(fault).__name__}: {fault}")
-                was_busy = False
-            if not was_busy:
-                await asyncio.sleep(max(self._live.current.storage.cleaner_backoff_ms, 1) / 1000)
+            await asyncio.sleep(pause_ms / 1000)
 
     async def _turn(self) -> bool:
         """Cleans the dirtiest log; False where none is worth it."""
@@ -162,8 +164,10 @@ class Cleaning:
             unstable = log.first_unstable(role.high_watermark)
             stable = role.high_watermark if unstable is None else min(unstable, role.high_watermark)
             return dirt_of(log, stable, self._clock.wall_ms())
-        except StorageFault as fault:
-            self._failed(log, fault)
+        except Exception as fault:
+            # It holds up no other log, and counts as a try only when one is due.
+            if not self._waits(tp):
+                self._failed(log, fault)
             return None
 
     def _waits(self, tp: TopicPartition) -> bool:
@@ -242,8 +246,8 @@ class Cleaning:
 
     def _failed(self, log: Log, fault: Exception) -> None:
         """Sets a log aside; where the disk is at fault, as everywhere, its directory goes offline."""
-        if isinstance(fault, OSError):
-            fault = StorageFault.of(log.directory, fault)
+        if isinstance(fault, DiskRefused):
+            fault = StorageFault.of(log.directory, OSError(*fault.args))
         reason = str(fault) or type(fault).__name__
         if self._replicas.directories.get(log.tp) is not log:
             log_event.info("cleaning was interrupted", partition=log.tp, reason=reason)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from ottla.model import OFFSETS_TOPIC, TRANSACTION_TOPIC, ZERO_TOPIC_ID, TopicId, topic_id_text
 from ottla.ports.disk import Disk
+from ottla.storage.directory_errors import UnreadableDirectory
 from ottla.storage.formats import epoch_checkpoint, partition_metadata
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind, parse_folder
@@ -47,15 +48,14 @@ class _Folder(NamedTuple):
 
 
 def find_topics(disk: Disk, directories: Sequence[str]) -> FoundTopics:
-    """Looks through log directories. One that cannot be read is passed over: taking it then says why."""
+    """Looks through log directories, all of them: it happens once, and what is missed would be missed for ever.
+
+    Raises UnreadableDirectory where one is there and cannot be read.
+    """
     folders: dict[str, list[_Folder]] = defaultdict(list)
     left_out: list[str] = []
     for directory in directories:
-        try:
-            names = disk.names(directory)
-        except OSError:
-            continue
-        for name in names:
+        for name in _names(disk, directory):
             path = f"{directory}/{name}"
             if name == QUORUM_FOLDER:
                 left_out.append(
@@ -79,6 +79,16 @@ def find_topics(disk: Disk, directories: Sequence[str]) -> FoundTopics:
         else:
             left_out.append(f"topic {name}: {fault}")
     return FoundTopics(topics, left_out)
+
+
+def _names(disk: Disk, directory: str) -> list[str]:
+    try:
+        return disk.names(directory) if disk.exists(directory) else []
+    except OSError as error:
+        raise UnreadableDirectory(
+            f"The log directory {directory} cannot be read ({error.strerror or error}), and a first start has to know "
+            "which topics are in it. Repair it, or take it out of log.dirs."
+        ) from error
 
 
 def _look_at(disk: Disk, partition: int, path: str) -> _Folder:

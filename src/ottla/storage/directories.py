@@ -7,7 +7,9 @@ broker's loop calls, and what blocks for long (removals, checkpoints, last flush
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os.path
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from ottla.config.log import LogConfig
 from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
@@ -42,6 +44,9 @@ from ottla.storage.placing import (
 from ottla.storage.removal import FolderRemoval
 from ottla.storage.stopping import LastFlush, prepare_last_flushes, stop_directory
 
+#: Wishes for partitions that are not here yet: anybody may have one, and they may never come. The oldest goes first.
+PREFERRED_MAX: Final = 10_000
+
 
 class LogDirectories(DirectoryTable):
     """All log directories of one broker, from `open` to `close`."""
@@ -59,7 +64,7 @@ class LogDirectories(DirectoryTable):
         entropy: Entropy,
         on_event: OnEvent,
         topic_id_for: TopicIdFor = no_topic_id,
-        cordoned: frozenset[str] = frozenset(),
+        cordoned: Collection[str] = (),
         run: Run = run_in_turn,
     ) -> LogDirectories:
         """Takes all directories and opens all logs. Raises DirectoryError where the broker must not start.
@@ -72,7 +77,6 @@ class LogDirectories(DirectoryTable):
         identity = Identity(broker_id, cluster_id, entropy)
         try:
             for directory in directories:
-                directory.cordoned = directory.path in cordoned or "*" in cordoned
                 directory.take(identity, on_event)
                 if directory.failure:
                     on_event(DirectoryEvent(Severity.ERROR, directory.path, f"offline: {directory.failure}"))
@@ -85,6 +89,7 @@ class LogDirectories(DirectoryTable):
                 directory.release()
             raise
         opened = cls(directories, entropy, on_event)
+        opened.cordon(cordoned)
         opened._take_over(loading)
         return opened
 
@@ -96,6 +101,12 @@ class LogDirectories(DirectoryTable):
         self._moves = loading.moves
         self.removals = loading.removals
         self.offline = {tp: why for tp, why in loading.offline.items() if tp not in self._logs}
+
+    def cordon(self, paths: Collection[str]) -> None:
+        """New replicas are placed in none of these from now on; what is in them stays and is served."""
+        cordoned = {os.path.abspath(path) for path in paths}
+        for directory in self._directories:
+            directory.cordoned = directory.path in cordoned
 
     # Creating and deleting
 
@@ -199,6 +210,8 @@ class LogDirectories(DirectoryTable):
     def prefer(self, partition: TopicPartition, path: str) -> None:
         """Where the partition is to be created, if it ever is."""
         self._preferred[partition] = self._online(path)
+        if len(self._preferred) > PREFERRED_MAX:
+            del self._preferred[next(iter(self._preferred))]
 
     def start_move(
         self, partition: TopicPartition, target_path: str, config: LogConfig, *, now_ms: int

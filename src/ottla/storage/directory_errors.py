@@ -19,6 +19,10 @@ class NoUsableDirectory(DirectoryError):
     """Every configured log directory has failed."""
 
 
+class UnreadableDirectory(DirectoryError):
+    """Nobody can tell what a directory holds whose contents are asked for."""
+
+
 class DirectoryNotFound(DirectoryError):
     """The path is none of the configured log directories."""
 

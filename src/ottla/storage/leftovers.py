@@ -136,6 +136,8 @@ def _swap_in(disk: Disk, directory: str, found: _Found) -> None:
         for kind in (*_INDEXES, LOG):
             replaced = [offset for offset in found.take(kind) if first <= offset < end]
             _remove(disk, directory, kind, "", replaced)
+        # Before `.swap` goes, which tells of them: one that came back after a power cut would pass for part of the log.
+        disk.sync_directory(directory)
     for kind in (*_INDEXES, LOG):
         for offset in found.take(kind, SWAP):
             disk.rename(

@@ -59,12 +59,12 @@ def _set_limits(log: AppendableLog, timestamp: int) -> None:
     log.roll_size = min(config.segment_bytes, log.staged_end + room)
     log.roll_offset = segment.base_offset + INT32_MAX
     begun = segment.first_timestamp() if segment.size else timestamp
-    log.roll_timestamp = begun + config.segment_ms - _jitter_ms(log) if begun >= 0 else NEVER
+    log.roll_timestamp = begun + config.roll_ms - _jitter_ms(log) if begun >= 0 else NEVER
 
 
 def _jitter_ms(log: AppendableLog) -> int:
     """The same for the same segment at each start, and different for others."""
-    bound = min(log.config.segment_jitter_ms, log.config.segment_ms)
+    bound = min(log.config.segment_jitter_ms, log.config.roll_ms)
     return crc32(f"{log.tp}:{log.active.base_offset}".encode()) % bound if bound > 0 else 0
 
 
@@ -73,7 +73,7 @@ def is_old(log: AppendableLog, timestamp: int) -> bool:
     if not log.active.size:
         return timestamp > log.roll_timestamp
     begun = log.active.first_timestamp()
-    return begun >= 0 and timestamp - begun > log.config.segment_ms - _jitter_ms(log)
+    return begun >= 0 and timestamp - begun > log.config.roll_ms - _jitter_ms(log)
 
 
 def index_is_full(log: AppendableLog) -> bool:
@@ -136,4 +136,4 @@ def roll_due(log: AppendableLog, now_ms: int) -> bool:
     begun = segment.first_timestamp()
     if begun < 0:
         begun = log.around.disk.modified_ms(segment.path())
-    return now_ms - begun > log.config.segment_ms - _jitter_ms(log)
+    return now_ms - begun > log.config.roll_ms - _jitter_ms(log)

@@ -188,7 +188,7 @@ def test_a_reader_goes_on_in_the_segment_that_it_holds() -> None:
 
 def test_a_consumer_sees_every_key_whatever_happens_under_it() -> None:
     """It reads in small steps while the log is written to and cleaned, and has each newest record in the end."""
-    for seed in range(60):
+    for seed in range(30):
         rng = Random(seed)
         world, log = filled(CONFIG._replace(segment_bytes=rng.choice([300, 500, 2000])))
         cleaner = Cleaner(world)

@@ -16,8 +16,10 @@ from tests.storage.log_world import World, marker, put
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.ports.memory.faults import SimulatedCrash
 from ottla.storage.append import Origin
+from ottla.storage.cleaner.faults import DiskRefused
 from ottla.storage.cleaner.rounds import run_here
 from ottla.storage.errors import StorageFault
+from ottla.storage.formats.names import CLEANED, LOG, format_segment_file
 from ottla.storage.log import Log
 
 #: More than any pass here makes.
@@ -26,12 +28,14 @@ CONFIG = COMPACTED._replace(segment_bytes=500)
 
 
 def filled(seed: int) -> tuple[World, Log, dict[bytes, bytes]]:
-    """Four segments or more that fit in pairs once they are cleaned, with tombstones, one of them past its time."""
+    """Four segments or more that fit in pairs once they are cleaned, with tombstones and keys that stand but once."""
     rng = Random(seed)
     world = compacted_world(config=CONFIG)
     log = world.open()
-    for _ in range(25):
+    for number in range(25):
         pairs = [(b"k%d" % rng.randrange(6), rng.choice([None, b"v%d" % rng.randrange(1000)])) for _ in range(3)]
+        if number % 3 == 0:
+            pairs[0] = (b"only %d" % number, b"here")
         put_keyed(log, *pairs)
     written = newest(records_of(log))
     world.flush(log)
@@ -55,19 +59,20 @@ def disk_of(world: World) -> MemoryDisk:
     return world.disk
 
 
-def look_after_crash(world: World, cleaner: Cleaner, before: list[Kept], where: str) -> None:
+def look_after_crash(world: World, cleaner: Cleaner, before: list[Kept], where: str, cuts: int = 1) -> None:
     table = newest(before)
-    for _ in range(2):  # what the start has put in order stays so over a second cut
-        log = world.open(clean=False)
+    log = world.open(clean=False)
+    for cut in range(cuts):
+        if cut:
+            log.abandon()
+            world.crash(Random(where))
+            log = world.open(clean=False)
         found = records_of(log)
         assert set(found) <= set(before), f"{where}: a record that was never there"
         assert newest(found) == table, where
         assert not [name for name in world.disk.names(world.folder) if name.endswith((".cleaned", ".swap"))], where
         assert log.end_offset == before[-1].offset + 1, where
         assert log.recovery is None or not log.recovery.truncated_bytes, f"{where}: {log.recovery}"
-        log.abandon()
-        world.crash(Random(where))
-    log = world.open(clean=False)
     log.cleaned_to = min(cleaner.cleaned_to, log.end_offset)
     again = Cleaner(world)
     again.now_ms = cleaner.now_ms
@@ -75,9 +80,7 @@ def look_after_crash(world: World, cleaner: Cleaner, before: list[Kept], where: 
     assert newest(records_of(log)) == table, f"{where}: after the next pass"
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["first pass", "second pass"])
-@pytest.mark.parametrize("seed", range(6))
-def test_a_power_cut_in_any_operation(seed: int, *, again: bool) -> None:
+def cut_everywhere(seed: int, *, again: bool, cuts: int = 1) -> None:
     for operation in range(1, OPERATIONS_MAX):
         world, log, _ = filled(seed)
         cleaner = cleaned_once(world, log) if again else Cleaner(world)
@@ -89,9 +92,46 @@ def test_a_power_cut_in_any_operation(seed: int, *, again: bool) -> None:
             cleaner.remove()
         except SimulatedCrash:
             world.crash(Random(f"{seed} {operation}"))
-            look_after_crash(world, cleaner, before, f"seed {seed}, operation {operation}")
+            look_after_crash(world, cleaner, before, f"seed {seed}, operation {operation}", cuts)
         else:
             assert operation > 20, "a pass has more operations"
+            return
+    pytest.fail("the pass never came to its end")
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first pass", "second pass"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_power_cut_in_any_operation(seed: int, *, again: bool) -> None:
+    cut_everywhere(seed, again=again)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_second_power_cut_right_after_the_start(seed: int) -> None:
+    """What a start has put in order stays so: no segment comes back that a cleaned one has replaced."""
+    cut_everywhere(seed, again=True, cuts=2)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_a_killed_worker_left_takes_no_finished_segment_with_it(seed: int) -> None:
+    """A start takes a `.cleaned` file as a sign that `.swap` files behind it are half of something."""
+    for operation in range(1, OPERATIONS_MAX):
+        world, log, _ = filled(seed)
+        # Of a group that does not begin there any more.
+        left = world.path(format_segment_file(log.segments[0].base_offset + 1, LOG, CLEANED))
+        world.disk.open(left, create=True).close()
+        world.disk.sync_directory(world.folder)
+        cleaner = Cleaner(world)
+        before = records_of(log)
+        steps = cleaner.steps(log)
+        disk_of(world).crash_at(operation)
+        try:
+            run_here(steps)
+            cleaner.remove()
+        except SimulatedCrash:
+            world.crash(Random(f"{seed} {operation}"))
+            look_after_crash(world, cleaner, before, f"seed {seed}, operation {operation}")
+        else:
+            assert not world.disk.exists(left)
             return
     pytest.fail("the pass never came to its end")
 
@@ -121,7 +161,7 @@ def test_a_fault_of_the_disk_leaves_the_old_or_the_new(operation: str) -> None:
         failed = False
         try:
             run_here(cleaner.steps(log))
-        except (OSError, StorageFault):
+        except (OSError, StorageFault, DiskRefused):
             failed = True
         disk_of(world).stop_failing()
         log.abandon()
@@ -140,7 +180,7 @@ def test_a_full_disk_ends_a_pass_and_leaves_nothing_behind() -> None:
     cleaner = Cleaner(world)
     disk = disk_of(world)
     disk.fail("append", "*.cleaned", errno.ENOSPC)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(DiskRefused, match="No space"):
         run_here(cleaner.steps(log))
     disk.stop_failing()
     assert newest(records_of(log)) == table

@@ -69,7 +69,7 @@ def test_it_is_what_the_scan_gives(first: int) -> None:
 
 def test_damaged_records_raise_nothing_but_their_own_error() -> None:
     refused = 0
-    for seed in range(2000):
+    for seed in range(600):
         rng = Random(seed)
         batch = bytearray(random_batch(rng))
         columns = scan_batch(bytes(batch))
@@ -88,4 +88,4 @@ def test_damaged_records_raise_nothing_but_their_own_error() -> None:
             with_records(columns.header, data, spans, NOW)
         except CorruptBatch:
             refused += 1
-    assert refused > 300
+    assert refused > 90

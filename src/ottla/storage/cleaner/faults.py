@@ -1,4 +1,4 @@
-"""Why a pass ends early. Both cross the pipe from the worker process, and so carry one sentence and nothing else."""
+"""Why a pass ends early. All cross the pipe from the worker process, and so carry plain values and nothing else."""
 
 from __future__ import annotations
 
@@ -9,3 +9,7 @@ class CannotClean(Exception):
 
 class Interrupted(Exception):
     """The log has changed under the pass, or is gone: nothing is wrong, and what was written is thrown away."""
+
+
+class DiskRefused(Exception):
+    """The worker's disk: `errno` and what it means. An OSError of the pipe, or of starting a process, is none of it."""

@@ -9,7 +9,7 @@ from ottla.ports import Disk
 from ottla.ports.disk import Buffer
 from ottla.storage.cleaner.faults import CannotClean
 from ottla.storage.cleaner.source import Pace
-from ottla.storage.formats.names import CLEANED, LOG
+from ottla.storage.formats.names import CLEANED, LOG, parse_segment_file
 from ottla.storage.indexed_file import Surroundings
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.segment import INDEX_KINDS, Segment
@@ -86,3 +86,15 @@ class Output:
         for kind in (*INDEX_KINDS, LOG):
             with suppress(FileNotFoundError):
                 self._segment.around.disk.remove(self._segment.path(kind))
+
+
+def remove_unfinished(disk: Disk, directory: str) -> None:
+    """Removes what a worker left that was killed. It must be gone before this pass finishes a segment.
+
+    A start after a crash takes a `.cleaned` file as a sign that nothing from its offset on was finished, and removes
+    any `.swap` there, which may be all that is left of its records. `Output.finish` makes the removal certain.
+    """
+    for name in disk.names(directory):
+        file = parse_segment_file(name)
+        if file is not None and file.suffix == CLEANED:
+            disk.remove(f"{directory}/{name}")

@@ -2,6 +2,9 @@
 
 The key map of a pass stays in the process between its steps: it is too large for a pipe. A process that was started
 anew has none, says so, and the pass begins again.
+
+A broker that is killed cannot end its worker, and the next broker may be at the same folder within the second: so the
+worker looks after each read and write, and twice a second while it is throttled, whether its broker is still there.
 """
 
 from __future__ import annotations
@@ -19,19 +22,38 @@ from ottla.storage.cleaner.work import Work
 
 #: Whoever answers requests comes first.
 _NICENESS: Final = 10
+_LOOK_S: Final = 0.5
 
 #: The pass that this process is at, by its log's folder; one at most.
 _at_work: Final[dict[str, Work]] = {}
 
 
-def index(job: Job) -> Indexed:
+def index(job: Job, broker_pid: int) -> Indexed:
+    """`broker_pid`: whose child this process is."""
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
     _at_work.clear()
-    throttle = Throttle(job.limits.bytes_per_second, time.monotonic, time.sleep)
-    work = Work(job, RealDisk(), throttle)
+
+    def check() -> None:
+        if os.getppid() != broker_pid:
+            os._exit(1)
+
+    def sleep(seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _LOOK_S))
+            check()
+
+    throttle = Throttle(job.limits.bytes_per_second, time.monotonic, sleep)
+
+    def pace(size: int) -> None:
+        check()
+        throttle(size)
+
+    work = Work(job, RealDisk(), pace)
     found = work.index()
-    _at_work[job.directory] = work
+    if found.groups:
+        _at_work[job.directory] = work
     return found
 
 
@@ -39,9 +61,7 @@ def clean(directory: str, number: int) -> Cleaned:
     work = _at_work.get(directory)
     if work is None:
         raise Interrupted("the worker process was started anew in the middle of a pass")
-    return work.clean(number)
-
-
-def forget() -> None:
-    """The pass is over: its memory is given back."""
-    _at_work.clear()
+    cleaned = work.clean(number)
+    if work.is_last(number):
+        _at_work.clear()  # up to log.cleaner.dedupe.buffer.size, which nobody needs until the next pass
+    return cleaned

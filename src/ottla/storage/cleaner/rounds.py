@@ -7,6 +7,7 @@ change in any way; each time it is looked at anew, and a pass that no longer fit
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
@@ -18,6 +19,7 @@ from ottla.storage.cleaner.job import Cleaned, Indexed, Job, LastWritten, Limits
 from ottla.storage.cleaner.source import Pace
 from ottla.storage.cleaner.swap import Stage, Swap
 from ottla.storage.cleaner.work import Work
+from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.log import Log
 from ottla.storage.retention import Removal
 from ottla.storage.segment import Segment
@@ -69,7 +71,7 @@ class ProcessWorker:
     def index(self, job: Job) -> Step:
         from ottla.storage.cleaner import process
 
-        return InProcess(process.index, (job,))
+        return InProcess(process.index, (job, os.getpid()))
 
     def clean(self, job: Job, number: int) -> Step:
         from ottla.storage.cleaner import process
@@ -77,7 +79,7 @@ class ProcessWorker:
         return InProcess(process.clean, (job.directory, number))
 
     def forget(self) -> None:
-        """The next pass takes the former one's place."""
+        """The process does so itself after the last group; a pass that ended before is replaced by the next one."""
 
 
 class ThreadWorker:
@@ -194,14 +196,17 @@ def _swap_in(log: Log, swap: Swap, around: Surrounding) -> Generator[Step, Any, 
         _check(log, around, swap.generation)
         with log.telling():
             swap.name()
-        yield OnThread(swap.sync)
-        with log.telling():
+        yield _told(log, swap.sync)
+        try:
             removals = swap.install(around.wall_ms())
-        yield OnThread(swap.sync)
+        except OSError as error:
+            # However it came about: until a start has put the names in order nobody may write to this log.
+            raise StorageFault(FaultKind.DIRECTORY_FAILED, log.directory, error) from error
+        yield _told(log, swap.sync)
         with log.telling():
             swap.finish()
         # The next group may only change once this one's change is certain: a tombstone goes after what it deleted.
-        yield OnThread(swap.sync)
+        yield _told(log, swap.sync)
     finally:
         if swap.stage in {Stage.WRITTEN, Stage.NAMED} and around.is_current(log):
             with suppress(OSError):
@@ -213,7 +218,17 @@ def _swap_in(log: Log, swap: Swap, around: Surrounding) -> Generator[Step, Any, 
 def _checkpoint(log: Log, around: Surrounding) -> Generator[Step, Any, None]:
     write = around.prepare_checkpoint(log)
     if write is not None:
-        yield OnThread(write)
+        yield _told(log, write)
+
+
+def _told(log: Log, work: Callable[[], None]) -> OnThread:
+    """Whose OSErrors are the disk's: they become a StorageFault."""
+
+    def run() -> None:
+        with log.telling():
+            work()
+
+    return OnThread(run)
 
 
 def run_here(steps: Steps) -> Outcome:

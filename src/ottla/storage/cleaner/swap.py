@@ -32,7 +32,7 @@ class Stage(Enum):
     NAMED = auto()
     #: They end in `.swap`, and serve.
     INSTALLED = auto()
-    #: They have their names, or are gone.
+    #: They have their names, or are gone, or are left to the next start.
     OVER = auto()
 
 
@@ -72,7 +72,11 @@ class Swap:
             raise Interrupted(f"{self._log.directory} is gone") from None
 
     def install(self, now_ms: int) -> list[Removal]:
-        """From now on the cleaned segment is read. Then `sync` is due, and the removals some time after it."""
+        """From now on the cleaned segment is read. Then `sync` is due, and the removals some time after it.
+
+        Raises OSError where an old segment's name cannot be changed; then some have lost theirs, and `.swap` holds what
+        was in them: it stays, for a start to complete.
+        """
         if self.stage is not Stage.NAMED:
             raise Interrupted("the log was cut while a cleaned segment was about to take its place")
         self._check()
@@ -81,7 +85,11 @@ class Swap:
         places = log.places
         recent = places.recent
         kept = [*log.segments[:number], self._new, *log.segments[number + len(old) :]]
-        removals = [set_aside(segment, now_ms + log.config.file_delete_delay_ms) for segment in old]
+        try:
+            removals = [set_aside(segment, now_ms + log.config.file_delete_delay_ms) for segment in old]
+        except OSError:
+            self._over()
+            raise
         places.replace(kept)
         places.recent = recent
         log.size += self._new.size - sum(segment.size for segment in old)

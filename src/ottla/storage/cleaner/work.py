@@ -1,7 +1,7 @@
 """A pass as the worker process does it: keys first, then one group of segments after the other.
 
 Everything that it knows of the log stands in the job and in the sealed segments' files, which never change. It writes
-nothing but `.cleaned` files. So it can be ended at any point, and what it leaves is removed by whoever comes next.
+nothing but `.cleaned` files. So it can be ended at any point: the next pass begins with removing what it left.
 
 Memory: the key map and a bit for each dirty offset fit in `Limits.memory_bytes`. Besides there is what is read and
 written at once (`Limits.buffer_bytes`), and one batch unpacked, which nobody bounds but its producer.
@@ -18,12 +18,12 @@ from ottla.ports import Disk
 from ottla.records.batch import BatchHeader
 from ottla.records.errors import RecordError
 from ottla.storage.cleaner.batch_filter import BatchFilter
-from ottla.storage.cleaner.faults import CannotClean, Interrupted
+from ottla.storage.cleaner.faults import CannotClean, DiskRefused, Interrupted
 from ottla.storage.cleaner.grouping import grouped
 from ottla.storage.cleaner.job import Cleaned, Indexed, Job, Part
 from ottla.storage.cleaner.key_map import KeyMap
 from ottla.storage.cleaner.keys import read_keys, read_offsets
-from ottla.storage.cleaner.output import Output
+from ottla.storage.cleaner.output import Output, remove_unfinished
 from ottla.storage.cleaner.source import Found, Pace, batches, payload_of
 from ottla.storage.cleaner.survivors import Survivors, bytes_for
 from ottla.storage.cleaner.transactions import Transactions
@@ -54,6 +54,7 @@ class Work:
         """Finds the newest offset of each key, in as much of the dirty part as fits in memory."""
         job = self._job
         with self._telling():
+            remove_unfinished(self._disk, job.directory)
             transactions = Transactions(job.aborted)
             for part, end in job.parts_with_ends():
                 if end > job.first_dirty_offset and not self._index_part(part, end, transactions):
@@ -134,6 +135,9 @@ class Work:
                 raise
         return cleaned
 
+    def is_last(self, number: int) -> bool:
+        return number == len(self._groups) - 1
+
     def _write_group(self, group: list[Part], output: Output) -> Cleaned:
         read_before, records_read, records_kept = self._read, 0, 0
         changed = len(group) > 1
@@ -170,5 +174,7 @@ class Work:
             yield
         except FileNotFoundError as gone:
             raise Interrupted(f"{gone.filename} is gone") from None
+        except OSError as refusal:
+            raise DiskRefused(refusal.errno, refusal.strerror or str(refusal)) from None
         except (BadBatch, RecordError) as fault:
             raise CannotClean(f"{self._job.directory} is damaged: {fault}") from None

@@ -11,7 +11,7 @@ from typing import Final
 
 from ottla.model import TopicPartition
 from ottla.ports.disk import Disk
-from ottla.storage.formats.atomic_write import replace_file, write_atomically
+from ottla.storage.formats.atomic_write import write_atomically
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.text_checkpoint import decode_lines, encode_lines, parse_number
 
@@ -51,8 +51,3 @@ def read(disk: Disk, path: str) -> dict[TopicPartition, int]:
 
 def write(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
     write_atomically(disk, path, encode(offsets))
-
-
-def write_unsynced_name(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """As `write`, but the caller syncs the folder: once for all checkpoints of a directory."""
-    replace_file(disk, path, encode(offsets))
