@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ottla.config
 from ottla.config import Config, ConfigError, Listener, LogConfig, up_defaults
 from ottla.config.broker import assemble
 from ottla.config.definitions import broker_definitions, nearest, topic_definitions
@@ -16,6 +19,7 @@ from ottla.config.reader import WARNINGS_MAX, Reader
 from ottla.config.topic import FIELDS
 
 HOUR_MS = 3_600_000
+SOURCES = Path(ottla.config.__file__).parents[1]
 
 
 def test_nothing_set_is_kafkas_default_broker() -> None:
@@ -138,6 +142,22 @@ def test_log_dirs_beat_log_dir_beats_the_users_folder(properties: dict[str, str]
         ({"replica.lag.time.max.ms": "400"}, "must not be more than replica.lag.time.max.ms"),
         ({"log.cleaner.dedupe.buffer.size": "5"}, "must be at least 1 MiB for each of log.cleaner.threads"),
         ({"cordoned.log.dirs": "/x", "log.dirs": "/a"}, "/x is not one of log.dirs"),
+        ({"log.dirs": "/a,/b,/a/"}, "/a stands there twice"),
+        ({"group.consumer.heartbeat.interval.ms": "4999"}, "must be from group.consumer.min.heartbeat.interval.ms to"),
+        ({"group.consumer.heartbeat.interval.ms": "15001"}, "which are 5000 and 15000"),
+        ({"group.consumer.session.timeout.ms": "60001"}, "which are 45000 and 60000"),
+        (
+            {"group.consumer.session.timeout.ms": "44999"},
+            "must be from group.consumer.min.session.timeout.ms to group.consumer.max.session.timeout.ms",
+        ),
+        (
+            {
+                "group.consumer.heartbeat.interval.ms": "9000",
+                "group.consumer.session.timeout.ms": "9000",
+                "group.consumer.min.session.timeout.ms": "9000",
+            },
+            "must be less than group.consumer.session.timeout.ms, which is 9000",
+        ),
         ({"offsets.topic.compression.codec": "9"}, "Unknown compression type id: 9"),
         ({"inter.broker.listener.name": "INSIDE"}, "no listener has this name"),
         (
@@ -220,6 +240,28 @@ def test_a_property_has_a_status_if_and_only_if_it_is_read() -> None:
     assemble(reader, {}, "/data")
     assert reader.read == {name for name, known in broker_definitions().items() if known.status in {"used", "later"}}
     assert FIELDS.keys() == {name for name, known in topic_definitions().items() if known.status in {"used", "later"}}
+
+
+def test_who_is_said_to_go_by_a_property_reads_it() -> None:
+    """Behind each name that is `used` stands a field which somebody outside of parsing asks for."""
+    filled: dict[str, set[str]] = {}
+    for node in ast.walk(ast.parse((SOURCES / "config" / "broker.py").read_text())):
+        for keyword in node.keywords if isinstance(node, ast.Call) else ():
+            if keyword.arg is not None:
+                texts = [each.value for each in ast.walk(keyword.value) if isinstance(each, ast.Constant)]
+                filled.setdefault(keyword.arg, set()).update(text for text in texts if isinstance(text, str))
+    asked = {
+        node.attr
+        for path in SOURCES.rglob("*.py")
+        if path != SOURCES / "config" / "broker.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+    }
+    used = {name for name, known in broker_definitions().items() if known.status == "used"}
+    named = {name: field for field, names in filled.items() for name in names & used}
+    # The others go through a line of their own: listeners, folders, and names for one thing in several units.
+    assert len(named) > 60
+    assert {name for name, field in named.items() if field not in asked} == set()
 
 
 def test_every_property_is_documented_in_one_sentence() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -172,7 +173,8 @@ def test_a_start_that_is_cut_short_is_made_up_for(kafka_directory: Path) -> None
     assert operation > 30
 
 
-async def _cut_short(one: OneBroker, source: Path, operation: int) -> None:
+def put_on(one: OneBroker, source: Path) -> None:
+    """Kafka's directory, durably on the disk in memory."""
     disk = one.disk
     for path in sorted(source.rglob("*")):
         target = f"/data/a/{path.relative_to(source)}"
@@ -186,7 +188,11 @@ async def _cut_short(one: OneBroker, source: Path, operation: int) -> None:
             file.close()
     for folder in ("/data/a", "/data", "/", *(f"/data/a/{path.name}" for path in source.iterdir() if path.is_dir())):
         disk.sync_directory(folder)
-    disk.crash_at(operation)
+
+
+async def _cut_short(one: OneBroker, source: Path, operation: int) -> None:
+    put_on(one, source)
+    one.disk.crash_at(operation)
     task = one.broker.start()
     await asyncio.wait([task])
     if one.broker.serving.is_set():
@@ -196,6 +202,47 @@ async def _cut_short(one: OneBroker, source: Path, operation: int) -> None:
     assert one.broker.broker is not None
     assert len(topics_of(one.broker.broker)) == 5
     assert await end_offset(one.client, TopicPartition("golden", 0)) == 134
+
+
+@pytest.mark.parametrize("operation", ["names", "open", "read", "size", "exists"])
+@pytest.mark.parametrize("pattern", ["/data/a/golden-0/*", "/data/a/golden-0", "/data/a/*", "/data/a"])
+def test_folders_that_cannot_be_read_register_nothing_wrong(
+    kafka_directory: Path, operation: str, pattern: str
+) -> None:
+    with OneBroker(1, NODE) as one:
+        one.run(_cannot_be_read(one, kafka_directory, operation, pattern))
+
+
+async def _cannot_be_read(one: OneBroker, source: Path, operation: str, pattern: str) -> None:
+    put_on(one, source)
+    one.disk.fail(operation, pattern, errno.EIO)
+    await one.broker.start()
+    one.disk.stop_failing()
+    if one.broker.refusal is None:
+        one.broker.kill()
+    else:
+        assert "\n" not in str(one.broker.refusal)
+        assert "/data/a" in str(one.broker.refusal)
+    await one.broker.started()
+    assert one.broker.broker is not None
+    assert len(topics_of(one.broker.broker)) == 5
+    assert await end_offset(one.client, TopicPartition("golden", 0)) == 134
+
+
+def test_a_directory_that_cannot_be_read_at_the_first_start_is_not_passed_over(kafka_directory: Path) -> None:
+    with OneBroker(1, {**NODE, "log.dirs": "/data/b,/data/a"}) as one:
+        one.run(_one_of_two_cannot_be_read(one, kafka_directory))
+
+
+async def _one_of_two_cannot_be_read(one: OneBroker, source: Path) -> None:
+    put_on(one, source)
+    one.disk.fail("names", "/data/a", errno.EIO)
+    await one.broker.start()
+    assert "/data/a cannot be read (Input/output error)" in str(one.broker.refusal)
+    one.disk.stop_failing()
+    await one.broker.started()
+    assert one.broker.broker is not None
+    assert len(topics_of(one.broker.broker)) == 5
 
 
 def test_a_broker_without_a_number_where_none_is_to_be_made(tmp_path: Path) -> None:

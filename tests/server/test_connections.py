@@ -66,6 +66,17 @@ def test_a_connection_over_its_addresss_limit_is_closed(make_broker: Make) -> No
             assert two.is_closed()
 
 
+def test_an_address_may_be_named(make_broker: Make, log_lines: list[str]) -> None:
+    limits = {"max_connections_per_ip_overrides": "localhost:1,nowhere.invalid:5"}
+    with make_broker(**limits) as running, running.connect() as one:
+        assert asks(one)
+        with running.connect() as two:
+            assert two.is_closed()
+    (said,) = (line for line in log_lines if "nowhere.invalid" in line)
+    assert "WARN" in said
+    assert "max.connections.per.ip.overrides" in said
+
+
 def test_a_listener_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
     limit = {"listener.name.plaintext.max.connections": "1"}
     with BrokerThread(str(tmp_path), **limit) as running, running.connect() as one:

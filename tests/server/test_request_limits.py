@@ -209,6 +209,22 @@ def test_a_starved_connection_is_not_late() -> None:
     run(scenario, **BOUND)
 
 
+def test_another_setting_that_changes_does_not_begin_the_rate_anew() -> None:
+    async def scenario(one: OneBroker) -> None:
+        from tests.server.test_settings_at_work import must_alter
+
+        await asyncio.sleep(5)
+        clients = await opened(one, 20)
+        for size in range(6):
+            await asyncio.sleep(0.5)
+            await must_alter(one, "message.max.bytes", str(1_000_000 + size))
+        # The client of the test came long before; two may come at once, and then two a second.
+        assert 1 + 6 <= server_of(one).connection_count <= 1 + 2 + 7
+        assert len(clients) == 20
+
+    run(scenario, **{"max.connection.creation.rate": "2"})
+
+
 async def opened(one: OneBroker, count: int, port: int = 9092) -> list[Trickle]:
     network = one.simulation.world.machine("clients").network
     made = [await network.connect(Trickle, "broker", port) for _ in range(count)]

@@ -31,6 +31,7 @@ from ottla.config.slices import (
     StorageConfig,
     TransactionsConfig,
 )
+from ottla.config.together import check_together
 
 HOUR_MS: Final = 60 * 60 * 1000
 MINUTE_MS: Final = 60 * 1000
@@ -100,7 +101,7 @@ def assemble(reader: Reader, static: Mapping[str, str], data_directory: str) -> 
         warnings=(),
     )
     reader.check_rest()
-    _check_together(config, reader)
+    check_together(config)
     return config
 
 
@@ -369,24 +370,3 @@ def _observe(reader: Reader) -> ObserveConfig:
         metrics_host=reader.text("ottla.metrics.host"),
         metrics_port=reader.integer_or_none("ottla.metrics.port"),
     )
-
-
-def _check_together(config: Config, reader: Reader) -> None:
-    """What is wrong only in company: the same rules that stop Kafka's start."""
-    server, replication = config.server, config.replication
-    if server.connections_per_ip_max == 0 and not server.connections_per_ip_overrides:
-        why = "zero is allowed only where max.connections.per.ip.overrides is set"
-        raise ConfigError("max.connections.per.ip", "0", why)
-    if 0 <= server.queued_request_bytes_max < server.request_bytes_max:
-        why = f"must not be less than socket.request.max.bytes, which is {server.request_bytes_max}"
-        raise ConfigError("queued.max.request.bytes", reader.text_of("queued.max.request.bytes"), why)
-    if replication.fetch_wait_ms_max > replication.socket_timeout_ms:
-        why = f"must not be more than replica.socket.timeout.ms, which is {replication.socket_timeout_ms}"
-        raise ConfigError("replica.fetch.wait.max.ms", str(replication.fetch_wait_ms_max), why)
-    if replication.fetch_wait_ms_max > replication.lag_time_ms_max:
-        why = f"must not be more than replica.lag.time.max.ms, which is {replication.lag_time_ms_max}"
-        raise ConfigError("replica.fetch.wait.max.ms", str(replication.fetch_wait_ms_max), why)
-    storage = config.storage
-    if storage.cleaner_enabled and storage.cleaner_dedupe_buffer_bytes < storage.cleaner_threads << 20:
-        why = "must be at least 1 MiB for each of log.cleaner.threads"
-        raise ConfigError("log.cleaner.dedupe.buffer.size", str(storage.cleaner_dedupe_buffer_bytes), why)

@@ -27,7 +27,7 @@ log_event = logs.logger("server")
 async def adopt(
     coordination: Coordination, ports: Ports, config: Config, broker_id: BrokerId, stored: Mapping[str, MetaProperties]
 ) -> None:
-    """Raises DirectoryLocked and WrongIdentity before anything is registered under a name that is not ours."""
+    """Raises DirectoryError before anything is registered: of a directory that is not ours, or that cannot be read."""
     if not await is_new_tree(coordination):
         return
     disk, directories = ports.disk, config.storage.log_dirs

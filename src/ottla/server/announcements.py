@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ottla import logs
 from ottla.config import Config, ConfigError, LogConfig
-from ottla.config.dynamic import with_dynamic
+from ottla.config.dynamic import validate_broker_configs, with_dynamic
 from ottla.config.live import LiveConfig
 from ottla.config.topic import effective_log_config
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
+from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.replicas import Replicas
 
@@ -42,6 +43,18 @@ class Announced:
         except ConfigError as error:
             log_event.warning_limited("a topic's settings are not used", key=topic, topic=topic, reason=error)
             return defaults
+
+    def check_broker_configs(self, broker: str, overrides: Mapping[str, str]) -> None:
+        """Raises ConfigError where these dynamic settings of a broker, or of all, are not to be stored.
+
+        What is stored and not sound together would take all the other dynamic settings out of use with it.
+        """
+        of_all_brokers = broker == DEFAULT_BROKER
+        validate_broker_configs(overrides, of_all_brokers=of_all_brokers)
+        if of_all_brokers:
+            with_dynamic(self._live.current, overrides, self._metadata.broker_config(self._broker_id))
+        elif broker == str(self._broker_id):
+            with_dynamic(self._live.current, self._metadata.default_broker_config(), overrides)
 
     async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
         answers = self._replicas.apply(states, self.log_config)

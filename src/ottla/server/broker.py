@@ -224,19 +224,16 @@ class Broker:
             ports.clock,
             lambda removal: keeping.remove_folder_later(removal),
         )
-        keeping = self._housekeeping = Housekeeping(
-            replicas, ports.workers, ports.clock, config.storage, config.replication
-        )
+        keeping = self._housekeeping = Housekeeping(replicas, ports.workers, ports.clock, live)
         self.cleaning = Cleaning(replicas, ports.workers, ports.clock, ports.disk, live, keeping.remove_later)
         server = self._server
         assert server is not None
-        announced = Announced(
-            self.broker_id,
-            live,
-            self.metadata,
-            replicas,
-            lambda changed: server.take_limits(limits_of(changed.server)),
-        )
+
+        def take_settings(changed: Config) -> None:
+            server.take_limits(limits_of(changed.server))
+            directories.cordon(changed.storage.cordoned_log_dirs)
+
+        announced = Announced(self.broker_id, live, self.metadata, replicas, take_settings)
         settings = ControllerSettings(
             broker_id=self.broker_id,
             endpoints=tuple(self.endpoints),
@@ -245,6 +242,7 @@ class Broker:
             default_replication_factor=config.broker.default_replication_factor,
             delete_topics=config.broker.delete_topics,
             unclean_leader_election=config.log.unclean_leader_election,
+            check_broker_configs=announced.check_broker_configs,
             # What was not flushed before a crash may be gone: who read it finds out by the new term.
             new_leader_epochs=not directories.was_clean,
         )

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from ottla import logs
-from ottla.config.slices import ReplicationConfig, StorageConfig
+from ottla.config.live import LiveConfig
 from ottla.model import TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.replication.replicas import Replicas
@@ -37,34 +37,29 @@ class Removable(Protocol):
 
 
 class Housekeeping:
-    def __init__(
-        self,
-        replicas: Replicas,
-        workers: Workers,
-        clock: Clock,
-        storage: StorageConfig,
-        replication: ReplicationConfig,
-    ) -> None:
+    def __init__(self, replicas: Replicas, workers: Workers, clock: Clock, live: LiveConfig) -> None:
         self._replicas = replicas
         self._workers = workers
         self._clock = clock
-        self._storage = storage
-        self._replication = replication
+        self._live = live
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._removals: set[asyncio.TimerHandle] = set()
-        self._checkpointed: dict[TopicPartition, int] = {}
+        #: As last written.
+        self._watermarks: dict[TopicPartition, int] = {}
         self._recovery_points: dict[TopicPartition, int] = {}
+        self._starts: dict[TopicPartition, int] = {}
         self._closed = False
 
     def start(self) -> None:
-        first_ms = min(self._storage.initial_task_delay_ms, _FIRST_DELAY_MS_MAX)
-        self._every("retention", self._storage.retention_check_interval_ms, self._retain, first_ms)
-        self._every("flush", min(self._storage.flush_check_interval_ms, 1000), self._flush_by_time)
-        self._every("recovery points", self._storage.flush_checkpoint_interval_ms, self._checkpoint_recovery_points)
-        self._every(
-            "high watermarks", self._replication.high_watermark_checkpoint_interval_ms, self._checkpoint_watermarks
-        )
-        self._every("producers", self._storage.producer_id_check_interval_ms, self._expire_producers)
+        # None of these intervals changes while the broker runs.
+        storage, replication = self._live.current.storage, self._live.current.replication
+        first_ms = min(storage.initial_task_delay_ms, _FIRST_DELAY_MS_MAX)
+        self._every("retention", storage.retention_check_interval_ms, self._retain, first_ms)
+        self._every("flush", min(storage.flush_check_interval_ms, 1000), self._flush_by_time)
+        self._every("recovery points", storage.flush_checkpoint_interval_ms, self._checkpoint_recovery_points)
+        self._every("log starts", storage.start_offset_checkpoint_interval_ms, self._checkpoint_starts)
+        self._every("high watermarks", replication.high_watermark_checkpoint_interval_ms, self._checkpoint_watermarks)
+        self._every("producers", storage.producer_id_check_interval_ms, self._expire_producers)
 
     def close(self) -> None:
         self._closed = True
@@ -159,7 +154,7 @@ class Housekeeping:
 
     def _expire_producers(self) -> None:
         now_ms = self._clock.wall_ms()
-        after_ms = self._storage.producer_id_expiration_ms
+        after_ms = self._live.current.storage.producer_id_expiration_ms
 
         def expire(log: Log) -> None:
             if log.has_producers:
@@ -173,10 +168,16 @@ class Housekeeping:
             self._recovery_points = points
             self._write_checkpoints()
 
+    def _checkpoint_starts(self) -> None:
+        starts = {log.tp: log.start_offset for log in self._logs()}
+        if starts != self._starts:
+            self._starts = starts
+            self._write_checkpoints()
+
     def _checkpoint_watermarks(self) -> None:
         marks = self._replicas.high_watermarks()
-        if marks != self._checkpointed:
-            self._checkpointed = marks
+        if marks != self._watermarks:
+            self._watermarks = marks
             self._write_checkpoints()
 
     def _write_checkpoints(self) -> None:
@@ -190,7 +191,7 @@ class Housekeeping:
                 return
             if is_full(error):
                 # The old one still holds. It is due again at the next interval, whether anything changes or not.
-                self._checkpointed, self._recovery_points = {}, {}
+                self._watermarks, self._recovery_points, self._starts = {}, {}, {}
                 log_event.warning_limited("a checkpoint waits for space", directory=write.directory, reason=error)
                 return
             self._replicas.fail_directory(write.directory, f"a checkpoint could not be written: {error}")

@@ -1,11 +1,13 @@
 """Listeners and their limits: who may connect, and when an idle connection goes.
 
-A connection over a limit is closed as soon as it is accepted, before a byte of it is read, as Kafka does.
+A connection over a limit is closed as soon as it is accepted, before a byte of it is read. Kafka does so by address;
+over `max.connections` it leaves them waiting, so that a client learns of it by a time-out only.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -53,7 +55,7 @@ def limits_of(config: ServerConfig) -> Limits:
         frame_bytes_max=config.request_bytes_max,
         connections_max=config.connections_max,
         connections_per_address_max=config.connections_per_ip_max,
-        connections_by_address=config.connections_per_ip_overrides,
+        connections_by_address=_by_address(config.connections_per_ip_overrides),
         connections_by_listener=config.connections_per_listener,
         idle_ms_max=config.connections_idle_ms_max,
         queued_bytes_max=config.queued_request_bytes_max,
@@ -61,6 +63,25 @@ def limits_of(config: ServerConfig) -> Limits:
         connections_a_second_by_listener=config.connection_creation_rate_per_listener,
         protected_listener=config.inter_broker_listener if len(config.listeners) > 1 else None,
     )
+
+
+def _by_address(limits: Mapping[str, int]) -> dict[str, int]:
+    """The limits under the addresses that they are for, as connections have them; some are configured by name."""
+    found = {}
+    for host, limit in limits.items():
+        try:
+            answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except OSError as error:
+            log_event.warning_limited(
+                "nobody knows this host: its limit has no effect",
+                key=host,
+                property="max.connections.per.ip.overrides",
+                host=host,
+                reason=error,
+            )
+            continue
+        found.update({str(address[0]): limit for *_, address in answers})
+    return found
 
 
 class Server:
@@ -85,14 +106,18 @@ class Server:
         self._touched = self._rounds.touched
         # One call-back for all listeners, so that they share their rounds.
         self._on_round = self._rounds.control_first if has_control else self._rounds.run
+        self._rates_set: tuple[object, ...] = ()
+        self._rates: ConnectionRates
         self.take_limits(limits)
 
     def take_limits(self, limits: Limits) -> None:
         """Holds from the next connection on. What cannot change while the broker runs is as it was."""
         self._limits = limits
-        self._rates = ConnectionRates(
-            limits.connections_a_second, limits.connections_a_second_by_listener, limits.protected_listener
-        )
+        rates = (limits.connections_a_second, limits.connections_a_second_by_listener, limits.protected_listener)
+        if rates != self._rates_set:
+            # Only then: a second's worth of connections may come at once when counting begins.
+            self._rates_set = rates
+            self._rates = ConnectionRates(*rates)
 
     @property
     def connection_count(self) -> int:

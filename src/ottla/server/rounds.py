@@ -277,7 +277,14 @@ class Rounds:
     def _move_rest(self, connection: Connection, buffer: Buffer, size: int) -> None:
         """Puts the beginning of a frame that will not fit here into a buffer of its size."""
         rest = connection.end - connection.start
-        larger = self._pool.at_least(size)
+        try:
+            larger = self._pool.at_least(size)
+        except OSError as error:
+            log_event.warning_limited(
+                "closing a connection for whose request there is no memory", peer=connection.host, reason=error
+            )
+            self._lost(connection)
+            return
         larger.data[:rest] = buffer.data[connection.start : connection.end]
         connection.buffer = larger
         connection.start = 0

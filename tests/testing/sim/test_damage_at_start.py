@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import Mapping
 
 import pytest
@@ -162,6 +164,51 @@ async def _damage_journal(one: OneBroker, place: int) -> None:
     assert one.disk.read_file(journal) == before, "what cannot be read was changed"
     await one.broker.started()
     await one.check([TP, OTHER])
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EIO], ids=errno.errorcode.get)
+@pytest.mark.parametrize("folder", ["/data/a", "/data/a.coordination"])
+def test_a_folder_that_cannot_be_used_refuses_the_start_in_one_line(folder: str, number: int) -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_refuse_unusable(one, folder, number))
+
+
+async def _refuse_unusable(one: OneBroker, folder: str, number: int) -> None:
+    await filled(one)
+    one.disk.fail("*", f"{folder}/*", number)
+    one.disk.fail("*", folder, number)
+    await _refused(one, folder, number)
+    await one.check([TP, OTHER])
+    await one.must_produce(TP)
+
+
+async def _refused(one: OneBroker, folder: str, number: int) -> None:
+    await one.broker.start()
+    assert one.broker.refusal is not None
+    message = str(one.broker.refusal)
+    assert "\n" not in message
+    assert folder in message
+    assert os.strerror(number) in message
+    one.disk.stop_failing()
+    await one.broker.started()
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
+@pytest.mark.parametrize("folder", ["/data/a", "/data/a.coordination"])
+@pytest.mark.parametrize("operation", ["make_directory", "create", "append", "sync", "sync_directory"])
+def test_a_folder_that_cannot_be_filled_refuses_the_first_start_in_one_line(
+    operation: str, folder: str, number: int
+) -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_refuse_unwritable(one, operation, folder, number))
+
+
+async def _refuse_unwritable(one: OneBroker, operation: str, folder: str, number: int) -> None:
+    one.disk.fail(operation, f"{folder}/*", number)
+    one.disk.fail(operation, folder, number)
+    await _refused(one, folder, number)
+    assert await one.create() == ErrorCode.NONE
+    await one.must_produce(TP)
 
 
 @pytest.mark.parametrize("word", [b"version=", b"cluster.id="])

@@ -139,14 +139,6 @@ class Client:
         """One attempt; raises Unreachable."""
         return await (await self.connected()).ask(message, version)
 
-    async def insist(self, message: Message, version: int, *, pause_s: float = 0.1) -> Any:
-        """Asks until there is an answer. Only for what may be done twice."""
-        while True:
-            try:
-                return await self.ask(message, version)
-            except Unreachable:
-                await asyncio.sleep(pause_s)
-
     def close(self) -> None:
         if self._wire is not None:
             self._wire.abort("closed by us")

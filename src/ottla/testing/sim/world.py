@@ -15,10 +15,12 @@ from typing import Any, Final, Self, TypeVar
 
 from ottla import logs
 from ottla.app import assemble
-from ottla.config import Config
+from ottla.config import Config, ConfigError
+from ottla.coordination.errors import CoordinationError
 from ottla.ports.memory import MemoryPorts, SimulatedCrash, World
 from ottla.ports.memory.loop import cancel_all
-from ottla.server.broker import Broker
+from ottla.server.broker import Broker, StartFault
+from ottla.storage.directory_errors import DirectoryError
 from ottla.testing.sim.trace import Trace
 
 T = TypeVar("T")
@@ -30,6 +32,10 @@ PROPERTIES: Final[Mapping[str, str]] = {
     "log.dirs": "/data/a",
     "log.flush.interval.messages": "1",
 }
+
+
+#: What may keep a broker from starting: the command line says each of them in one line.
+REFUSALS: Final = (StartFault, ConfigError, DirectoryError, CoordinationError, OSError)
 
 
 class BrokerFault(Exception):
@@ -169,6 +175,8 @@ class SimulatedBroker:
                 self.refusal = error
                 self._end()
                 self.ports = self._simulation.world.kill(self.name)
+                if not isinstance(error, REFUSALS):
+                    raise BrokerFault(f"seed {self._simulation.seed}: a start failed with {error!r}") from error
             return
         if not life.ended:
             self._say("serves")

@@ -1,0 +1,355 @@
+"""Each API that is not about groups, at every version that is advertised, over a socket: what it says and what it does.
+
+Group APIs have `tests/handlers/test_groups_*.py`, Produce and Fetch their own tests beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.handlers.frames import batch, list_offset, produce
+from tests.server.conftest import BrokerThread, Peer
+
+from ottla.handlers.routes import ROUTES
+from ottla.model import ErrorCode
+from ottla.protocol.apis import api
+from ottla.protocol.generated.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from ottla.protocol.generated.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from ottla.protocol.generated.api_versions import ApiVersionsRequest
+from ottla.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.protocol.generated.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.protocol.generated.describe_cluster import DescribeClusterRequest
+from ottla.protocol.generated.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ottla.protocol.generated.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from ottla.protocol.generated.describe_producers import DescribeProducersRequest, TopicRequest
+from ottla.protocol.generated.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+from ottla.protocol.generated.describe_topic_partitions import TopicRequest as NamedTopic
+from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
+from ottla.protocol.generated.incremental_alter_configs import AlterableConfig as Change
+from ottla.protocol.generated.incremental_alter_configs import (
+    AlterConfigsResource as ChangedResource,
+)
+from ottla.protocol.generated.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+)
+from ottla.protocol.generated.init_producer_id import InitProducerIdRequest
+from ottla.protocol.generated.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.protocol.generated.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from ottla.protocol.message import Message
+
+TOPIC, BROKER = 2, 4
+NONE = ErrorCode.NONE
+
+
+class Scene:
+    """A topic of one partition with five records of producer 9, made for one API and version."""
+
+    def __init__(self, running: BrokerThread, peer: Peer, version: int, name: str) -> None:
+        self.running, self.peer, self.version, self.name = running, peer, version, name
+        running.create_topic(name)
+        for sequence in range(5):
+            stored = batch(b"v", timestamp=1000 + sequence, producer_id=9, producer_epoch=0, base_sequence=sequence)
+            assert produce(peer, stored, topic=name).error_code == NONE
+
+    def ask(self, request: Message) -> Any:
+        return self.peer.ask(request, self.version, api(request.API_KEY).response_type())
+
+    def partitions(self, name: str | None = None) -> int:
+        wanted = self.name if name is None else name
+        return self.running.look(
+            lambda broker: len(broker.metadata.topics[wanted].partitions) if wanted in broker.metadata.topics else 0
+        )
+
+    def setting(self, name: str) -> str | None:
+        return self.running.look(lambda broker: broker.metadata.topic_config(self.name).get(name))
+
+
+def metadata(scene: Scene) -> None:
+    answer = scene.ask(
+        MetadataRequest(topics=[MetadataRequestTopic(name=scene.name), MetadataRequestTopic(name="no/")])
+    )
+    assert [(broker.host, broker.port) for broker in answer.brokers] == [("127.0.0.1", scene.running.port)]
+    found, bad = answer.topics
+    assert (found.error_code, found.name, len(found.partitions)) == (NONE, scene.name, 1)
+    assert (bad.error_code, bad.partitions) == (ErrorCode.INVALID_TOPIC_EXCEPTION, [])
+    everything = scene.ask(MetadataRequest(topics=[] if scene.version == 0 else None))
+    assert scene.name in {topic.name for topic in everything.topics}
+    if scene.version >= 4:
+        asked = [MetadataRequestTopic(name=f"{scene.name}-none")]
+        (missing,) = scene.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False)).topics
+        assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    (made,) = scene.ask(MetadataRequest(topics=[MetadataRequestTopic(name=f"{scene.name}-made")])).topics
+    assert (made.error_code, len(made.partitions)) == (NONE, 1)
+    if scene.version >= 12:
+        by_id = [MetadataRequestTopic(name=None, topic_id=found.topic_id), MetadataRequestTopic(topic_id=b"\7" * 16)]
+        named, unknown = scene.ask(MetadataRequest(topics=by_id)).topics
+        assert (named.error_code, named.name) == (NONE, scene.name)
+        assert (unknown.error_code, unknown.topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, b"\7" * 16)
+
+
+def list_offsets(scene: Scene) -> None:
+    # Timestamp: the version from which it may be asked for, and the offset.
+    special = {-1: (1, 5), -2: (1, 0), -3: (7, 4), -4: (8, 0), -5: (9, -1), -6: (11, -1), 1003: (1, 3), 1005: (1, -1)}
+    for timestamp, (since, offset) in special.items():
+        asked = ListOffsetsTopic(
+            name=scene.name, partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)]
+        )
+        answer = scene.ask(ListOffsetsRequest(replica_id=-1, topics=[asked])).topics[0].partitions[0]
+        if scene.version < since:
+            assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+        else:
+            assert (answer.error_code, answer.offset) == (NONE, offset), timestamp
+
+
+def find_coordinator(scene: Scene) -> None:
+    """Of transactions there is none; nor of groups, in a cluster with too few brokers for the offsets topic."""
+    for key_type in (0, 1) if scene.version >= 1 else (0,):
+        if scene.version >= 4:
+            answer = scene.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["a", "b"]))
+            assert [each.key for each in answer.coordinators] == ["a", "b"]
+            found = answer.coordinators
+        elif scene.version >= 1:
+            found = [scene.ask(FindCoordinatorRequest(key="a", key_type=key_type))]
+        else:
+            found = [scene.ask(FindCoordinatorRequest(key="a"))]
+        for each in found:
+            assert (each.error_code, each.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+
+
+def api_versions(scene: Scene) -> None:
+    answer = scene.ask(ApiVersionsRequest(client_software_name="test", client_software_version="1"))
+    told = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+    assert answer.error_code == NONE
+    assert {key: told[key] for key in ROUTES} == {k: (r.version_min, r.version_max) for k, r in ROUTES.items()}
+
+
+def create_topics(scene: Scene) -> None:
+    wanted = [CreatableTopic(name=name, num_partitions=3, replication_factor=1) for name in (f"{scene.name}-new", ".")]
+    made, bad = scene.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000)).topics
+    assert (made.error_code, scene.partitions(made.name)) == (NONE, 3)
+    assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    (again,) = scene.ask(CreateTopicsRequest(topics=wanted[:1], timeout_ms=5000)).topics
+    assert again.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    only_asked = [CreatableTopic(name=f"{scene.name}-checked", num_partitions=1, replication_factor=1)]
+    (checked,) = scene.ask(CreateTopicsRequest(topics=only_asked, timeout_ms=5000, validate_only=True)).topics
+    assert (checked.error_code, scene.partitions(checked.name)) == (NONE, 0)
+
+
+def delete_topics(scene: Scene) -> None:
+    names = [scene.name, f"{scene.name}-none"]
+    if scene.version >= 6:
+        topic_id = scene.running.look(lambda broker: broker.metadata.topics[scene.name].id)
+        topics = [DeleteTopicState(name=None, topic_id=topic_id), DeleteTopicState(name=names[1])]
+        answer = scene.ask(DeleteTopicsRequest(topics=topics, timeout_ms=5000))
+    else:
+        answer = scene.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=5000))
+    assert {each.name: each.error_code for each in answer.responses} == {
+        names[0]: NONE,
+        names[1]: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert scene.partitions() == 0
+
+
+def delete_records(scene: Scene) -> None:
+    asked = [DeleteRecordsPartition(partition_index=0, offset=3), DeleteRecordsPartition(partition_index=5, offset=0)]
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=scene.name, partitions=asked)], timeout_ms=1000)
+    done, unknown = scene.ask(request).topics[0].partitions
+    assert (done.error_code, done.low_watermark) == (NONE, 3)
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert list_offset(scene.peer, -2, topic=scene.name).offset == 3
+
+
+def init_producer_id(scene: Scene) -> None:
+    given = [
+        scene.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)).producer_id
+        for _ in range(3)
+    ]
+    assert sorted(set(given)) == given
+    refused = scene.ask(InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=1000))
+    assert (refused.error_code, refused.producer_id) == (ErrorCode.NOT_COORDINATOR, -1)
+
+
+def offset_for_leader_epoch(scene: Scene) -> None:
+    epoch = list_offset(scene.peer, -1, topic=scene.name).leader_epoch
+
+    def ends(leader_epoch: int, current: int = -1, partition: int = 0) -> tuple[int, int, int]:
+        asked = OffsetForLeaderPartition(partition=partition, leader_epoch=leader_epoch, current_leader_epoch=current)
+        topics = [OffsetForLeaderTopic(topic=scene.name, partitions=[asked])]
+        answer = scene.ask(OffsetForLeaderEpochRequest(topics=topics)).topics[0].partitions[0]
+        return answer.error_code, answer.leader_epoch, answer.end_offset
+
+    assert ends(epoch) == (NONE, epoch, 5)
+    assert ends(epoch + 7) == (NONE, -1, -1)
+    assert ends(epoch, current=epoch + 1)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert ends(epoch, partition=3)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def describe_configs(scene: Scene) -> None:
+    asked = [
+        DescribeConfigsResource(resource_type=TOPIC, resource_name=scene.name, configuration_keys=["retention.ms"]),
+        DescribeConfigsResource(resource_type=BROKER, resource_name="1001", configuration_keys=["num.partitions"]),
+        DescribeConfigsResource(resource_type=TOPIC, resource_name="nowhere", configuration_keys=None),
+    ]
+    topic, broker, unknown = scene.ask(DescribeConfigsRequest(resources=asked, include_synonyms=True)).results
+    assert [(each.name, each.value) for each in topic.configs] == [("retention.ms", "604800000")]
+    assert [(each.name, each.value) for each in broker.configs] == [("num.partitions", "1")]
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [synonym.name for synonym in topic.configs[0].synonyms] == ["log.retention.hours"]
+
+
+def alter_configs(scene: Scene) -> None:
+    def alter(value: str, *, validate_only: bool = False) -> int:
+        resource = AlterConfigsResource(
+            resource_type=TOPIC, resource_name=scene.name, configs=[AlterableConfig(name="retention.ms", value=value)]
+        )
+        answer = scene.ask(AlterConfigsRequest(resources=[resource], validate_only=validate_only))
+        return int(answer.responses[0].error_code)
+
+    assert (alter("5000"), scene.setting("retention.ms")) == (NONE, "5000")
+    assert (alter("6000", validate_only=True), scene.setting("retention.ms")) == (NONE, "5000")
+    assert (alter("soon"), scene.setting("retention.ms")) == (ErrorCode.INVALID_CONFIG, "5000")
+
+
+def incremental_alter_configs(scene: Scene) -> None:
+    def alter(operation: int, value: str | None, *, validate_only: bool = False) -> int:
+        change = Change(name="cleanup.policy", config_operation=operation, value=value)
+        resource = ChangedResource(resource_type=TOPIC, resource_name=scene.name, configs=[change])
+        answer = scene.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only))
+        return int(answer.responses[0].error_code)
+
+    assert (alter(2, "compact"), scene.setting("cleanup.policy")) == (NONE, "delete,compact")
+    assert (alter(1, None, validate_only=True), scene.setting("cleanup.policy")) == (NONE, "delete,compact")
+    assert (alter(1, None), scene.setting("cleanup.policy")) == (NONE, None)
+    assert (alter(0, "shred"), scene.setting("cleanup.policy")) == (ErrorCode.INVALID_CONFIG, None)
+
+
+def alter_replica_log_dirs(scene: Scene) -> None:
+    here = scene.running.broker.config.storage.log_dirs[0]
+
+    def move(path: str) -> int:
+        topics = [AlterReplicaLogDirTopic(name=scene.name, partitions=[0])]
+        answer = scene.ask(AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)]))
+        return int(answer.results[0].partitions[0].error_code)
+
+    assert move(here) == NONE
+    assert move(f"{here}-elsewhere") == ErrorCode.LOG_DIR_NOT_FOUND
+
+
+def describe_log_dirs(scene: Scene) -> None:
+    asked = [DescribableLogDirTopic(topic=scene.name, partitions=[0])]
+    (found,) = scene.ask(DescribeLogDirsRequest(topics=asked)).results
+    assert (found.error_code, found.log_dir) == (NONE, scene.running.broker.config.storage.log_dirs[0])
+    (topic,) = found.topics
+    size = scene.running.look(lambda broker: next(log.size for log in broker.logs() if log.tp.topic == scene.name))
+    assert [(each.partition_index, each.partition_size) for each in topic.partitions] == [(0, size)]
+    (whole,) = scene.ask(DescribeLogDirsRequest(topics=None)).results
+    assert scene.name in {each.name for each in whole.topics}
+
+
+def create_partitions(scene: Scene) -> None:
+    def grow(count: int, *, validate_only: bool = False) -> int:
+        topics = [CreatePartitionsTopic(name=scene.name, count=count, assignments=None)]
+        answer = scene.ask(CreatePartitionsRequest(topics=topics, timeout_ms=5000, validate_only=validate_only))
+        return int(answer.results[0].error_code)
+
+    assert (grow(4, validate_only=True), scene.partitions()) == (NONE, 1)
+    assert (grow(3), scene.partitions()) == (NONE, 3)
+    assert (grow(2), scene.partitions()) == (ErrorCode.INVALID_PARTITIONS, 3)
+
+
+def describe_cluster(scene: Scene) -> None:
+    answer = scene.ask(DescribeClusterRequest())
+    known = scene.running.look(lambda broker: (broker.metadata.cluster_id, broker.broker_id))
+    assert (answer.cluster_id, answer.controller_id) == known
+    assert [(each.broker_id, each.host, each.port) for each in answer.brokers] == [
+        (known[1], "127.0.0.1", scene.running.port)
+    ]
+    if scene.version >= 1:
+        refused = scene.ask(DescribeClusterRequest(endpoint_type=2))
+        assert refused.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+
+
+def describe_producers(scene: Scene) -> None:
+    asked = [TopicRequest(name=scene.name, partition_indexes=[0, 4])]
+    found, unknown = scene.ask(DescribeProducersRequest(topics=asked)).topics[0].partitions
+    (only,) = found.active_producers
+    assert (only.producer_id, only.producer_epoch, only.last_sequence, only.last_timestamp) == (9, 0, 4, 1004)
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def describe_topic_partitions(scene: Scene) -> None:
+    names = [f"{scene.name}-{letter}" for letter in "cab"]
+    for name in names:
+        scene.running.create_topic(name, 3)
+    pages: list[list[tuple[str, int]]] = []
+    cursor: Cursor | None = None
+    while True:
+        request = DescribeTopicPartitionsRequest(
+            topics=[NamedTopic(name=name) for name in names], response_partition_limit=2, cursor=cursor
+        )
+        page: DescribeTopicPartitionsResponse = scene.ask(request)
+        pages.append([(topic.name, each.partition_index) for topic in page.topics for each in topic.partitions])
+        if page.next_cursor is None:
+            break
+        cursor = Cursor(topic_name=page.next_cursor.topic_name, partition_index=page.next_cursor.partition_index)
+    assert all(0 < len(each) <= 2 for each in pages)
+    assert [each for page in pages for each in page] == [(name, n) for name in sorted(names) for n in range(3)]
+    (fault,) = scene.ask(DescribeTopicPartitionsRequest(topics=[NamedTopic(name="nowhere")])).topics
+    assert fault.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+CASES: dict[str, Callable[[Scene], None]] = {
+    case.__name__: case
+    for case in (
+        list_offsets,
+        metadata,
+        find_coordinator,
+        api_versions,
+        create_topics,
+        delete_topics,
+        delete_records,
+        init_producer_id,
+        offset_for_leader_epoch,
+        describe_configs,
+        alter_configs,
+        incremental_alter_configs,
+        alter_replica_log_dirs,
+        describe_log_dirs,
+        create_partitions,
+        describe_cluster,
+        describe_producers,
+        describe_topic_partitions,
+    )
+}
+#: Tested with the groups that they are about.
+GROUPS = {8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69}
+SERVED = {route.module: route for key, route in ROUTES.items() if key not in GROUPS}
+
+
+def test_no_api_is_left_out() -> None:
+    assert CASES.keys() == SERVED.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [(name, version) for name, route in SERVED.items() for version in range(route.version_min, route.version_max + 1)],
+)
+def test_it_answers_and_acts(running: BrokerThread, peer: Peer, name: str, version: int) -> None:
+    CASES[name](Scene(running, peer, version, f"{name}-{version}"))

@@ -1,0 +1,129 @@
+"""Batches that no producer should send, over a socket: each is refused with Kafka's error and leaves no trace.
+
+`tests/records/verdict_cases.py` holds the checks themselves against Kafka's, case by case.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+
+import pytest
+from tests.handlers.frames import batch, fetch, list_offset, produce, values
+from tests.server.conftest import BrokerThread, Peer
+from tests.server.test_connections import asks
+
+from ottla.model import ErrorCode
+from ottla.protocol.generated.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from ottla.records import batch as layout
+from ottla.records.batch import patch_crc
+from ottla.records.compression import DECOMPRESSED_BYTES_MAX, GZIP, NAMES, compress
+
+HOUR_MS = 3_600_000
+CORRUPT, INVALID = ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD
+GOOD = batch(b"one", b"two", b"three")
+
+
+def patched(at: int, form: str, value: int, *, whole: bytes = GOOD, checksum: bool = True) -> bytes:
+    changed = bytearray(whole)
+    struct.pack_into(form, changed, at, value)
+    if checksum:
+        patch_crc(changed, 0)
+    return bytes(changed)
+
+
+def counted(count: int) -> bytes:
+    """The header's two words for how many there are say the same."""
+    return patched(layout.COUNT_AT, ">i", count, whole=patched(layout.LAST_OFFSET_DELTA_AT, ">i", count - 1))
+
+
+BAD = {
+    "crc": (patched(len(GOOD) - 1, ">b", 77, checksum=False), CORRUPT),
+    "magic 3": (patched(16, ">b", 3), CORRUPT),
+    "magic 1": (patched(16, ">b", 1), INVALID),
+    "magic -1": (patched(16, ">b", -1), CORRUPT),
+    "count above": (patched(layout.COUNT_AT, ">i", 4), INVALID),
+    "count and last offset above": (counted(4), INVALID),
+    "count and last offset below": (counted(2), INVALID),
+    "count of two milliards": (counted(2**31 - 1), INVALID),
+    "no records": (counted(0), INVALID),
+    "negative count": (counted(-3), INVALID),
+    "codec 5": (patched(21, ">h", 5), ErrorCode.UNKNOWN_SERVER_ERROR),
+    "codec 7": (patched(21, ">h", 7), ErrorCode.UNKNOWN_SERVER_ERROR),
+    "control": (patched(21, ">h", 0x20), INVALID),
+    "length below a header": (patched(8, ">i", 5, checksum=False), CORRUPT),
+    "length beyond the request": (patched(8, ">i", 2**30, checksum=False), INVALID),
+    "negative length": (patched(8, ">i", -1, checksum=False), CORRUPT),
+    "base offset": (patched(0, ">q", 9), INVALID),
+    "cut short": (GOOD[:-1], INVALID),
+    "a header and nothing else": (GOOD[:61], INVALID),
+    "two batches": (GOOD + GOOD, INVALID),
+    "far ahead": (batch(b"x", timestamp=int(time.time() * 1000) + 2 * HOUR_MS), ErrorCode.INVALID_TIMESTAMP),
+}
+
+
+@pytest.fixture
+def topic(running: BrokerThread, request: pytest.FixtureRequest) -> str:
+    name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+    running.create_topic(name)
+    return name
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_batch_is_refused_with_kafkas_error(running: BrokerThread, peer: Peer, topic: str, name: str) -> None:
+    raw, error = BAD[name]
+    with running.connect() as other:
+        # The first is read by the request's fields, the others by the request before them.
+        for version in (8, 12):
+            assert produce(peer, batch(b"before"), version=version, topic=topic).error_code == 0
+            assert produce(peer, raw, version=version, topic=topic).error_code == error
+            assert produce(other, batch(b"beside"), version=version, topic=topic).error_code == 0
+            assert produce(other, raw, version=version, topic=topic).error_code == error
+    assert values(fetch(peer, topic=topic)) == [b"before", b"beside"] * 2
+    assert list_offset(peer, -1, topic=topic).offset == 4
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4], ids=lambda codec: NAMES[codec])
+def test_a_bomb_is_refused_where_its_records_are_looked_at(
+    running: BrokerThread, peer: Peer, topic: str, codec: int
+) -> None:
+    block = compress(codec, bytes(DECOMPRESSED_BYTES_MAX + 1))
+    small = batch(b"x", compression=codec)
+    bomb = patched(8, ">i", 49 + len(block), whole=small[:61] + block)
+    assert len(bomb) < 8_000_000
+    for name, settings in (("compacted", {"cleanup_policy": "compact"}), ("plain", {"compression_type": "gzip"})):
+        running.create_topic(f"{topic}-{name}", max_message_bytes="8000000", **settings)
+    with running.connect() as other:
+        assert produce(peer, bomb, topic=f"{topic}-compacted").error_code == ErrorCode.MESSAGE_TOO_LARGE
+        assert asks(other)
+    assert list_offset(peer, -1, topic=f"{topic}-compacted").offset == 0
+    # Who does not look inside stores it as it came.
+    expected = ErrorCode.NONE if codec == GZIP else ErrorCode.MESSAGE_TOO_LARGE
+    assert produce(peer, bomb, topic=f"{topic}-plain").error_code == expected
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4], ids=lambda codec: NAMES[codec])
+def test_a_block_that_does_not_decompress_is_refused_where_it_is_opened(
+    running: BrokerThread, peer: Peer, topic: str, codec: int
+) -> None:
+    name = f"{topic}-compacted"
+    running.create_topic(name, cleanup_policy="compact")
+    whole = bytearray(batch(b"v" * 500, compression=codec))
+    whole[61:71] = bytes(10)
+    patch_crc(whole, 0)
+    assert produce(peer, bytes(whole), topic=name).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert list_offset(peer, -1, topic=name).offset == 0
+
+
+@pytest.mark.parametrize("offset", [3, 2**62, -2])
+def test_records_are_deleted_up_to_offsets_that_exist(peer: Peer, topic: str, offset: int) -> None:
+    assert produce(peer, batch(b"a", b"b"), topic=topic).error_code == 0
+    asked = DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
+    answer = peer.ask(DeleteRecordsRequest(topics=[asked], timeout_ms=1000), 2, DeleteRecordsResponse)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert list_offset(peer, -2, topic=topic).offset == 0

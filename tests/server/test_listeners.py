@@ -1,0 +1,97 @@
+"""Several listeners, what each tells of the cluster, and whose turn it is in a round."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.server.conftest import BrokerThread, Peer
+from tests.server.test_connections import asks
+from tests.server.test_patient_requests import METADATA, Room, frame
+
+from ottla.ports.network import READABLE
+from ottla.protocol.generated.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse
+from ottla.server.connection import Connection
+from ottla.server.listeners import ServedListener
+from ottla.server.rounds import FRAMES_A_ROUND
+
+TWO = {
+    "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+    "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    "inter.broker.listener.name": "INSIDE",
+}
+
+
+def told(port: int) -> tuple[str, int]:
+    """Where the broker's only node is, to who asks on this port."""
+    with Peer(port) as peer:
+        (broker,) = peer.ask(MetadataRequest(topics=[]), 9, MetadataResponse).brokers
+        (same,) = peer.ask(DescribeClusterRequest(), 0, DescribeClusterResponse).brokers
+        assert (broker.host, broker.port) == (same.host, same.port)
+        return broker.host, broker.port
+
+
+def test_each_listener_tells_its_own_address(tmp_path: Path) -> None:
+    with BrokerThread(str(tmp_path), **TWO) as running:
+        inside, outside = (endpoint.port for endpoint in running.broker.endpoints)
+        assert inside != outside
+        assert told(inside) == ("127.0.0.1", inside)
+        assert told(outside) == ("127.0.0.1", outside)
+
+
+def test_what_is_advertised_is_told(tmp_path: Path) -> None:
+    advertised = "INSIDE://broker-1.internal:0,OUTSIDE://kafka.example.com:19092"
+    with BrokerThread(str(tmp_path), **TWO, **{"advertised.listeners": advertised}) as running:
+        server = running.broker._server
+        assert server is not None
+        inside, outside = (listening.port for listening in server._listening.values())
+        assert told(inside) == ("broker-1.internal", inside)
+        assert told(outside) == ("kafka.example.com", 19092)
+
+
+def test_a_control_listener_is_served(tmp_path: Path) -> None:
+    with (
+        BrokerThread(str(tmp_path), **TWO, **{"control.plane.listener.name": "INSIDE"}) as running,
+        Peer(running.broker.endpoints[0].port) as control,
+        Peer(running.broker.endpoints[1].port) as client,
+    ):
+        assert asks(control)
+        assert asks(client)
+
+
+def connected(room: Room, *frames: bytes, control: bool = False) -> Connection:
+    room.listener = ServedListener("CONTROL" if control else "CLIENTS", control=control)
+    return room.connected(*frames)
+
+
+def test_the_controllers_requests_come_before_those_that_came_first() -> None:
+    room = Room()
+    clients = [connected(room, frame(METADATA, number)) for number in range(50)]
+    controllers = [connected(room, frame(METADATA, 1000 + number), control=True) for number in range(2)]
+
+    async def scenario() -> None:
+        room.rounds.control_first([(connection, READABLE) for connection in (*clients, *controllers)])
+
+    asyncio.run(scenario())
+    assert [number for _, number in room.record.rounds[0]] == [1000, 1001, *range(50)]
+
+
+def test_a_connection_with_many_frames_lets_others_come_between() -> None:
+    room = Room()
+    count = 3 * FRAMES_A_ROUND + 1
+    greedy = connected(room, *(frame(METADATA, number) for number in range(count)))
+
+    async def scenario() -> None:
+        room.run(greedy, connected(room, frame(METADATA, 1000)))
+        room.run(connected(room, frame(METADATA, 2000)))
+        await room.drain()
+
+    asyncio.run(scenario())
+    first, second, *_ = room.record.rounds
+    assert first[: FRAMES_A_ROUND + 1] == [*((METADATA, number) for number in range(FRAMES_A_ROUND)), (METADATA, 1000)]
+    assert second[0] == (METADATA, 2000)
+    served = [number for each in room.record.rounds for _, number in each]
+    assert [number for number in served if number < 1000] == list(range(count))
+    # Its own turn in a round, and one more when everybody else has had theirs.
+    assert all(len(each) <= 2 * FRAMES_A_ROUND + 1 for each in room.record.rounds)
