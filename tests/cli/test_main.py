@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ottla import __version__
-from ottla.cli import faults, top_help
+from ottla.cli import connecting, faults, top_help
 from ottla.cli.main import main
 from ottla.cli.verbs import VERBS
 from ottla.testing import InProcessBroker
@@ -127,7 +127,8 @@ def test_a_mistake_is_one_line_and_exit_code_2(in_process: Command, words: list[
     assert not ran.out
 
 
-def test_nobody_listens_there(in_process: Command) -> None:
+def test_nobody_listens_there(in_process: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "REACH_MS_MAX", 100)
     ran = in_process("cluster", "describe", "--bootstrap-server", "127.0.0.1:1")
     assert ran.code == faults.UNREACHABLE
     assert "ottla up" in ran.err

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from ottla.client.settings import AdminSettings, ConsumerSettings, ProducerSettings
+from tests.client.group.conftest import bootstrap
+
+__all__ = ["bootstrap"]  # of a broker on which a new group does not wait for more members
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 TEXT = (REPOSITORY / "docs" / "client.md").read_text()

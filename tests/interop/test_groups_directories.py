@@ -110,14 +110,13 @@ def commit_in_transactions(broker: Broker, filled: Filled) -> None:
 
 
 def hand_over(source: Broker, target: Broker) -> None:
-    """Starts ``target``, which has no groups yet, over ``source``'s offsets topic."""
-    target.server.start()
-    admin = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
-    if TOPIC not in admin.list_topics(timeout=30).topics:
-        create_topic(admin, TOPIC, partitions=PARTITIONS)
+    """Starts ``target`` over ``source``'s offsets topic, in place of its own."""
+    if not any(target.data.rglob("__consumer_offsets-0")):
+        target.server.start()
+        create_topic(AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0}), TOPIC, partitions=PARTITIONS)
         produce(target.bootstrap, TOPIC, PARTITIONS, [b"%d" % number for number in range(COUNT)])
-    commit(target, Filled(target), "first", {0: (1, "")})
-    target.server.stop()
+        commit(target, Filled(target), "first", {0: (1, "")})
+        target.server.stop()
     for number in range(int(GROUP_PROPERTIES["offsets.topic.num.partitions"])):
         into = target.partition_folder("__consumer_offsets", number)
         for path in into.iterdir():

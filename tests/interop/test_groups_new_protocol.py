@@ -102,9 +102,9 @@ def test_a_pattern_is_matched_by_the_server(join: Join, group_admin: AdminClient
     wait_for(lambda: member.assigned == expected, join.members)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(("old", "newer"), [*zip(CLIENTS, CLIENTS, strict=True), ("ottla", "java")])
 def test_a_group_goes_over_to_the_new_protocol_and_back(
-    join: Join, group_broker: Broker, group_admin: AdminClient, new_name: str, client: str
+    join: Join, group_broker: Broker, group_admin: AdminClient, new_name: str, old: str, newer: str
 ) -> None:
     """A member of the other kind enters while the group runs, and takes all of it when the first one leaves."""
     create_topic(group_admin, new_name, partitions=4)
@@ -118,13 +118,13 @@ def test_a_group_goes_over_to_the_new_protocol_and_back(
         )
         writing.write_and_wait(join.present, join.members, count=8)
 
-    classic = join(client, "classic", new_name, new_name)
+    classic = join(old, "classic", new_name, new_name)
     expect(4)
-    new = join(client, "new", new_name, new_name, **NEW)
+    new = join(newer, "new", new_name, new_name, **NEW)
     expect(2, 2)
     join.leave(classic)
     expect(4)
-    join(client, "classic-again", new_name, new_name)
+    join(old, "classic-again", new_name, new_name)
     expect(2, 2)
     join.leave(new)
     expect(4)

@@ -1,8 +1,8 @@
-"""SIGKILL under commits: what was acknowledged is committed after the restart.
+"""SIGKILL under groups: what was acknowledged is committed after the restart, and members find each other again.
 
 Several threads commit for groups of their own without a pause while the broker is killed and started again, on the same
 port and the same data. Offsets only rise, so what is found must lie between the last one that was acknowledged and the
-last one that was sent.
+last one that was sent. And a group's members live through kills in the midst of their rebalances.
 """
 
 from __future__ import annotations
@@ -10,20 +10,26 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from ottla.client.sync import Admin
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.conftest import WatchServer
 from tests.interop.broker import Broker
 from tests.interop.clients import SECONDS_MAX, eventually
-from tests.interop.conftest import create_topic
+from tests.interop.conftest import GROUP_PROPERTIES, create_topic, new_broker
+from tests.interop.group_members import Member, OttlaMember, partitions_of, shares, wait_for
 from tests.interop.group_wire import ConnectionEnded, Peer, wait_for_coordinator
+from tests.interop.group_writing import produce
 from tests.interop.test_groups_directories import found
 
 TOPIC = "handed-over"
@@ -144,3 +150,52 @@ def test_acknowledged_commits_survive_a_few_kills(own_broker: Broker) -> None:
 @pytest.mark.timeout(1800)
 def test_acknowledged_commits_survive_fifty_kills(own_broker: Broker) -> None:
     check(own_broker, rounds=50, seed=random.randrange(1 << 32))
+
+
+@pytest.fixture
+def own_group_broker(tmp_path: Path, watch_server: WatchServer) -> Iterator[Broker]:
+    own = new_broker(tmp_path / "own-broker", GROUP_PROPERTIES)
+    with watch_server(own.server), own.server:
+        yield own
+
+
+def test_members_outlive_their_coordinator(own_group_broker: Broker) -> None:
+    """It is killed whenever somebody has just begun to join or to leave; each record is read, however often."""
+    bootstrap, server = own_group_broker.bootstrap, own_group_broker.server
+    chance = random.Random(seed := random.randrange(1 << 32))
+    print(f"seed {seed}")
+    create_topic(AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}), "orders", partitions=6)
+    partitions = partitions_of("orders", 6)
+    members: list[Member] = []
+    written: set[bytes] = set()
+
+    def killed_in_between() -> None:
+        time.sleep(chance.uniform(0, 0.1))  # anywhere in joining, syncing, fetching offsets
+        server.kill()
+        server.start()
+
+    def all_read(present: list[Member]) -> None:
+        wait_for(lambda: shares(present, partitions) and all(member.assigned for member in present), members)
+        values = {b"%d" % number for number in range(len(written), len(written) + 12)}
+        produce(bootstrap, "orders", 6, sorted(values))
+        written.update(values)
+        wait_for(lambda: {value for member in members for value in member.values} == written, members)
+
+    # Who left just before the kill is a member again behind it, as it is with Kafka, until its session ends.
+    for settings in ({"session_timeout_ms": 1000}, {}):
+        members.append(OttlaMember(f"member-{len(members)}", bootstrap, "billing", ["orders"], **settings))
+        killed_in_between()
+        all_read(members)
+    leaving = threading.Thread(target=members[0].leave)
+    leaving.start()
+    killed_in_between()
+    leaving.join()
+    all_read(members[1:])
+    members[1].leave()
+    offsets = committed_of(bootstrap)
+    assert sum(offsets.values()) == len(written), offsets
+
+
+def committed_of(bootstrap: str) -> dict[int, int]:
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        return {tp.partition: one.offset for tp, one in admin.list_group_offsets("billing").items()}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tools.kafka_tools import KafkaTools, ToolResult
 
@@ -99,15 +99,15 @@ def test_offsets_are_reset(
 ) -> None:
     create_topic(group_admin, new_name, partitions=2)
     now_ms = int(time.time() * 1000)
-    for number in range(10):
-        row = Row(None, b"v", (), now_ms - 3_600_000 + 60_000 * number)
-        write_confluent(group_broker.bootstrap, new_name, [row], "none")
+    rows = [Row(None, b"v", (), now_ms - 3_600_000 + 60_000 * number) for number in range(10)]
+    write_confluent(group_broker.bootstrap, new_name, rows, "none")
     commit(group_broker.bootstrap, new_name, new_name, 3, 0)
     partition = ("--group", new_name, "--topic", f"{new_name}:0")
 
     def offset() -> str:
-        rows = groups.rows("--describe", "--group", new_name)
-        return next(row["CURRENT-OFFSET"] for row in rows if row["PARTITION"] == "0")
+        asked = ConsumerGroupTopicPartitions(new_name, [TopicPartition(new_name, 0)])
+        (told,) = group_admin.list_consumer_group_offsets([asked])[new_name].result(SECONDS_MAX).topic_partitions
+        return str(told.offset)
 
     def reset(*scope: str) -> str:
         (done,) = groups.rows("--reset-offsets", *partition, *scope, "--execute")
@@ -129,6 +129,8 @@ def test_offsets_are_reset(
     plan.write_text(f"{new_name},0,2\n")
     (row,) = groups.rows("--reset-offsets", "--group", new_name, "--from-file", str(plan), "--execute")
     assert (row["NEW-OFFSET"], offset()) == ("2", "2")
+    described = {row["PARTITION"]: row["CURRENT-OFFSET"] for row in groups.rows("--describe", "--group", new_name)}
+    assert described == {"0": "2", "1": "0"}
 
 
 def test_offsets_are_not_reset_under_a_member(

@@ -201,6 +201,9 @@ class Cluster:
                     failures += 1
                     if self._next_round is None:
                         self._next_round = asyncio.get_running_loop().create_future()
+                except asyncio.CancelledError:  # by `close`
+                    _fail(current, ClientClosed("the client is closed"))
+                    raise
                 else:
                     current.set_result(None)
                     failures = 0

@@ -67,7 +67,11 @@ class Connections:
         found = self.open(node_id, lane)
         if found is not None:
             return found
-        return await asyncio.shield(self._task(node_id, lane))
+        task = self._task(node_id, lane)
+        await asyncio.wait([task])
+        if task.cancelled():  # by `close`: whoever waits here was not
+            raise ClientClosed("the client is closed")
+        return task.result()
 
     async def to_any(self) -> Connection:
         """A control connection to whichever broker is there: an open one, a known broker, a bootstrap address."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Self
 
@@ -58,8 +58,11 @@ class Consumer:
         if self.settings.group_id is not None:
             self._group = GroupMember(self.settings, self.cluster, self._reading, self._resets, self._tell, self._wake)
         self._fetcher: Fetcher | None = None
-        self._news: asyncio.Future[None] | None = None
-        self._closed = False
+        #: Who waits for something to come or to go wrong.
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._polling = False
+        #: Closing takes a while, in which a listener may close it again.
+        self._closing = self._closed = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,8 +77,9 @@ class Consumer:
 
         A `with` block that ends in an exception does not commit: what was being worked on then is read again.
         """
-        if self._closed:
+        if self._closing:
             return
+        self._closing = True
         try:
             if self._group is not None:
                 await self._group.end("the consumer was closed", commit=commit)
@@ -287,13 +291,16 @@ class Consumer:
     async def poll(self, *, max_records: int | None = None, timeout_ms: int | None = None) -> list[ConsumerRecord]:
         """Up to `max.poll.records` records, as soon as there are any; empty when the time is up (None: never)."""
         limit = self.settings.max_poll_records if max_records is None else max_records
+        if limit < 1:
+            raise ValueError(f"max_records is at least 1, not {limit}")
         deadline = self._deadline(timeout_ms)
         group = self._group
-        with nullcontext() if group is None else group.watch:
+        with self._one_poll():
             while True:
                 self._check_open()
                 if group is not None:
                     await group.attend()
+                    self._check_open()  # a listener may have closed it
                 records = self._reading.take(limit)
                 if records:
                     self._wake()
@@ -315,7 +322,7 @@ class Consumer:
         """Does what the group needs, waits for records and lays them ready for `next_ahead`."""
         if self._group is not None and self._reading.ahead:
             self._check_open()
-            with self._group.watch:
+            with self._one_poll():
                 await self._group.attend()
             if self._reading.ahead:
                 return
@@ -327,6 +334,21 @@ class Consumer:
             return None
         ahead = self._reading.ahead
         return ahead.popleft() if ahead else None
+
+    @contextmanager
+    def _one_poll(self) -> Iterator[None]:
+        """Two at once would tear the order of records apart, and a rebalance's steps as well."""
+        if self._polling:
+            raise ValueError(
+                "another poll of this consumer is under way: one task at a time polls, and a call-back of a rebalance "
+                "must not poll"
+            )
+        self._polling = True
+        try:
+            with nullcontext() if self._group is None else self._group.watch:
+                yield
+        finally:
+            self._polling = False
 
     # Waiting
 
@@ -346,8 +368,9 @@ class Consumer:
         self._fetcher.wake()
 
     def _tell(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
 
     @staticmethod
     def _deadline(timeout_ms: int | None) -> float | None:
@@ -359,14 +382,15 @@ class Consumer:
         if deadline is not None and loop.time() >= deadline:
             await asyncio.sleep(0)  # who polls without waiting must not keep everything else from running
             return False
-        self._news = loop.create_future()
+        news = loop.create_future()
+        self._waiting.add(news)
         try:
             async with asyncio.timeout_at(deadline):
-                await self._news
+                await news
         except TimeoutError:
             return False
         finally:
-            self._news = None
+            self._waiting.discard(news)
         return True
 
     def _one(self, tp: TopicPartition) -> Assigned:

@@ -142,7 +142,7 @@ class CommitFailed(KafkaError):
 
 
 class AssignorFailed(KafkaError):
-    """The leader's assignor raised, or gave out what it must not: the cause is chained."""
+    """An assignor raised, or gave out what it must not: the cause is chained."""
 
     default_code = ErrorCode.UNKNOWN_SERVER_ERROR
 

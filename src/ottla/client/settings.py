@@ -187,7 +187,10 @@ def _checked(setting: Field[Any], value: Any) -> Any:
     if isinstance(default, int) or (setting.name.endswith("_level") and setting.name.startswith("compression")):
         return _integer(name, value, setting.metadata.get("least"), setting.metadata.get("most", INT64_MAX))
     if setting.name == "group_protocol" and str(value).lower() == "consumer":
-        raise SettingsError("group.protocol consumer is not there yet in this client: only classic is")
+        raise SettingsError(
+            "group.protocol=consumer (KIP-848) is not there yet in this client: only classic is, "
+            "whose members may share a group with clients of the newer protocol"
+        )
     if isinstance(default, str) and setting.name != "partitioner":
         return _word(name, value, setting.metadata.get("one_of"))
     return value

@@ -96,3 +96,25 @@ def test_what_a_call_back_raises_and_must_not_do(bootstrap: str, topic: str, gro
             consumer.poll(timeout_ms=10_000)
         consumer.poll(timeout_ms=10)
         assert len(consumer.assignment()) == 1
+
+
+def test_two_threads_at_once(bootstrap: str, topic: str, group: str) -> None:
+    """The second one is told, and the first one goes on."""
+    with Consumer(settings(bootstrap, group)) as consumer:
+        consumer.subscribe([topic])
+        seen: list[bytes] = []
+
+        def poll() -> None:
+            seen.extend(record.value for record in consumer.poll())
+
+        first = threading.Thread(target=poll)
+        first.start()
+        while not consumer.assignment():
+            time.sleep(0.01)
+        for work in (consumer.poll, consumer.unsubscribe, consumer.close):
+            with pytest.raises(ValueError, match="one thread at a time polls"):
+                work()
+        asyncio.run(write(bootstrap, topic, [b"x"]))
+        first.join()
+        assert seen == [b"x"]
+        assert consumer.poll(timeout_ms=0) == []

@@ -60,8 +60,8 @@ class AutoCommit:
         positions = self._reading.positions()
         if not positions or (positions == self._known and now < self._known_at + _REPEAT_SECONDS):
             return
-        self._under_way = True
         self._commits.later(positions, self._done)
+        self._under_way = True
 
     def _done(self, offsets: Offsets, error: KafkaError | None) -> None:
         self._under_way = False

@@ -10,7 +10,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
 from ottla.client.connections import CONTROL
 from ottla.client.coordinators import coordinators
-from ottla.client.errors import KafkaError, error_of
+from ottla.client.errors import ClientClosed, KafkaError, error_of
 from ottla.model import ErrorCode
 
 #: JoinGroup waits for all members, and a broker serves a connection's requests in their order: without a lane of its
@@ -56,7 +56,11 @@ class Coordinator:
         if self._search is None:
             self._search = asyncio.get_running_loop().create_task(self._find())
             self._search.add_done_callback(self._searched)
-        return await asyncio.shield(self._search)
+        search = self._search
+        await asyncio.wait([search])
+        if search.cancelled():  # by `close`: whoever waits here was not
+            raise ClientClosed("the client is closed")
+        return search.result()
 
     async def _find(self) -> int:
         failures = 0

@@ -158,7 +158,7 @@ class Joining:
                     metadata=encode_subscription(
                         Subscription(
                             topics,
-                            assignor.user_data(topics),
+                            _user_data(assignor, topics),
                             tuple(owned),
                             membership.generation,
                             settings.client_rack or None,
@@ -212,3 +212,10 @@ class Joining:
             raise AssignorFailed(
                 f"the leader of group {membership.group_id} assigned what cannot be read: {error}"
             ) from error
+
+
+def _user_data(assignor: Assignor, topics: frozenset[str]) -> bytes | None:
+    try:
+        return assignor.user_data(topics)
+    except Exception as error:
+        raise AssignorFailed(f"assignor {assignor.name} raised {type(error).__name__}: {error}") from error

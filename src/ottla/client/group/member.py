@@ -237,14 +237,17 @@ class GroupMember:
         async def apply() -> None:
             if self._membership.generation != joined.generation:
                 return  # was put out meanwhile: the next rebalance says what is lost
-            joined.assignor.assigned(joined.assignment, joined.generation)
             new = self._reading.replace(mine, self.placing.fresh)
             self._want_topics()
             self.auto_commit.begin()
+            # Both may be the caller's own code: what one raises keeps neither the other nor the records away.
             try:
-                await tell(self._listener, ASSIGNED, new)
+                joined.assignor.assigned(joined.assignment, joined.generation)
             finally:
-                self._wake()
+                try:
+                    await tell(self._listener, ASSIGNED, new)
+                finally:
+                    self._wake()
 
         await self._steps.in_poll(apply)
 

@@ -6,8 +6,10 @@ So a listener may use the consumer as its program does: commit, seek, ask for po
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -23,13 +25,28 @@ class CallBacks:
         self._thread = thread
         #: Calls to make here, and futures that have ended.
         self._queue: SimpleQueue[Callable[[], None] | Future[Any]] = SimpleQueue()
-        self._busy = False
+        #: Held by the thread that waits: two would take each other's calls and results from the queue.
+        self._turn = threading.Lock()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """For the thread that waits. Raises ValueError in any other, and in a call-back."""
+        if not self._turn.acquire(blocking=False):
+            raise ValueError(
+                "one thread at a time polls, unsubscribes or closes a consumer; "
+                "a call-back of a rebalance must not poll, unsubscribe or close"
+            )
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """As LoopThread.run, and makes the calls that come meanwhile."""
-        if self._busy:
-            raise ValueError("a call-back of a rebalance must not poll, unsubscribe or close")
+        with self.alone():
+            return self.run_alone(work)
 
+    def run_alone(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         future = self._thread.begin(work)
         future.add_done_callback(self._queue.put)
         try:
@@ -50,14 +67,12 @@ class CallBacks:
         done: asyncio.Future[None] = loop.create_future()
 
         def call() -> None:
-            self._busy = True
             error: Exception | None = None
             try:
                 method(partitions)
             except Exception as raised:
                 error = raised
             finally:
-                self._busy = False
                 loop.call_soon_threadsafe(_end, done, error)
 
         self._queue.put(call)

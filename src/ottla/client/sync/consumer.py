@@ -41,9 +41,11 @@ class Consumer:
         self.close(commit=kind is None)
 
     def close(self, *, commit: bool = True) -> None:
-        if not self._closed:
+        if self._closed:
+            return
+        with self._calls.alone():
             try:
-                self._calls.run(lambda: self._inner.close(commit=commit))
+                self._calls.run_alone(lambda: self._inner.close(commit=commit))
             finally:
                 self._closed = True
                 self._thread.end()
