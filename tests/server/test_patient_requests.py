@@ -12,11 +12,12 @@ from ottla.handlers.routes import PATIENT
 from ottla.ports import File
 from ottla.ports.memory.clock import Timeline, VirtualClock
 from ottla.ports.network import READABLE
+from ottla.server.buffers import FIRST_READ_BYTES, Buffer
 from ottla.server.connection import Connection
 from ottla.server.listeners import ServedListener
 from ottla.server.rounds import PATIENT_A_ROUND, Rounds
 
-JOIN_GROUP, METADATA = 11, 3
+PRODUCE, JOIN_GROUP, METADATA = 0, 11, 3
 
 
 def frame(key: int, number: int) -> bytes:
@@ -143,3 +144,49 @@ def test_a_client_of_the_crowd_that_goes_away_is_forgotten(room: Room) -> None:
     asyncio.run(scenario())
     served = [number for each in room.record.rounds for _, number in each]
     assert served == [*range(PATIENT_A_ROUND), PATIENT_A_ROUND + 1]
+
+
+def test_a_crowd_that_waits_does_not_take_a_buffer_each(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    plain = Buffer.__init__
+
+    def count(buffer: Buffer, size: int) -> None:
+        made.append(size)
+        plain(buffer, size)
+
+    monkeypatch.setattr(Buffer, "__init__", count)
+
+    async def scenario() -> None:
+        room.run(*(room.connected(frame(JOIN_GROUP, number)) for number in range(5 * PATIENT_A_ROUND)))
+        room.run(*(room.connected() for _ in range(100)))
+        await room.drain()
+
+    asyncio.run(scenario())
+    assert len([number for each in room.record.rounds for number in each]) == 5 * PATIENT_A_ROUND
+    assert [size for size in made if size >= FIRST_READ_BYTES] == [FIRST_READ_BYTES]
+
+
+def test_what_is_served_in_the_round_keeps_its_buffer_to_the_end(room: Room) -> None:
+    """A hot handler reads there until then; what waits behind its frame has been moved away."""
+    served: list[tuple[Received, int]] = []
+
+    def hot(connection: Connection, buffer: Received, start: int, end: int, version: int, number: int) -> None:
+        served.append((buffer, start))
+
+    def still_there() -> None:
+        seen.append([struct.unpack_from(">hhi", buffer.data, start)[2] for buffer, start in served])
+        served.clear()
+
+    seen: list[list[int]] = []
+    room.record.hot = {PRODUCE: hot}
+    room.record.end_round = still_there  # type: ignore[method-assign]
+
+    async def scenario() -> None:
+        crowd = [room.connected(frame(JOIN_GROUP, number)) for number in range(PATIENT_A_ROUND)]
+        mixed = [room.connected(frame(PRODUCE, n), frame(JOIN_GROUP, n)) for n in range(1000, 1010)]
+        room.run(*crowd, *mixed, *(room.connected(frame(PRODUCE, n)) for n in range(2000, 2010)))
+        await room.drain()
+
+    asyncio.run(scenario())
+    assert [each for each in seen if each] == [[*range(1000, 1010), *range(2000, 2010)]]
+    assert len([number for each in room.record.rounds for number in each]) == PATIENT_A_ROUND + 10

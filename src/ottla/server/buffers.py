@@ -18,7 +18,7 @@ _KEPT_LARGE_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class Buffer:
-    __slots__ = ("data", "size", "view")
+    __slots__ = ("data", "in_use", "size", "view")
 
     def __init__(self, size: int) -> None:
         #: A bytearray is filled with zeros when it is made: twelve bytes that announce a frame of 100 MB would cost
@@ -26,6 +26,8 @@ class Buffer:
         self.data = bytearray(size) if size <= FIRST_READ_BYTES else cast("bytearray", _pages(size))
         self.view = memoryview(self.data)
         self.size = size
+        #: Whether what was served from here may still be read at the end of the round.
+        self.in_use = False
 
 
 def _pages(size: int) -> mmap:
@@ -55,10 +57,11 @@ class BufferPool:
         return Buffer(rounded)
 
     def give_back(self, buffer: Buffer) -> None:
+        buffer.in_use = False
         size = buffer.size
         if size == FIRST_READ_BYTES:
             if len(self.kept_small) < _KEPT_SMALL_MAX:
                 self.kept_small.append(buffer)
-        elif self._kept_bytes + size <= _KEPT_LARGE_BYTES_MAX:
+        elif size > FIRST_READ_BYTES and self._kept_bytes + size <= _KEPT_LARGE_BYTES_MAX:
             self._kept_bytes += size
             self._large.setdefault(size, []).append(buffer)

@@ -1,8 +1,8 @@
 """A round: receive from every ready connection, serve their frames, write the logs once, send all answers.
 
 The loop body works on locals, since module and attribute look-ups would cost a quarter more. Frames are cut in the
-buffer that they were received into; whoever serves one takes what it needs before the round ends, when the buffer goes
-back to the pool.
+buffer that they were received into; hot handlers may read there until the round ends, when the buffer goes back to the
+pool, and all others have a copy.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ log_event = logs.logger("server")
 
 #: Frames of one connection in one round; the others' turn comes before its next ones.
 FRAMES_A_ROUND: Final = 32
+#: What waits for its turn is copied, up to this size, so that its buffer can be used by others.
+PARKED_BYTES_MAX: Final = 4096
 #: Patient requests in one round: a thousand members that join at once take as long as ever, but others come between.
 PATIENT_A_ROUND: Final = 64
 #: api key, version and correlation id: no request is shorter.
@@ -116,7 +118,7 @@ class Rounds:
                 try:
                     received = connection.receive_into(buffer.view)
                 except OSError as error:
-                    used(buffer)
+                    small.append(buffer)
                     if not isinstance(error, BlockingIOError):
                         self._lost(connection)
                     continue
@@ -203,7 +205,7 @@ class Rounds:
     def _received(self, connection: Connection, buffer: Buffer, received: int) -> None:
         """Takes up a buffer with the first bytes that a connection without one has sent."""
         if received == 0:
-            self._used.append(buffer)
+            self._release(buffer)
             self._peer_gone(connection)
             return
         connection.buffer = buffer
@@ -218,7 +220,7 @@ class Rounds:
         if start == 0:
             return False
         rest = connection.end - start
-        # The served part may still be staged in this very round: then the buffer must stay as it is until its end.
+        # Nothing of it is in use: a round receives from a connection before it serves it.
         buffer.data[:rest] = buffer.data[start : connection.end]
         connection.start = 0
         connection.end = rest
@@ -246,6 +248,7 @@ class Rounds:
                 connection.start = start
                 if not frames_left:
                     self._backlog[connection] = None
+                self._park(connection, buffer)
                 return
             frames_left -= 1
             serve = hot.get(key)
@@ -253,9 +256,11 @@ class Rounds:
                 if not self._patient_left:
                     connection.start = start
                     self._backlog[connection] = None
+                    self._park(connection, buffer)
                     return
                 self._patient_left -= 1
             if serve is not None:
+                buffer.in_use = True
                 serve(connection, buffer, start + 4, frame_end, version, correlation)
             else:
                 self._dispatch.serve(connection, buffer, start + 4, frame_end)
@@ -266,13 +271,32 @@ class Rounds:
         connection.start = start
         if start == end:
             connection.buffer = None
-            self._used.append(buffer)
+            self._release(buffer)
         elif needed > buffer.size - start or end == buffer.size:
             self._move_rest(connection, buffer, max(needed, FIRST_READ_BYTES))
         if needed == 0 and 4 <= end - start < 12:
             length = int.from_bytes(data[start : start + 4], "big", signed=True)
             if length > self._frame_bytes_max or length < _REQUEST_BYTES_MIN:
                 self._bad_frame(connection, length)
+
+    def _park(self, connection: Connection, buffer: Buffer) -> None:
+        """Keeps what waits for its turn in as much memory as it takes: crowds would soon need many fresh buffers."""
+        rest = connection.end - connection.start
+        if rest > PARKED_BYTES_MAX or buffer.size != FIRST_READ_BYTES:
+            return
+        parked = Buffer(rest)
+        parked.data[:] = buffer.data[connection.start : connection.end]
+        connection.buffer = parked
+        connection.start = 0
+        connection.end = rest
+        self._release(buffer)
+
+    def _release(self, buffer: Buffer) -> None:
+        """Gives a buffer back, at once if nobody needs what stood in it."""
+        if buffer.in_use:
+            self._used.append(buffer)
+        else:
+            self._pool.give_back(buffer)
 
     def _move_rest(self, connection: Connection, buffer: Buffer, size: int) -> None:
         """Puts the beginning of a frame that will not fit here into a buffer of its size."""
