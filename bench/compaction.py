@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -79,11 +80,12 @@ class Compaction:
             found["memory"] = max(map(machine.peak_memory, machine.children(running.pid))) / 1e6
         delete_topic(running.port, TOPIC)
         create_topic(running.port, WRITTEN)
+        self._fill(running.port, frames)
+        os.sync()  # else the kernel writes all of it out while it is measured, with or without a cleaner
         effort = context.effort
         self._load(running, context.places, effort.warm_seconds)
         rate = int(self._load(running, context.places, effort.seconds).rate / 2)
         found["before"] = self._load(running, context.places, effort.seconds, rate).p99
-        self._fill(running.port, frames)
         set_topic(running.port, TOPIC, **{RATIO: NOW})
         found["meanwhile"] = self._load(running, context.places, effort.seconds, rate).p99
         if cleaned_up_to(folder) > 0:

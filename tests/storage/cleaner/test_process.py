@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,15 @@ def test_the_memory_of_a_pass_is_given_back_with_its_last_group(tmp_path: Path, 
         child.call(process.clean, (job.directory, number))
     with pytest.raises(Interrupted):
         child.call(process.clean, (job.directory, 0))
+    log.abandon()
+
+
+def test_between_steps_it_is_not_woken(tmp_path: Path, child: Child) -> None:
+    _, log, job = cleanable(tmp_path)
+    for step, arguments in ((process.index, (job, os.getpid())), (process.clean, (job.directory, 0))):
+        child.call(step, arguments)
+        assert child.call(signal.getitimer, (signal.ITIMER_REAL,)) == (0.0, 0.0)
+        assert child.call(signal.getsignal, (signal.SIGALRM,)) == signal.SIG_DFL
     log.abandon()
 
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from ottla.ports.real.disk import RealDisk
+from ottla.storage.cleaner.courtesy import in_short_slices
 from ottla.storage.cleaner.faults import Interrupted
 from ottla.storage.cleaner.job import Cleaned, Indexed, Job
 from ottla.storage.cleaner.throttle import Throttle
@@ -51,7 +52,8 @@ def index(job: Job, broker_pid: int) -> Indexed:
         throttle(size)
 
     work = Work(job, RealDisk(), pace)
-    found = work.index()
+    with in_short_slices():
+        found = work.index()
     if found.groups:
         _at_work[job.directory] = work
     return found
@@ -61,7 +63,8 @@ def clean(directory: str, number: int) -> Cleaned:
     work = _at_work.get(directory)
     if work is None:
         raise Interrupted("the worker process was started anew in the middle of a pass")
-    cleaned = work.clean(number)
+    with in_short_slices():
+        cleaned = work.clean(number)
     if work.is_last(number):
         _at_work.clear()  # up to log.cleaner.dedupe.buffer.size, which nobody needs until the next pass
     return cleaned
