@@ -38,7 +38,6 @@ class SocketChannel:
         "__weakref__",
         "_closed",
         "_rounds",
-        "_send_message",
         "_socket",
         "fd",
         "peer",
@@ -63,7 +62,6 @@ class SocketChannel:
         self.token: Any = None
         #: What is polled for now: READABLE and WRITABLE bits.
         self.wanted = READABLE
-        self._send_message = connection.sendmsg
         self._socket = connection
         self._rounds = rounds
         self._closed = False
@@ -76,7 +74,7 @@ class SocketChannel:
         return self._closed
 
     def send_buffers(self, buffers: Sequence[Buffer]) -> int:
-        return self._send_message(buffers if len(buffers) <= IOV_MAX else buffers[:IOV_MAX])
+        return self._socket.sendmsg(buffers if len(buffers) <= IOV_MAX else buffers[:IOV_MAX])
 
     def send_file(self, file: File, position: int, count: int) -> int:
         source = file.fileno()
