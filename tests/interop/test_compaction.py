@@ -15,8 +15,16 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka import IsolationLevel, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
 from tools.kafka_tools import KafkaTools
 
 from ottla.config.log import LogConfig
@@ -42,6 +50,7 @@ TOPIC = "compacted"
 TP = TopicPartition(TOPIC, 0)
 SEGMENT_BYTES = 20_000
 DELETE_RETENTION_MS = 500
+BACKOFF_MS = 100
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 CONFIG = LogConfig(
     segment_bytes=SEGMENT_BYTES,
@@ -107,7 +116,7 @@ class CompactingKafka:
             folder / "kafka",
             jars,
             {
-                "log.cleaner.backoff.ms": "100",
+                "log.cleaner.backoff.ms": str(BACKOFF_MS),
                 "transaction.state.log.num.partitions": "1",
                 "transaction.state.log.replication.factor": "1",
                 "transaction.state.log.min.isr": "1",
@@ -146,11 +155,22 @@ class CompactingKafka:
         Of the active segment only the log is taken: its indexes are full of room for more until Kafka closes them.
         """
         folder = self.broker.partition_folder(TOPIC)
+        eventually(self._is_decided)
         eventually(lambda: not [path for path in folder.iterdir() if path.suffix in {".deleted", ".cleaned", ".swap"}])
         copied = Path(shutil.copytree(folder, self._copies / name))
         for kind in (".index", ".timeindex"):
             (copied / f"{active_of(copied):020d}{kind}").unlink(missing_ok=True)
         return copied
+
+    def _is_decided(self) -> bool:
+        """Whether all transactions have their markers, which come some time after the answer to a commit."""
+        asked = {KafkaPartition(TOPIC, 0): OffsetSpec.latest()}
+        ends = []
+        for level in (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED):
+            admin = self.admin()  # it must outlive its answer
+            (found,) = admin.list_offsets(asked, isolation_level=level).values()
+            ends.append(found.result(SECONDS_MAX).offset)
+        return ends[0] == ends[1]
 
     def clean(self, number: int) -> Stage:
         before, cleaned_to = self.copy(f"before-{number}"), self.checkpoint()
@@ -158,6 +178,7 @@ class CompactingKafka:
         self.set_ratio("0.0")
         eventually(lambda: self.checkpoint() >= active_of(before))
         self.set_ratio("1.0")
+        time.sleep(3 * BACKOFF_MS / 1000)  # it may be told after it has begun to look once more
         return Stage(before, self.copy(f"after-{number}"), cleaned_to, self.checkpoint(), at_ms)
 
 
