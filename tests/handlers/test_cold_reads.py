@@ -13,19 +13,11 @@ from tests.server.conftest import BrokerThread
 Make = Callable[..., BrokerThread]
 
 
-def drop_from_memory(path: str) -> bool:
-    """Whether the system let the file go; not every file system does."""
+def drop_from_memory(path: str) -> None:
     descriptor = os.open(path, os.O_RDWR)
     try:
         os.fsync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        try:
-            os.preadv(descriptor, [bytearray(1)], 0, os.RWF_NOWAIT)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
     finally:
         os.close(descriptor)
 
@@ -40,11 +32,13 @@ def test_a_cold_segment_is_read_by_a_worker(make_broker: Make) -> None:
         (log,) = running.look(lambda broker: broker.logs())
         sealed = [segment.path() for segment in running.look(lambda _: list(log.segments))[:-1]]
         assert len(sealed) >= 3
+        # Whoever looks whether the system let a file go may bring it back by that look: so it is tried until it is seen.
         deadline = time.monotonic() + 20
-        while not drop_from_memory(sealed[0]):
+        while running.look(lambda broker: broker.services.metrics.cold_reads.value) == 0:  # type: ignore[union-attr]
             assert time.monotonic() < deadline, "the file system keeps the file in memory"
-        found: list[bytes | None] = []
-        while len(found) < len(written):
-            found += values(fetch(peer, len(found), partition_max_bytes=1 << 20, max_bytes=50 << 20))
-        assert found == written
-        assert running.look(lambda broker: broker.services.metrics.cold_reads.value) > 0  # type: ignore[union-attr]
+            for path in sealed:
+                drop_from_memory(path)
+            found: list[bytes | None] = []
+            while len(found) < len(written):
+                found += values(fetch(peer, len(found), partition_max_bytes=1 << 20, max_bytes=50 << 20))
+            assert found == written

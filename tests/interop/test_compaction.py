@@ -44,8 +44,7 @@ from tests.interop.clients import SECONDS_MAX, eventually
 from tests.interop.conftest import create_topic
 from tests.interop.test_segments import assert_no_complaint
 
-#: Slow: until its second stage is sure to copy the log just as Kafka's cleaner will find it, it fails now and then.
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.xdist_group("kafka-tools")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
 
 TOPIC = "compacted"
 TP = TopicPartition(TOPIC, 0)

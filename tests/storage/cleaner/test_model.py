@@ -1,5 +1,8 @@
 """Passes over random logs, against a dictionary: the newest record of each key stays, at its offset, and nothing else.
 
+Some producers write in transactions, several open at once, and abort half of them: what they aborted goes, and deletes
+nothing.
+
 `ModelRun(seed).run()` repeats a failure. The crashes are those of `test_crashes.py`.
 """
 
@@ -19,7 +22,10 @@ from tests.storage.cleaner.cleaning import (
     records_of,
 )
 from tests.storage.cleaner.cleaning import put_keyed as put
-from tests.storage.log_world import NOW
+from tests.storage.log_world import NOW, marker
+from tests.storage.log_world import put as put_batch
+
+from ottla.storage.append import Origin
 
 
 class ModelRun:
@@ -39,11 +45,16 @@ class ModelRun:
         self.keys = [b"k%d" % number * rng.choice([1, 1, 1, 30]) for number in range(rng.choice([2, 10, 60]))]
         self.codec = rng.choice([0, 0, 1, 2, 3, 4])
         self.written: list[Kept] = []
+        self.aborted: set[int] = set()
+        #: By producer: the offsets of its open transaction.
+        self.open: dict[int, list[int]] = {}
+        self.sequences: dict[int, int] = {}
+        self.producers = range(1, 1 + rng.choice([0, 1, 3]))
 
     def run(self) -> None:
         for _ in range(self.rng.randint(1, 5)):
             for _ in range(self.rng.randint(1, 30)):
-                self.put()
+                self.write()
             before = records_of(self.log)
             dirt = self.cleaner.dirt(self.log)
             outcome = self.cleaner.clean(self.log)
@@ -55,17 +66,46 @@ class ModelRun:
             self.cleaner.now_ms += self.rng.choice([0, 500, 1500])
         self.clean_all()
 
-    def put(self) -> None:
+    def write(self) -> None:
+        """A batch, in a transaction or not, or a transaction's end."""
+        producer_id = self.rng.choice([0, *self.producers])
+        if producer_id in self.open and self.rng.random() < 0.5:
+            self.end(producer_id)
+        elif producer_id:
+            self.open.setdefault(producer_id, []).extend(self.put(producer_id))
+        else:
+            self.put()
+
+    def end(self, producer_id: int) -> None:
+        aborts = self.rng.random() < 0.5
+        put_batch(self.log, marker(producer_id, 0, aborts=aborts), origin=Origin.COORDINATOR)
+        offsets = self.open.pop(producer_id)
+        if aborts:
+            self.aborted.update(offsets)
+
+    def put(self, producer_id: int = -1) -> range:
         pairs = [
             (self.rng.choice(self.keys), None if self.rng.random() < 0.2 else b"v%d" % self.rng.randrange(10**6))
             for _ in range(self.rng.choice([1, 1, 3, 12]))
         ]
         step = self.rng.choice([0, 0, 1, 100])
-        appended = put(self.log, *pairs, timestamp=NOW + step * len(self.written), compression=self.codec)
+        sequence = self.sequences.get(producer_id, 0)
+        appended = put(
+            self.log,
+            *pairs,
+            timestamp=NOW + step * len(self.written),
+            compression=self.codec,
+            producer=(producer_id, 0, sequence) if producer_id > 0 else (-1, -1, -1),
+            transactional=producer_id > 0,
+        )
+        self.sequences[producer_id] = sequence + len(pairs)
         for number, (key, value) in enumerate(pairs):
-            stamp = NOW + step * len(self.written)
-            assert appended.first_offset + number == len(self.written) + 0
-            self.written.append(Kept(appended.first_offset + number, stamp, key, value))
+            self.written.append(Kept(appended.first_offset + number, 0, key, value))
+        return range(appended.first_offset, appended.last_offset + 1)
+
+    def decided(self, records: list[Kept]) -> list[Kept]:
+        """Without what was aborted."""
+        return [each for each in records if each.offset not in self.aborted]
 
     def check(self, before: list[Kept], first_dirty: int, cleaned_to: int) -> None:
         where = f"seed {self.seed}, cleaned from {first_dirty} to {cleaned_to}"
@@ -74,14 +114,15 @@ class ModelRun:
             (each.offset, each.key, each.value) for each in after
         ], where
         assert set(after) <= set(before), where
-        latest = {each.key: each.offset for each in before if first_dirty <= each.offset < cleaned_to}
+        latest = {each.key: each.offset for each in self.decided(before) if first_dirty <= each.offset < cleaned_to}
         for each in before:
-            superseded = each.offset < cleaned_to and latest.get(each.key, -1) > each.offset
-            if superseded:
+            if each.offset in self.aborted:
+                assert each.offset >= cleaned_to or each not in after, f"{where}: {each} was aborted and is still there"
+            elif each.offset < cleaned_to and latest.get(each.key, -1) > each.offset:
                 assert each not in after, f"{where}: {each} is superseded and still there"
             elif each.value is not None:
                 assert each in after, f"{where}: {each} was the newest of its key, and is gone"
-        assert newest(after) == newest(self.written), where
+        assert newest(self.decided(after)) == newest(self.decided(self.written)), where
 
     def reopen(self) -> None:
         self.world.close(self.log)
@@ -91,9 +132,11 @@ class ModelRun:
 
     def clean_all(self) -> None:
         """Passes until nothing is dirty: then each key stands once, and no tombstone outlives its time."""
+        for producer_id in list(self.open):
+            self.end(producer_id)
         self.log.roll(NOW)
-        put(self.log, (b"end", b"end"))
-        self.written.append(Kept(0, 0, b"end", b"end"))
+        last = put(self.log, (b"end", b"end"))
+        self.written.append(Kept(last.first_offset, 0, b"end", b"end"))
         for _ in range(300):
             self.cleaner.now_ms += 600
             self.cleaner.clean(self.log)
@@ -103,7 +146,7 @@ class ModelRun:
         self.sweep()
         found = records_of(self.log)
         assert len({each.key for each in found}) == len(found), f"seed {self.seed}"
-        assert newest(found) == newest(self.written), f"seed {self.seed}"
+        assert newest(found) == newest(self.decided(self.written)), f"seed {self.seed}"
         assert all(each.value is not None for each in found), f"seed {self.seed}"
 
     def sweep(self) -> None:

@@ -56,6 +56,21 @@ def test_records_of_a_committed_transaction_supersede() -> None:
     assert [each.value for each in records_of(log)] == [b"committed", b"x"]
 
 
+def test_a_committed_transaction_supersedes_after_its_producer_aborted_one_in_the_clean_part() -> None:
+    """The earlier abort still stands in the transaction index when only the dirty part's keys are read."""
+    _, log, cleaner = world_and_log()
+    put_keyed(log, (b"gone", b"aborted"), producer=(1, 0, 0), transactional=True)
+    end(log, 1, aborts=True)
+    put_keyed(log, (b"k", b"before"))
+    seal(log)
+    cleaner.clean(log)
+    put_keyed(log, (b"k", b"committed"), producer=(1, 0, 1), transactional=True)
+    end(log, 1, aborts=False)
+    seal(log)
+    cleaner.clean(log)
+    assert [each.value for each in records_of(log) if each.key == b"k"] == [b"committed"]
+
+
 def test_an_open_transaction_is_the_end_of_what_is_cleaned() -> None:
     _, log, cleaner = world_and_log()
     put_keyed(log, (b"k", b"before"))

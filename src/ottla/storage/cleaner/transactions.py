@@ -33,17 +33,23 @@ class Transactions:
         """Whether the batch's records may go for what became of their transaction. Each batch is asked for once."""
         if header.attributes & 0x30 == 0:  # neither transactional nor control
             return False
-        waiting, aborting = self._waiting, self._aborting
+        waiting = self._waiting
         while waiting and waiting[0].first_offset <= header.last_offset:
             entry = waiting.popleft()
-            aborting.setdefault(entry.producer_id, entry)
+            self._aborting[entry.producer_id] = entry
+            self._seen.discard(entry.producer_id)
         if header.is_control:
             return self._is_done(header, batch)
-        if header.producer_id in aborting:
+        if self._is_aborting(header):
             self._seen.add(header.producer_id)
             return True
         self._committing.add(header.producer_id)
         return False
+
+    def _is_aborting(self, header: BatchHeader) -> bool:
+        """Whether the batch lies in an aborted transaction, whose marker need not be among the batches shown."""
+        entry = self._aborting.get(header.producer_id)
+        return entry is not None and header.base_offset <= entry.last_offset
 
     def _is_done(self, header: BatchHeader, batch: memoryview) -> bool:
         """Whether the marker ends a transaction of which nothing is left."""
@@ -57,8 +63,10 @@ class Transactions:
             was_seen = producer_id in self._committing
             self._committing.discard(producer_id)
             return not was_seen
-        entry = self._aborting.pop(producer_id, None)
-        if entry is None or producer_id not in self._seen:
+        if not self._is_aborting(header):
+            return True
+        entry = self._aborting.pop(producer_id)
+        if producer_id not in self._seen:
             return True
         self._seen.discard(producer_id)
         self.kept.append(entry)
