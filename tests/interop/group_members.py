@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -319,6 +320,24 @@ def wait_for(condition: Callable[[], bool], members: Iterable[Member], seconds: 
         told = {member: [(event.kind, sorted(event.partitions)) for event in member.events] for member in everyone}
         assert time.monotonic() < deadline, f"it never came: {told}"
         time.sleep(0.01)
+
+
+def wait_for_each_once(written: Sequence[bytes], members: Sequence[Member], seconds: float = SECONDS_MAX) -> None:
+    """Until the members have read all of these values; fails with those that nobody read, or that were read again."""
+    wanted = Counter(written)
+
+    def differing() -> dict[bytes, list[tuple[str, Received]]]:
+        read: dict[bytes, list[tuple[str, Received]]] = {value: [] for value in wanted}
+        for member in members:
+            for received in tuple(member.received):
+                read.setdefault(received.value, []).append((member.name, received))
+        return {value: found for value, found in read.items() if len(found) != wanted[value]}
+
+    try:
+        wait_for(lambda: not differing(), members, seconds)
+    except AssertionError as error:
+        told = {member.name: member.events for member in members}
+        raise AssertionError(f"not read once: {differing()} by members that were told {told}") from error
 
 
 def shares(members: Iterable[Member], partitions: Iterable[Partition]) -> bool:

@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.interop.broker import Broker
 from tests.interop.conftest import Join, create_topic
-from tests.interop.group_members import Member, partitions_of, shares, wait_for
+from tests.interop.group_members import partitions_of, shares, wait_for, wait_for_each_once
 from tests.interop.group_writing import SteadyLoad, Writing
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-groups")]
@@ -23,7 +23,11 @@ def test_a_member_comes_and_goes_while_the_others_never_stop(
     create_topic(group_admin, new_name, partitions=6)
     partitions = partitions_of(new_name, 6)
     with SteadyLoad(group_broker.bootstrap, new_name, 6) as load:
-        staying = [join(client, f"stays-{client}", new_name, new_name, **NEW) for client in CLIENTS]
+        staying = []
+        for client in CLIENTS:
+            staying.append(join(client, f"stays-{client}", new_name, new_name, **NEW))
+            # librdkafka starts a partition again at its first offset when a rebalance meets its first look for it.
+            load.wait_for_more(staying, 1)
         wait_for(lambda: shares(staying, partitions) and all(len(m.assigned) == 3 for m in staying), staying)
         load.wait_for_more(staying, 20)
         seen = {member: len(member.events) for member in staying}
@@ -42,11 +46,7 @@ def test_a_member_comes_and_goes_while_the_others_never_stop(
             assert len(kept[member]) == 2
             for event in member.events[seen[member] :]:
                 assert not event.partitions & kept[member], (member, event)
-    wait_for(lambda: sorted(values(join.members)) == sorted(load.written), join.members)
-
-
-def values(members: list[Member]) -> list[bytes]:
-    return [value for member in members for value in member.values]
+    wait_for_each_once(load.written, join.members)
 
 
 @pytest.mark.parametrize("assignor", ["uniform", "range"])

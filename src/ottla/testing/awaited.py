@@ -3,53 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ottla.testing.hosting import HostedBroker
-from ottla.testing.own_loop import SECONDS_MAX, OwnLoop
+from ottla.testing.threaded import ThreadedBroker
 
 T = TypeVar("T")
 
 
-class AsyncBroker:
+class AsyncBroker(ThreadedBroker):
     """Runs inside of `async with`, or from `start` to `close`; may be started again, over the same data and port."""
-
-    def __init__(
-        self,
-        *,
-        data: str | os.PathLike[str] | None = None,
-        port: int = 0,
-        properties: Mapping[str, str] | None = None,
-    ) -> None:
-        self._loop = OwnLoop()
-        self._hosted = HostedBroker(self._loop.shift, data=data, port=port, properties=properties)
-
-    @property
-    def bootstrap(self) -> str:
-        """`host:port`, for a client's bootstrap.servers. It stays the same over restarts."""
-        return self._hosted.bootstrap
-
-    @property
-    def port(self) -> int:
-        return self._hosted.port
-
-    @property
-    def data(self) -> str:
-        """The folder that holds the log directory, and what else the broker keeps."""
-        return self._hosted.data
-
-    @property
-    def metrics_address(self) -> str | None:
-        """Where `/metrics` is served, if `ottla.metrics.port` was set."""
-        return self._hosted.metrics_address
-
-    @property
-    def is_running(self) -> bool:
-        return self._hosted.is_running
 
     # Its life
 
@@ -93,13 +58,6 @@ class AsyncBroker:
     async def delete_topic(self, name: str) -> None:
         await self._run(lambda: self._hosted.delete_topic(name))
 
-    def topics(self) -> list[str]:
-        return self._read(self._hosted.topics)
-
-    def metrics(self) -> str:
-        """The broker's metrics as Prometheus would read them."""
-        return self._read(self._hosted.metrics)
-
     # Time and groups
 
     async def advance(self, by: str | timedelta) -> None:
@@ -126,11 +84,3 @@ class AsyncBroker:
 
         task = asyncio.ensure_future(ended())
         await asyncio.shield(task)
-
-    def _read(self, work: Callable[[], T]) -> T:
-        """What the broker has at hand: asked for in its thread, and there before anybody would notice the wait."""
-
-        async def given() -> T:
-            return work()
-
-        return self._loop.submit(given).result(SECONDS_MAX)

@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ottla.testing.hosting import HostedBroker
-from ottla.testing.own_loop import SECONDS_MAX, OwnLoop
+from ottla.testing.own_loop import SECONDS_MAX
+from ottla.testing.threaded import ThreadedBroker
 
 T = TypeVar("T")
 
 
-class InProcessBroker:
+class InProcessBroker(ThreadedBroker):
     """Runs inside of `with`, or from `start()` to `close()`. Every method may be called from any thread."""
-
-    def __init__(
-        self,
-        *,
-        data: str | os.PathLike[str] | None = None,
-        port: int = 0,
-        properties: Mapping[str, str] | None = None,
-    ) -> None:
-        self._loop = OwnLoop()
-        self._hosted = HostedBroker(self._loop.shift, data=data, port=port, properties=properties)
-
-    @property
-    def bootstrap(self) -> str:
-        """`host:port`, for a client's bootstrap.servers. It stays the same over restarts."""
-        return self._hosted.bootstrap
-
-    @property
-    def port(self) -> int:
-        return self._hosted.port
-
-    @property
-    def data(self) -> str:
-        """The folder that holds the log directory, and what else the broker keeps."""
-        return self._hosted.data
-
-    @property
-    def metrics_address(self) -> str | None:
-        """Where `/metrics` is served, if `ottla.metrics.port` was set."""
-        return self._hosted.metrics_address
-
-    @property
-    def is_running(self) -> bool:
-        return self._hosted.is_running
 
     # Its life
 
@@ -98,13 +64,6 @@ class InProcessBroker:
     def delete_topic(self, name: str) -> None:
         self._run(lambda: self._hosted.delete_topic(name))
 
-    def topics(self) -> list[str]:
-        return self._run(lambda: _given(self._hosted.topics))
-
-    def metrics(self) -> str:
-        """The broker's metrics as Prometheus would read them."""
-        return self._run(lambda: _given(self._hosted.metrics))
-
     # Time and groups
 
     def advance(self, by: str | timedelta) -> None:
@@ -119,7 +78,3 @@ class InProcessBroker:
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]], longer_s: float = 0.0) -> T:
         return self._loop.submit(work).result(SECONDS_MAX + longer_s)
-
-
-async def _given(work: Callable[[], T]) -> T:
-    return work()
