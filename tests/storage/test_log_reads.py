@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from tests.storage.log_world import FOLDER, NOW, SMALL, TP, World, append, memory_disk, read_all
 
 from ottla.config.log import LogConfig
+from ottla.storage.cursor import Cursor
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
 from ottla.storage.log import Log
 from ottla.storage.open_files import OpenFiles
@@ -189,28 +192,68 @@ def test_a_disk_that_cannot_be_read() -> None:
         log.read(0, 100, 1).read()
 
 
+def read_on(cursor: Cursor, offset: int, log: Log, max_bytes: int = 10) -> tuple[int, int, int]:
+    """As a fetch does it: the segment, the position and the size that were found."""
+    size = cursor.find(offset, max_bytes, log.end_offset)
+    data = bytearray(7) + bytearray(cursor.segment.file.read(size + 61, cursor.position))
+    cursor.has_read(data, 7, len(data) - 7)
+    return cursor.segment.base_offset, cursor.position, size
+
+
 def test_a_sequential_reader_is_told_its_next_place_by_what_it_has_read() -> None:
     log = World().open()
     for number in range(40):
         append(log, b"%d" % number * 100)
-    offset, seen = 0, []
-    while offset < 40:
-        found = log.read(offset, 10, 40)
-        assert found.file is not None
-        data = bytearray(7) + bytearray(found.file.read(found.size + 61, found.position))
-        log.places.look_ahead(data, 7, found.position, len(data) - 7)
-        seen.append((offset, found.position, found.size))
-        offset += 1
-    again = [(number, (place := log.read(number, 10, 40)).position, place.size) for number in range(40)]
-    assert seen == again
+    seen = [read_on(Cursor(log), offset, log) for offset in range(40)]
+    log.places.forget()
+    cursor = Cursor(log)
+    assert [read_on(cursor, offset, log) for offset in range(40)] == seen
+    log.places.forget()
+    expected = [(log.read(offset, 10, 40).position, log.read(offset, 10, 40).size) for offset in range(40)]
+    assert [(position, size) for _, position, size in seen] == expected
+
+
+def test_a_cursor_gives_what_the_log_gives() -> None:
+    """At random places, limits and sizes, while the log grows, rolls, is cut, and loses its oldest segments."""
+    for seed in range(40):
+        rng = Random(seed)
+        world = World(config=SMALL._replace(segment_bytes=rng.choice([400, 2000, 1 << 20])))
+        log = world.open()
+        cursors = [Cursor(log) for _ in range(3)]
+        following = 0
+        for _ in range(120):
+            what = rng.random()
+            if what < 0.4:
+                append(log, b"x" * rng.choice([1, 50, 300]))
+            elif what < 0.42 and log.end_offset - log.start_offset > 3:
+                log.truncate_to(rng.randint(log.start_offset + 1, log.end_offset))
+            elif what < 0.44 and log.end_offset > log.start_offset:
+                log.advance_start(rng.randint(log.start_offset, log.end_offset))
+            if log.end_offset == log.start_offset:
+                continue
+            offset = following if rng.random() < 0.7 else rng.randrange(log.start_offset, log.end_offset)
+            if not log.start_offset <= offset < log.end_offset:
+                offset = log.start_offset
+            max_bytes = rng.choice([1, 100, 200, 5000])
+            limit = log.end_offset if rng.random() < 0.8 else rng.randint(offset, log.end_offset)
+            cursor = rng.choice(cursors)
+            size = cursor.find(offset, max_bytes, limit)
+            expected = log.read(offset, max_bytes, limit)
+            assert size == expected.size, (seed, offset)
+            following = offset + 1
+            if size:
+                assert (cursor.segment.file, cursor.position) == (expected.file, expected.position), (seed, offset)
+                data = bytearray(cursor.segment.file.read(size + 61, cursor.position))
+                cursor.has_read(data, 0, len(data))
 
 
 def test_what_is_no_header_tells_no_place() -> None:
     log = World().open()
     for number in range(3):
         append(log, b"%d" % number * 100)
-    found = log.read(0, 10, 3)
-    log.places.look_ahead(bytearray(b"\xff" * 4096), 0, found.position, 4096)
-    following = log.read(1, 10, 3)
-    assert following.position == found.position + found.size
-    assert following.size == found.size
+    cursor = Cursor(log)
+    size = cursor.find(0, 10, 3)
+    position = cursor.position
+    cursor.has_read(bytearray(b"\xff" * 4096), 0, 4096)
+    assert cursor.find(1, 10, 3) == size
+    assert cursor.position == position + size

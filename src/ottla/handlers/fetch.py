@@ -10,7 +10,7 @@ from typing import Final
 
 from ottla import logs
 from ottla.handlers.call import Services
-from ottla.handlers.cold_reads import Warming, is_warm
+from ottla.handlers.cold_reads import Warming
 from ottla.handlers.fetch_answer import encode_answer, encode_refusal
 from ottla.handlers.fetch_memo import Memo, remember
 from ottla.handlers.fetch_read import CONSUMER, PartitionRead, Reader
@@ -18,7 +18,7 @@ from ottla.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 from ottla.handlers.peer import FilePiece, Peer, Received
 from ottla.handlers.routes import FETCH, HOT
 from ottla.model import ErrorCode, TopicPartition
-from ottla.ports import Entropy, File
+from ottla.ports import Entropy
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import request_body_start
 from ottla.protocol.hot.fetch import FetchRequest, parse_fetch
@@ -105,59 +105,57 @@ class FetchHandler:
 
     def serve(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
         memo: Memo | None = peer.fetch_memo
-        if memo is None or memo.version != version:
-            alike = False
-        else:
-            alike = self._serve_alike(memo, peer, buffer, start, end, correlation)
-        if not alike:
+        if (
+            memo is None
+            or memo.version != version
+            or (offset := memo.offset(buffer, start, end)) < 0
+            or not self._serve_alike(memo, peer, buffer, offset, correlation)
+        ):
             self._serve_any(peer, buffer, start, end, version, correlation)
 
-    def _serve_alike(self, memo: Memo, peer: Peer, buffer: Received, start: int, end: int, correlation: int) -> bool:
+    def _serve_alike(self, memo: Memo, peer: Peer, buffer: Received, offset: int, correlation: int) -> bool:
         """Answers a request that differs from the last one in its offset only, if there is enough to read."""
-        offset = memo.offset(buffer, start, end)
-        leader = memo.leader
-        if offset < 0 or not leader.active:
+        leader, cursor, log = memo.leader, memo.cursor, memo.log
+        if not leader.active or leader.log is not log:
             return False
         try:
-            found = leader.log.read(offset, memo.max_bytes, leader.high_watermark)
+            size = cursor.find(offset, memo.max_bytes, leader.high_watermark)
+            if size < memo.min_bytes:
+                return False
+            segment, position = cursor.segment, cursor.position
+            file = segment.file
         except (OffsetOutOfRange, CorruptLog, StorageFault, OSError):
             return False
-        file, position, size = found
-        if size < memo.min_bytes or file is None or not is_warm(leader.log, found):
+        if segment.sealed and file.is_cold(size, position):
             return False
-        head = memo.head.fill(correlation, leader.high_watermark, leader.log.start_offset, size)
-        tail = memo.head.tail
-        at = len(head)
-        records_end = at + size
-        view = buffer.view
-        if records_end + HEADER_SIZE > len(view) or peer.answers or peer.unsent or peer.holds_buffer:
-            peer.answer(head)
+        head, data, view = memo.head, buffer.data, buffer.view
+        if size + head.room > len(data) or peer.answers or peer.unsent or peer.holds_buffer:
+            before = bytearray(head.room)
+            at = head.fill(before, correlation, leader.high_watermark, log.start_offset, size)
+            peer.answer(before[:at])
             peer.answer(FilePiece(file, position, size))
-            if tail:
-                peer.answer(tail)
+            if head.tail:
+                peer.answer(head.tail)
         else:
             # The request is read: its buffer takes the answer, and the records come into it straight from the file,
-            # with the header behind them, by which the next read knows its place.
-            got = self._read_into(file, view[at : records_end + HEADER_SIZE], position)
+            # with the header behind them, by which the cursor knows its next place.
+            at = head.fill(data, correlation, leader.high_watermark, log.start_offset, size)
+            end = at + size
+            try:
+                got = file.read_into(view[at : end + HEADER_SIZE], position)
+            except OSError:
+                got = 0
             if got < size:
                 peer.abort()  # the request is overwritten, so the client is to ask again
                 return True
-            view[:at] = head
-            leader.log.places.look_ahead(buffer.data, at, position, got)
-            if tail:
-                records_end += len(tail)
-                view[records_end - len(tail) : records_end] = tail
-            self._made.append((peer, view[:records_end]))
+            cursor.has_read(data, at, got)
+            if head.tail:
+                end += len(head.tail)
+                view[end - len(head.tail) : end] = head.tail
+            self._made.append((peer, view[:end]))
         self._alike += 1
         self._alike_bytes += size
         return True
-
-    @staticmethod
-    def _read_into(file: File, view: memoryview, position: int) -> int:
-        try:
-            return file.read_into(view, position)
-        except OSError:
-            return 0
 
     def _serve_any(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
         if not _VERSION_MIN <= version <= _VERSION_MAX:

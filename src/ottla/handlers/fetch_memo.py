@@ -15,11 +15,14 @@ from ottla.handlers.fetch_sessions import FINAL_EPOCH, NO_SESSION
 from ottla.handlers.peer import Received
 from ottla.protocol.hot.fetch import FetchRequest
 from ottla.protocol.hot.fetch_answer import encode_fetch_response
+from ottla.records.batch import HEADER_SIZE
 from ottla.replication.leader import Leader
+from ottla.storage.cursor import Cursor
 
 _FLEXIBLE: Final = 12
 _OFFSET: Final = Struct(">q")
 _INT32: Final = Struct(">i")
+_LENGTH_FIELD_BYTES_MAX: Final = 5
 #: API key, version and correlation id stand before the constant part.
 _FIXED_HEAD: Final = 8
 #: A value that cannot be found by chance where the template's numbers are searched for.
@@ -30,7 +33,19 @@ _MARK_BYTES: Final = _MARK.to_bytes(8, "big")
 class AnswerHead:
     """Everything before the records of an answer with one partition, and what stands behind them."""
 
-    __slots__ = ("_compact", "_has_log_start", "_middle", "_rest", "_struct", "tail")
+    __slots__ = (
+        "_compact",
+        "_has_log_start",
+        "_length_field",
+        "_middle",
+        "_pack",
+        "_rest",
+        "_size",
+        "_struct",
+        "bytes",
+        "room",
+        "tail",
+    )
 
     def __init__(self, version: int, topic: str | bytes, partition: int) -> None:
         answer = (partition, 0, _MARK, 0, 0, None, -1, b"")
@@ -46,19 +61,47 @@ class AnswerHead:
         self._middle = whole[8:at]
         self._rest = whole[at + 8 * numbers : len(whole) - len(self.tail) - records_length_bytes]
         self._struct = Struct(f">ii{len(self._middle)}s{'q' * numbers}{len(self._rest)}s")
+        self._pack = self._struct.pack_into
+        #: What there must be for an answer besides its records and the header behind them.
+        self.room = self._struct.size + _LENGTH_FIELD_BYTES_MAX + len(self.tail) + HEADER_SIZE
+        #: Of the last answer: bytes of records, how they were announced, and what stood before them.
+        self._size = -1
+        self._length_field = b""
+        self.bytes = 0
 
-    def fill(self, correlation: int, high_watermark: int, log_start: int, size: int) -> bytes:
-        """The head of an answer with `size` bytes of records, read uncommitted: what is committed is stable."""
-        length_field = _compact(size + 1) if self._compact else _INT32.pack(size)
-        length = self._struct.size - 4 + len(length_field) + size + len(self.tail)
-        numbers = (
-            (high_watermark, high_watermark, log_start) if self._has_log_start else (high_watermark, high_watermark)
-        )
-        return self._struct.pack(length, correlation, self._middle, *numbers, self._rest) + length_field
+    def fill(self, target: bytearray, correlation: int, high_watermark: int, log_start: int, size: int) -> int:
+        """Writes the head of an answer with `size` bytes of records, read uncommitted: what is committed is stable.
+
+        Returns where the records are to stand.
+        """
+        if size != self._size:
+            self._size = size
+            self._length_field = _compact(size + 1) if self._compact else _INT32.pack(size)
+            self.bytes = self._struct.size + len(self._length_field)
+        length = self.bytes - 4 + size + len(self.tail)
+        if self._has_log_start:
+            self._pack(
+                target, 0, length, correlation, self._middle, high_watermark, high_watermark, log_start, self._rest
+            )
+        else:
+            self._pack(target, 0, length, correlation, self._middle, high_watermark, high_watermark, self._rest)
+        target[self._struct.size : self.bytes] = self._length_field
+        return self.bytes
 
 
 class Memo:
-    __slots__ = ("head", "leader", "max_bytes", "min_bytes", "offset_at", "prefix", "suffix", "version")
+    __slots__ = (
+        "cursor",
+        "head",
+        "leader",
+        "log",
+        "max_bytes",
+        "min_bytes",
+        "offset_at",
+        "prefix",
+        "suffix",
+        "version",
+    )
 
     def __init__(
         self, version: int, prefix: bytes, suffix: bytes, request: FetchRequest, leader: Leader, max_bytes: int
@@ -70,6 +113,8 @@ class Memo:
         #: Where the offset stands, from the frame's start.
         self.offset_at = _FIXED_HEAD + len(prefix)
         self.leader = leader
+        self.log = leader.log
+        self.cursor = Cursor(leader.log)
         self.min_bytes = max(1, request.min_bytes)
         self.max_bytes = max_bytes
         self.head = AnswerHead(version, topic, partition)

@@ -8,10 +8,9 @@ the first or second without a search in an index.
 from __future__ import annotations
 
 from bisect import bisect_right
-from struct import Struct
 from typing import Final
 
-from ottla.records.batch import HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC
+from ottla.records.batch import LOG_OVERHEAD
 from ottla.storage.batch_walk import read_header
 from ottla.storage.recent_batches import RecentBatches
 from ottla.storage.segment import Segment
@@ -23,12 +22,8 @@ SPOTS_MAX: Final = 64
 Spot = tuple[Segment, int, int, int]
 
 
-#: Of a header what tells how far its batch goes: base offset, length, format, last offset's distance.
-_EXTENT: Final = Struct(">qi4xb6xi").unpack_from
-
-
 class Places:
-    __slots__ = ("_limit", "_next", "_spots", "bases", "recent", "segments")
+    __slots__ = ("_limit", "_spots", "bases", "known", "recent", "segments")
 
     def __init__(self, segments: list[Segment]) -> None:
         #: Oldest first, at least one; the last is the active one.
@@ -39,8 +34,8 @@ class Places:
         self.recent: RecentBatches | None = None
         #: By offset. Every one is true as long as the log is not cut.
         self._spots: dict[int, Spot] = {}
-        #: Where the last read ended, if the batch there is still to be looked at: offset, segment, position.
-        self._next: tuple[int, Segment, int] | None = None
+        #: By offset, what was remembered of it.
+        self.known = self._spots.get
         #: The last limit that was asked for below the end: offset, segment, position.
         self._limit: tuple[int, Segment | None, int] = (-1, None, 0)
 
@@ -70,21 +65,6 @@ class Places:
         """A read ended there: the next one likely begins with `offset`."""
         if offset not in self._spots and position < segment.size:
             self.remember(offset, (segment, position, 0, 0))
-            self._next = (offset, segment, position)
-
-    def look_ahead(self, data: bytearray, at: int, position: int, size: int) -> None:
-        """Finds in what was read where the next read's first batch ends: `size` bytes of the file from `position` on
-        stand in `data` at `at`. A look at the file itself would cost the next read as much as its records."""
-        following, self._next = self._next, None
-        if following is None:
-            return
-        offset, segment, begins = following
-        within = begins - position
-        if not 0 <= within <= size - HEADER_SIZE:
-            return
-        base, length, magic, delta = _EXTENT(data, at + within)
-        if LENGTH_MIN <= length <= segment.size - begins - LOG_OVERHEAD and magic == MAGIC and base | delta >= 0:
-            self._spots[offset] = (segment, begins, length + LOG_OVERHEAD, base + delta + 1)
 
     def _search(self, offset: int, end_offset: int) -> Spot | None:
         recent = self.recent
@@ -125,7 +105,6 @@ class Places:
     def forget(self) -> None:
         """Positions have changed: the log was cut, or segments are gone."""
         self._spots.clear()
-        self._next = None
         self._limit = (-1, None, 0)
         self.recent = None
 

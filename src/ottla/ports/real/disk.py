@@ -98,9 +98,10 @@ class RealFile:
         return b"".join(pieces)
 
     def read_into(self, view: memoryview, position: int) -> int:
-        done = 0
-        while done < len(view):
-            got = os.preadv(self._fd, (view[done:] if done else view,), position + done)
+        size = len(view)
+        done = os.preadv(self._fd, (view,), position)
+        while 0 < done < size:
+            got = os.preadv(self._fd, (view[done:],), position + done)
             if got == 0:
                 break
             done += got

@@ -17,7 +17,10 @@ from typing import Any, Final
 
 from ottla.ports.network import READABLE, Round
 from ottla.ports.real.channel import SocketChannel
-from ottla.ports.real.epoll_rounds import EVENTS, MASKS, ROUND_CONNECTIONS_MAX
+from ottla.ports.real.epoll_rounds import EVENTS, MASKS, ROUND_CONNECTIONS_MAX, ROUNDS_MAX
+
+#: From so many on it is likely that some have sent more meanwhile: they are asked before the loop has its turn.
+CROWD_MIN: Final = 2
 
 _READ: Final = selectors.EVENT_READ
 _WRITE: Final = selectors.EVENT_WRITE
@@ -44,11 +47,25 @@ class RoundSelector(selectors.EpollSelector):
         else:
             # Rounded up to epoll's milliseconds, or the loop would turn without rest until its timer is due.
             timeout = math.ceil(timeout * 1e3) * 1e-3
-        try:
-            polled = self.epoll.poll(timeout, ROUND_CONNECTIONS_MAX)
-        except InterruptedError:
-            return []
         ready: list[tuple[selectors.SelectorKey, int]] = []
+        for _ in range(ROUNDS_MAX):
+            try:
+                polled = self.epoll.poll(timeout, ROUND_CONNECTIONS_MAX)
+            except InterruptedError:
+                return ready
+            if not polled:
+                return ready
+            self._sort(polled, ready)
+            for owner in self.owners:
+                if owner.due:
+                    owner.serve()
+            if ready or len(polled) < CROWD_MIN:
+                return ready
+            timeout = 0
+        return ready
+
+    def _sort(self, polled: list[tuple[int, int]], ready: list[tuple[selectors.SelectorKey, int]]) -> None:
+        """Tells the owners of what concerns them, and puts asyncio's part into `ready`."""
         find, readable, events = self.channels.get, select.EPOLLIN, EVENTS
         for fd, mask in polled:
             found = find(fd)
@@ -61,10 +78,6 @@ class RoundSelector(selectors.EpollSelector):
                 # Anything but an input wakes a writer, anything but an output a reader, as in the standard library.
                 wanted = (_WRITE if mask & ~select.EPOLLIN else 0) | (_READ if mask & ~select.EPOLLOUT else 0)
                 ready.append((key, wanted & key.events))
-        for owner in self.owners:
-            if owner.due:
-                owner.serve()
-        return ready
 
 
 class RoundLoop(asyncio.SelectorEventLoop):
