@@ -149,9 +149,9 @@ class FetchHandler:
                 peer.abort()  # the request is overwritten, so the client is to ask again
                 return True
             cursor.has_read(data, at, got)
-            if head.tail:
-                end += len(head.tail)
-                view[end - len(head.tail) : end] = head.tail
+            if tail := head.tail:
+                data[end : end + len(tail)] = tail
+                end += len(tail)
             self._made.append((peer, view[:end]))
         self._alike += 1
         self._alike_bytes += size

@@ -22,6 +22,7 @@ from ottla.storage.cursor import Cursor
 _FLEXIBLE: Final = 12
 _OFFSET: Final = Struct(">q")
 _INT32: Final = Struct(">i")
+_PACK_INT32: Final = _INT32.pack_into
 _LENGTH_FIELD_BYTES_MAX: Final = 5
 #: API key, version and correlation id stand before the constant part.
 _FIXED_HEAD: Final = 8
@@ -36,13 +37,13 @@ class AnswerHead:
     __slots__ = (
         "_compact",
         "_has_log_start",
-        "_length_field",
+        "_high_watermark",
+        "_log_start",
+        "_made",
         "_middle",
-        "_pack",
         "_rest",
         "_size",
         "_struct",
-        "bytes",
         "room",
         "tail",
     )
@@ -61,32 +62,32 @@ class AnswerHead:
         self._middle = whole[8:at]
         self._rest = whole[at + 8 * numbers : len(whole) - len(self.tail) - records_length_bytes]
         self._struct = Struct(f">ii{len(self._middle)}s{'q' * numbers}{len(self._rest)}s")
-        self._pack = self._struct.pack_into
         #: What there must be for an answer besides its records and the header behind them.
         self.room = self._struct.size + _LENGTH_FIELD_BYTES_MAX + len(self.tail) + HEADER_SIZE
-        #: Of the last answer: bytes of records, how they were announced, and what stood before them.
-        self._size = -1
-        self._length_field = b""
-        self.bytes = 0
+        #: The last head that was made, and what it says: readers of a settled log get the same again and again.
+        self._made = b""
+        self._size = self._high_watermark = self._log_start = -1
 
     def fill(self, target: bytearray, correlation: int, high_watermark: int, log_start: int, size: int) -> int:
         """Writes the head of an answer with `size` bytes of records, read uncommitted: what is committed is stable.
 
         Returns where the records are to stand.
         """
-        if size != self._size:
-            self._size = size
-            self._length_field = _compact(size + 1) if self._compact else _INT32.pack(size)
-            self.bytes = self._struct.size + len(self._length_field)
-        length = self.bytes - 4 + size + len(self.tail)
-        if self._has_log_start:
-            self._pack(
-                target, 0, length, correlation, self._middle, high_watermark, high_watermark, log_start, self._rest
-            )
-        else:
-            self._pack(target, 0, length, correlation, self._middle, high_watermark, high_watermark, self._rest)
-        target[self._struct.size : self.bytes] = self._length_field
-        return self.bytes
+        if size != self._size or high_watermark != self._high_watermark or log_start != self._log_start:
+            self._make(high_watermark, log_start, size)
+        made = self._made
+        target[: len(made)] = made
+        _PACK_INT32(target, 4, correlation)
+        return len(made)
+
+    def _make(self, high_watermark: int, log_start: int, size: int) -> None:
+        self._size, self._high_watermark, self._log_start = size, high_watermark, log_start
+        length_field = _compact(size + 1) if self._compact else _INT32.pack(size)
+        length = self._struct.size - 4 + len(length_field) + size + len(self.tail)
+        numbers = (
+            (high_watermark, high_watermark, log_start) if self._has_log_start else (high_watermark, high_watermark)
+        )
+        self._made = self._struct.pack(length, 0, self._middle, *numbers, self._rest) + length_field
 
 
 class Memo:
