@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import resource
@@ -13,7 +14,9 @@ import pytest
 from tests.ports.test_network import Server
 from tests.ports.world import World, until
 
-pytestmark = pytest.mark.parametrize("world", ["real", "portable"], indirect=True)
+from ottla.ports.real.epoll_rounds import ROUNDS_MAX
+
+pytestmark = pytest.mark.parametrize("world", ["real", "hosted", "portable"], indirect=True)
 
 
 @contextmanager
@@ -103,5 +106,26 @@ def test_accepted_sockets_do_not_wait_to_fill_packets(world: World) -> None:
         assert not accepted.get_inheritable()
         accepted.close()
         client.close()
+
+    world.run(main())
+
+
+def test_a_crowd_that_always_has_more_leaves_the_loop_its_turns(world: World) -> None:
+    async def main() -> None:
+        server = Server(world, serve=lambda connection, bits: None)  # nothing is read, so all stay ready
+        clients = [socket.create_connection(("127.0.0.1", server.listening.port)) for _ in range(3)]
+        for client in clients:
+            client.send(b"x")
+        await until(lambda: server.rounds and len(server.rounds[-1]) == 3)
+        for _ in range(20):
+            before = len(server.rounds)
+            await asyncio.sleep(0)
+            assert len(server.rounds) - before <= ROUNDS_MAX
+        before = len(server.rounds)
+        await asyncio.sleep(0.02)
+        assert len(server.rounds) > before
+        for client in clients:
+            client.close()
+        server.listening.close()
 
     world.run(main())

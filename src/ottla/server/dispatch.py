@@ -54,6 +54,8 @@ class Dispatcher:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._journals = services.journals
+        self._replicas = services.replicas
+        self._waiters = services.replicas.waiters
         self._journals.flush = self.run_empty_round
 
     # -- rounds
@@ -65,15 +67,18 @@ class Dispatcher:
     def end_round(self) -> None:
         """One write a partition, the answers that waited for it, and those whose wait it ended."""
         self._journals.stage()
-        self._services.replicas.write_round()
+        self._replicas.write_round()
         self._journals.settle()
         self._produce.end_round()
-        self._services.replicas.round_answered()
+        self._replicas.round_answered()
         self._fetch.end_round()
-        waiters = self._services.replicas.waiters
-        now_ms = self._services.clock.monotonic_ms()
-        waiters.settle(now_ms)
-        deadline_ms = waiters.next_deadline_ms()
+        if self._waiters:
+            self._settle_waiters()
+
+    def _settle_waiters(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._waiters.settle(now_ms)
+        deadline_ms = self._waiters.next_deadline_ms()
         if deadline_ms is not None and (self._timer is None or deadline_ms < self._timer_ms):
             self._arm(deadline_ms, now_ms)
 
@@ -91,10 +96,9 @@ class Dispatcher:
 
     def _expire(self) -> None:
         self._timer = None
-        waiters = self._services.replicas.waiters
-        now_ms = self._services.clock.monotonic_ms()
-        waiters.expire(now_ms)
-        deadline_ms = waiters.next_deadline_ms()
+        now_ms = self._clock.monotonic_ms()
+        self._waiters.expire(now_ms)
+        deadline_ms = self._waiters.next_deadline_ms()
         if deadline_ms is not None:
             self._arm(deadline_ms, now_ms)
 

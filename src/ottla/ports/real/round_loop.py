@@ -48,6 +48,7 @@ class RoundSelector(selectors.EpollSelector):
             # Rounded up to epoll's milliseconds, or the loop would turn without rest until its timer is due.
             timeout = math.ceil(timeout * 1e3) * 1e-3
         ready: list[tuple[selectors.SelectorKey, int]] = []
+        served = 0
         for _ in range(ROUNDS_MAX):
             try:
                 polled = self.epoll.poll(timeout, ROUND_CONNECTIONS_MAX)
@@ -59,7 +60,8 @@ class RoundSelector(selectors.EpollSelector):
             for owner in self.owners:
                 if owner.due:
                     owner.serve()
-            if ready or len(polled) < CROWD_MIN:
+            served += len(polled)
+            if ready or len(polled) < CROWD_MIN or served >= ROUND_CONNECTIONS_MAX:
                 return ready
             timeout = 0
         return ready
