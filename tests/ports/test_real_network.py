@@ -116,7 +116,7 @@ def test_a_crowd_that_always_has_more_leaves_the_loop_its_turns(world: World) ->
         clients = [socket.create_connection(("127.0.0.1", server.listening.port)) for _ in range(3)]
         for client in clients:
             client.send(b"x")
-        await until(lambda: server.rounds and len(server.rounds[-1]) == 3)
+        await until(lambda: len(server.connections) == 3 and all(each.events for each in server.connections))
         for _ in range(20):
             before = len(server.rounds)
             await asyncio.sleep(0)
