@@ -6,11 +6,21 @@ import time
 from typing import Any
 
 import pytest
-from tests.handlers.frames import ForgottenTopic, batch, fetch, fetch_request, list_offset, produce, values
+from tests.handlers.frames import (
+    ForgottenTopic,
+    batch,
+    fetch,
+    fetch_request,
+    list_offset,
+    produce,
+    produce_request,
+    values,
+)
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.model import ErrorCode
 from ottla.protocol.generated.fetch import FetchPartition, FetchResponse, FetchTopic
+from ottla.protocol.generated.produce import ProduceResponse
 
 
 @pytest.fixture
@@ -115,6 +125,22 @@ def test_large_reads_go_by_sendfile_and_small_ones_joined(peer: Peer, topic: str
     while len(found) < 40:
         found += values(fetch(peer, len(found), topic=topic, partition_max_bytes=1 << 20, max_bytes=50 << 20))
     assert found == written
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_a_remembered_fetch_behind_a_large_produce(peer: Peer, topic: str, version: int) -> None:
+    """They share a buffer, which is of another kind than those of small requests."""
+    for value in (b"a", b"b", b"c"):
+        produce(peer, batch(value), topic=topic)
+    for offset in (0, 1):
+        assert values(fetch(peer, offset, topic=topic, version=version))[0] == (b"a", b"b")[offset]
+    large = peer.frame(produce_request(batch(b"x" * 200_000), topic=topic), 8)
+    behind = [peer.frame(fetch_request(offset, topic=topic), version) for offset in (0, 1, 2)]
+    peer.send(large + b"".join(behind))
+    assert peer.answer(ProduceResponse, 8).responses[0].partition_responses[0].base_offset == 3
+    for expected in (b"a", b"b", b"c"):
+        answer = peer.answer(FetchResponse, version).responses[0].partitions[0]
+        assert values(answer)[0] == expected
 
 
 def test_leader_epochs_are_fenced(peer: Peer, topic: str) -> None:

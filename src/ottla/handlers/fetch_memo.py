@@ -126,8 +126,8 @@ class Memo:
         data = buffer.data
         if (
             at + 8 + len(self.suffix) == end
-            and data.startswith(self.prefix, start + _FIXED_HEAD)
-            and data.startswith(self.suffix, at + 8)
+            and data[start + _FIXED_HEAD : at] == self.prefix
+            and data[at + 8 : end] == self.suffix
         ):
             offset: int = _OFFSET.unpack_from(data, at)[0]
             return offset

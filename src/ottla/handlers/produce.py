@@ -9,20 +9,19 @@ Left out until transactions have their coordinator: a transactional id is refuse
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final
 
 from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.peer import Peer, Received, Slot
-from ottla.handlers.produce_answer import AnswerTemplate, PartitionAnswer, TopicAnswer, encode_answer
+from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer, encode_answer
+from ottla.handlers.produce_memo import Memo, remember
 from ottla.handlers.produce_wait import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Outcome, ProduceWait
 from ottla.handlers.routes import HOT, PRODUCE
 from ottla.model import INTERNAL_TOPICS, ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import request_body_start
 from ottla.protocol.hot.produce import parse_produce
-from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation, Resource
 from ottla.storage.append import Appended
 from ottla.storage.errors import AppendRefused, StorageFault
@@ -30,52 +29,7 @@ from ottla.storage.errors import AppendRefused, StorageFault
 log_event = logs.logger("handlers")
 
 _VERSION_MIN, _VERSION_MAX = HOT[PRODUCE]
-_FLEXIBLE: Final = 9
 _BY_ID: Final = 13
-_LENGTH: Final = Struct(">i")
-#: Bytes of a frame before its client id: API key, version and correlation id.
-_FIXED_HEAD: Final = 8
-
-
-class Memo:
-    """A request's constant part: the bytes before the batch's length, those behind the batch, and its answer."""
-
-    __slots__ = (
-        "acks",
-        "fill",
-        "leader",
-        "log",
-        "prefix",
-        "prefix_end",
-        "stage",
-        "timeout_ms",
-        "topic",
-        "trailer",
-        "version",
-    )
-
-    def __init__(
-        self,
-        version: int,
-        prefix: bytes,
-        trailer: bytes,
-        acks: int,
-        timeout_ms: int,
-        leader: Leader,
-        topic: str | bytes,
-    ) -> None:
-        self.version = version
-        self.prefix = prefix
-        self.prefix_end = _FIXED_HEAD + len(prefix)
-        self.trailer = trailer
-        self.acks = acks
-        self.timeout_ms = timeout_ms
-        self.leader = leader
-        self.topic = topic
-        self.log = leader.log
-        self.stage = leader.log.stage_plain
-        self.fill = AnswerTemplate(version, topic, leader.tp.partition).fill
-
 
 Outcomes = list[tuple[str | bytes, list[Outcome]]]
 #: A recognised request between its two halves: with its correlation id, first and last offset, and append time.
@@ -101,40 +55,31 @@ class ProduceHandler:
 
     def serve(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
         memo: Memo | None = peer.produce_memo
-        data = buffer.data
         if (
             memo is not None
             and memo.version == version
-            and memo.leader.active
-            and memo.leader.fault is None
-            and data[start + _FIXED_HEAD : (at := start + memo.prefix_end)] == memo.prefix
+            and (leader := memo.leader).active
+            and leader.fault is None
+            and memo.is_like(buffer.data, start, end)
         ):
-            if version < _FLEXIBLE:
-                length = _LENGTH.unpack_from(data, at)[0] if at + 4 <= end else -1
-                at += 4
-            else:
-                length, at = _compact_length(data, at, end)
-            records_end = at + length
-            if length > 0 and (data[records_end:end] == memo.trailer if memo.trailer else records_end == end):
-                leader = memo.leader
-                records = buffer.view[at:records_end]
-                try:
-                    first = memo.stage(records, leader.epoch, self._now_ms)
-                    if first >= 0:
-                        last, append_time_ms = memo.log.next_offset - 1, -1
-                    else:
-                        first, last, append_time_ms, *_ = leader.append(records, self._now_ms)
-                except AppendRefused:
-                    pass  # it left no trace in the log: the long way says it again, with all its words
-                except StorageFault as fault:
-                    # What this round staged and is not written is lost: nothing may take its offsets in this round.
-                    self._replicas.write_failed(leader, fault)
+            records = buffer.view[start + memo.records_at : start + memo.records_end]
+            try:
+                first = memo.stage(records, leader.epoch, self._now_ms)
+                if first >= 0:
+                    last, append_time_ms = memo.log.next_offset - 1, -1
                 else:
-                    if not leader.dirty:
-                        self._replicas.staged(leader)
-                    peer.produces_open += 1
-                    self._open.append((peer, memo, correlation, first, last, append_time_ms))
-                    return
+                    first, last, append_time_ms, *_ = leader.append(records, self._now_ms)
+            except AppendRefused:
+                pass  # it left no trace in the log: the long way says it again, with all its words
+            except StorageFault as fault:
+                # What this round staged and is not written is lost: nothing may take its offsets in this round.
+                self._replicas.write_failed(leader, fault)
+            else:
+                if not leader.dirty:
+                    self._replicas.staged(leader)
+                peer.produces_open += 1
+                self._open.append((peer, memo, correlation, first, last, append_time_ms))
+                return
         self._serve_any(peer, buffer, start, end, version, correlation)
 
     def _serve_any(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
@@ -230,13 +175,9 @@ class ProduceHandler:
         if only.leader is None or (acks == ACKS_ALL and len(only.leader.isr.members) > 1):
             peer.produce_memo = None
             return
-        if version < _FLEXIBLE:
-            prefix_end = records_start - 4
-        else:
-            prefix_end = records_start - _compact_size(records_end - records_start + 1)
-        data = buffer.data
-        prefix, trailer = bytes(data[start + _FIXED_HEAD : prefix_end]), bytes(data[records_end:end])
-        peer.produce_memo = Memo(version, prefix, trailer, acks, timeout_ms, only.leader, topic)
+        peer.produce_memo = remember(
+            buffer.data, start, end, version, records_start, records_end, acks, timeout_ms, only.leader, topic
+        )
 
     # -- second half: answer
 
@@ -304,21 +245,3 @@ class ProduceHandler:
     def _refuse(self, peer: Peer, reason: str) -> None:
         log_event.warning_limited("closing a connection", peer=peer.host, reason=reason)
         peer.abort()
-
-
-def _compact_length(data: bytearray, at: int, end: int) -> tuple[int, int]:
-    """An unsigned varint that counts from 1, and the position behind it; (-1, at) where it does not end in time."""
-    value = shift = 0
-    while at < end and shift < 35:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value - 1, at
-        shift += 7
-    return -1, at
-
-
-def _compact_size(value: int) -> int:
-    """The bytes that an unsigned varint takes."""
-    return max(1, (value.bit_length() + 6) // 7)

@@ -1,0 +1,124 @@
+"""A Produce that is sent again and again with another batch: its constant parts, and its answer but for the numbers.
+
+Everything before the batch is remembered, and what stands behind it: a request that is like it needs no parsing. One
+that is also of the same size needs not even its batch's length read.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from ottla.handlers.produce_answer import AnswerTemplate
+from ottla.replication.leader import Leader
+
+_FLEXIBLE: Final = 9
+_LENGTH: Final = Struct(">i")
+#: Bytes of a frame before its client id: API key, version and correlation id.
+_FIXED_HEAD: Final = 8
+
+
+class Memo:
+    __slots__ = (
+        "_head",
+        "_prefix",
+        "_size",
+        "_trailer",
+        "acks",
+        "fill",
+        "leader",
+        "log",
+        "records_at",
+        "records_end",
+        "stage",
+        "timeout_ms",
+        "topic",
+        "version",
+    )
+
+    def __init__(
+        self,
+        version: int,
+        prefix: bytes,
+        trailer: bytes,
+        acks: int,
+        timeout_ms: int,
+        leader: Leader,
+        topic: str | bytes,
+    ) -> None:
+        self.version = version
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.leader = leader
+        self.topic = topic
+        self.log = leader.log
+        self.stage = leader.log.stage_plain
+        self.fill = AnswerTemplate(version, topic, leader.tp.partition).fill
+        #: Where the batch of the last request that was alike lies, from its frame's start.
+        self.records_at = self.records_end = 0
+        self._prefix = prefix
+        self._trailer = trailer
+        #: That request's size, and its prefix with the batch's length behind it.
+        self._size = 0
+        self._head = b""
+
+    def is_like(self, data: bytearray, start: int, end: int) -> bool:
+        """Whether a frame differs from the remembered one in its batch only; `records_at` and `records_end` are then
+        those of this frame."""
+        if (
+            end - start == self._size
+            and data[start + _FIXED_HEAD : start + self.records_at] == self._head
+            and data[start + self.records_end : end] == self._trailer
+        ):
+            return True
+        at = start + _FIXED_HEAD + len(self._prefix)
+        if at >= end or data[start + _FIXED_HEAD : at] != self._prefix:
+            return False
+        if self.version >= _FLEXIBLE:
+            length, at = _compact_length(data, at, end)
+        else:
+            length = _LENGTH.unpack_from(data, at)[0] if at + 4 <= end else -1
+            at += 4
+        records_end = at + length
+        if length <= 0 or records_end > end or data[records_end:end] != self._trailer:
+            return False
+        self.records_at, self.records_end = at - start, records_end - start
+        self._size = end - start
+        self._head = bytes(data[start + _FIXED_HEAD : at])
+        return True
+
+
+def remember(
+    data: bytearray,
+    start: int,
+    end: int,
+    version: int,
+    records_start: int,
+    records_end: int,
+    acks: int,
+    timeout_ms: int,
+    leader: Leader,
+    topic: str | bytes,
+) -> Memo:
+    """A memo of the request from `start` to `end`, which has one batch from `records_start` to `records_end`."""
+    length_bytes = 4 if version < _FLEXIBLE else _compact_size(records_end - records_start + 1)
+    prefix = bytes(data[start + _FIXED_HEAD : records_start - length_bytes])
+    return Memo(version, prefix, bytes(data[records_end:end]), acks, timeout_ms, leader, topic)
+
+
+def _compact_length(data: bytearray, at: int, end: int) -> tuple[int, int]:
+    """An unsigned varint that counts from 1, and the position behind it; (-1, at) where it does not end in time."""
+    value = shift = 0
+    while at < end and shift < 35:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value - 1, at
+        shift += 7
+    return -1, at
+
+
+def _compact_size(value: int) -> int:
+    """The bytes that an unsigned varint takes."""
+    return max(1, (value.bit_length() + 6) // 7)
