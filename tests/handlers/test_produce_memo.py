@@ -41,7 +41,7 @@ def test_frames_that_are_alike_and_others(make_broker: Make, version: int) -> No
             batch = rng.randbytes(rng.choice([1, 60, 126, 127, 128, 200, 17_000]))
             whole = frame(version, prefix, batch, trailer)
             start = rng.choice([0, 4, 100])
-            before, behind = rng.randbytes(start), rng.randbytes(rng.randrange(20))
+            before, behind = rng.randbytes(start), rng.randbytes(rng.randrange(1, 20))
             data = bytearray(before + whole + behind)
             assert memo.is_like(data, start, start + len(whole))
             assert data[start + memo.records_at : start + memo.records_end] == batch
