@@ -22,11 +22,12 @@ class Broker:
         self.connections.append(Connection(channel))  # type: ignore[arg-type]
         return self.connections[-1]
 
-    def on_round(self, events: list[tuple[Connection, int]]) -> None:
+    def on_round(self, events: list[tuple[Connection, int]]) -> bool:
         for connection, _ in events:
             if connection.receive():
                 connection.channel.send(bytes(connection.received))
                 connection.received.clear()
+        return True
 
 
 async def reach(source: MemoryPorts, host: str) -> Client:

@@ -68,11 +68,12 @@ class Server:
         self.connections.append(connection)
         return connection
 
-    def on_round(self, events: list[tuple[Any, int]]) -> None:
+    def on_round(self, events: list[tuple[Any, int]]) -> bool:
         self.rounds.append(events)
         for connection, bits in events:
             connection.events.append(bits)
             self.serve(connection, bits)
+        return True
 
     def receive(self, connection: Connection, bits: int) -> None:
         if bits & READABLE:

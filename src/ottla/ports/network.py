@@ -86,8 +86,9 @@ class Listening(Protocol):
 
 #: Called with a new connection; returns the owner's token for it, or None to refuse (the network closes it).
 Accept = Callable[[Channel], Any]
-#: Called with all that is ready: (token, events) pairs.
-Round = Callable[[list[tuple[Any, int]]], None]
+#: Called with all that is ready: (token, events) pairs. Says whether it pays to look for more before anything else has
+#: its turn; not where it waits for the rest of something large, which is better taken in larger pieces.
+Round = Callable[[list[tuple[Any, int]]], bool]
 
 
 class Network(Protocol):

@@ -88,14 +88,17 @@ class Rounds:
         #: How many patient requests this round may still serve. Those over it stand in the backlog, in their order.
         self._patient_left = 0
         self._running = False
+        #: Whether a frame was met in this round whose rest is still to come.
+        self._arriving = False
         self._scheduled = False
 
     def open(self, dispatch: Dispatch) -> None:
         self._dispatch = dispatch
 
-    def run(self, ready: list[tuple[Any, int]]) -> None:
-        """Serves everything that is ready, as the network calls it."""
+    def run(self, ready: list[tuple[Any, int]]) -> bool:
+        """Serves everything that is ready, as the network calls it; says whether it pays to look at once for more."""
         self._running = True
+        self._arriving = False
         dispatch = self._dispatch
         try:
             dispatch.begin_round()
@@ -145,6 +148,7 @@ class Rounds:
         finally:
             self._running = False
             self._settle()
+        return not self._arriving
 
     def _serve_ready(self, connection: Connection, events: int) -> None:
         if connection.closed:
@@ -168,10 +172,10 @@ class Rounds:
             connection.last_active_ms = self._clock.monotonic_ms()
             self._schedule()
 
-    def control_first(self, ready: list[tuple[Any, int]]) -> None:
+    def control_first(self, ready: list[tuple[Any, int]]) -> bool:
         """The round of a server with a control listener: its connections are served before all others."""
         ready.sort(key=lambda entry: not entry[0].listener.control)
-        self.run(ready)
+        return self.run(ready)
 
     # -- receiving
 
@@ -243,6 +247,7 @@ class Rounds:
             frame_end = start + 4 + length
             if frame_end > end:
                 needed = length + 4
+                self._arriving = True
                 break
             if not frames_left or not connection.takes(key):
                 connection.start = start

@@ -65,9 +65,9 @@ class EpollRounds:
             ready = poll(0, ROUND_CONNECTIONS_MAX)
             if not ready:
                 return
-            on_round([(channels[fd].token, events[mask]) for fd, mask in ready])
+            again = on_round([(channels[fd].token, events[mask]) for fd, mask in ready])
             served += len(ready)
-            if self._epoll.closed or served >= ROUND_CONNECTIONS_MAX:
+            if not again or self._epoll.closed or served >= ROUND_CONNECTIONS_MAX:
                 return
 
     def add(self, channel: SocketChannel, token: Any) -> None:

@@ -57,11 +57,9 @@ class RoundSelector(selectors.EpollSelector):
             if not polled:
                 return ready
             self._sort(polled, ready)
-            for owner in self.owners:
-                if owner.due:
-                    owner.serve()
+            again = [owner.serve() for owner in self.owners if owner.due]
             served += len(polled)
-            if ready or len(polled) < CROWD_MIN or served >= ROUND_CONNECTIONS_MAX:
+            if ready or len(polled) < CROWD_MIN or served >= ROUND_CONNECTIONS_MAX or not all(again):
                 return ready
             timeout = 0
         return ready
@@ -104,11 +102,12 @@ class HostedRounds:
         self.due: list[tuple[Any, int]] = []
         self._selector.owners.append(self)
 
-    def serve(self) -> None:
+    def serve(self) -> bool:
         try:
-            self._on_round(self.due)
+            return self._on_round(self.due)
         except Exception as error:  # what a call-back of the loop may do, a round may do
             self._loop.call_exception_handler({"message": "a round failed", "exception": error})
+            return False
         finally:
             self.due.clear()
 
