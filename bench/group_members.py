@@ -55,6 +55,10 @@ class Member:
             JoinGroupResponse,
         )
         assert isinstance(joined, JoinGroupResponse)
+        if joined.error_code == 25 and self.id:  # forgotten: it comes as a new one, as real members do
+            self.id = ""
+            await self.rebalance()
+            return
         if joined.error_code:
             raise SystemExit(f"JoinGroup: error {joined.error_code}")
         self.id = joined.member_id
