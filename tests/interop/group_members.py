@@ -190,28 +190,26 @@ class KafkaPythonMember(ThreadMember):
         self._thread.start()
 
     def _work(self) -> None:
-        member = self
-
-        class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
-            def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-                member.told("revoked", [(each.topic, each.partition) for each in revoked])
-
-            def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-                member.told("assigned", [(each.topic, each.partition) for each in assigned])
-
-            def on_partitions_lost(self, lost: Iterable[Any]) -> None:
-                member.told("lost", [(each.topic, each.partition) for each in lost])
-
         consumer = kafka.KafkaConsumer(**self._settings)
         for topic in self._topics:
             # Against any broker it at times waits for ever if it hears of a topic while it joins for the first time.
             consumer.partitions_for_topic(topic)
-        consumer.subscribe(self._topics, listener=Listener())
+        consumer.subscribe(self._topics)
         while not self._ending.is_set():
-            for records in consumer.poll(50).values():
+            polled = consumer.poll(50)
+            self._look(frozenset((each.topic, each.partition) for each in consumer.assignment()))
+            for records in polled.values():
                 for record in records:
                     self.read(record.topic, record.partition, record.offset, record.value)
         consumer.close()
+
+    def _look(self, held: frozenset[Partition]) -> None:
+        """Its listener is told in the wrong order when one rebalance follows another at once: so it is looked at."""
+        before = self.assigned
+        if before - held:
+            self.told("revoked", before - held)
+        if held - before:
+            self.told("assigned", held - before)
 
 
 class AsyncMember(ThreadMember):
