@@ -39,8 +39,9 @@ class Cursor:
         if spot is None or not spot[2] or limit_offset != log.end_offset or offset < log.start_offset:
             size = log.read(offset, max_bytes, limit_offset).size
             spot = log.places.find(offset, log.end_offset) if size else None
-            if spot is not None:
-                self.segment, self.position, self._first_size, self._next_offset = spot
+            if spot is None:
+                return 0
+            self.segment, self.position, self._first_size, self._next_offset = spot
             return size
         self.segment, self.position, self._first_size, self._next_offset = spot
         size = self.segment.size - self.position
