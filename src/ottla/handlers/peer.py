@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.ports import File
 from ottla.security.principal import Principal
+
+if TYPE_CHECKING:
+    from ottla.native.lane import Lane
 
 
 class Slot:
@@ -83,6 +86,18 @@ class Peer(Protocol):
 
     def fill(self, slot: Slot, data: bytes) -> None:
         """Gives a waiting Produce its answer; it leaves when all before it have left."""
+        ...
+
+    def fileno(self) -> int:
+        """The socket's descriptor; -1 where there is none."""
+        ...
+
+    def take_lane(self, lane: Lane) -> None:
+        """From now on the lane receives whatever comes while nothing is in progress."""
+        ...
+
+    def left_over(self, rest: bytes | None) -> None:
+        """What a lane could not send of an answer; None: the peer has gone."""
         ...
 
     def abort(self) -> None:

@@ -15,6 +15,7 @@ from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.peer import Peer, Received, Slot
 from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer, encode_answer
+from ottla.handlers.produce_lanes import Lanes
 from ottla.handlers.produce_memo import Memo, remember
 from ottla.handlers.produce_wait import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Outcome, ProduceWait
 from ottla.handlers.routes import HOT, PRODUCE
@@ -43,6 +44,7 @@ class ProduceHandler:
         self._metrics = services.metrics
         self._requests, self._times = services.metrics.of_api("Produce")
         self._now_ms = 0
+        self._lanes = Lanes(services.replicas)
         #: Requests of this round in the order they came: recognised ones, and all others.
         self._open: list[Quick | tuple[Peer, ProduceWait]] = []
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
@@ -60,6 +62,7 @@ class ProduceHandler:
             and memo.version == version
             and (leader := memo.leader).active
             and leader.fault is None
+            and (memo.acks != ACKS_ALL or leader.has_enough_replicas())
             and memo.is_like(buffer.data, start, end)
         ):
             records = buffer.view[start + memo.records_at : start + memo.records_end]
@@ -178,10 +181,30 @@ class ProduceHandler:
         peer.produce_memo = remember(
             buffer.data, start, end, version, records_start, records_end, acks, timeout_ms, only.leader, topic
         )
+        self._lanes.open(peer, peer.produce_memo)
+
+    def stage(self) -> None:
+        """What lanes have collected in this round."""
+        for peer, memo, correlation, records in self._lanes.stage(self._now_ms):
+            outcome = self._append(memo.leader.tp, memoryview(records), memo.acks)
+            peer.produces_open += 1
+            self._open.append(
+                (
+                    peer,
+                    self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, [(memo.topic, [outcome])]),
+                )
+            )
 
     # -- second half: answer
 
     def end_round(self) -> None:
+        answered, waiting = self._lanes.answer()
+        if answered:
+            self._requests.value += answered
+            self._metrics.total_produces.value += answered
+            for peer, memo, correlation, first, last in waiting:
+                appended = Appended(first, last, -1, False, memo.log.start_offset)
+                self._settle_quick(peer, memo, correlation, appended)
         opened = self._open
         if not opened:
             return

@@ -37,7 +37,7 @@ def encode_answer(version: int, correlation: int, topics: list[TopicAnswer], thr
 class AnswerTemplate:
     """The answer to a request for one partition: everything is known but the correlation id and three numbers."""
 
-    __slots__ = ("_length", "_middle", "_struct", "_tail", "has_log_start")
+    __slots__ = ("_length", "_middle", "_struct", "_tail", "has_log_start", "offset_at", "whole")
 
     def __init__(self, version: int, topic: str | bytes, partition: int) -> None:
         whole = encode_answer(version, 0, [(topic, [PartitionAnswer(partition, ErrorCode.NONE, _MARK, 0, 0)])], 0)
@@ -49,6 +49,9 @@ class AnswerTemplate:
         numbers = "qqq" if has_log_start else "qq"
         self._struct = Struct(f">ii{len(self._middle)}s{numbers}{len(self._tail)}s")
         self.has_log_start = has_log_start
+        #: Where the base offset stands in the answer; behind it follow the append time, and the log's start.
+        self.offset_at = at
+        self.whole = self.fill(0, 0, -1, 0)
 
     def fill(self, correlation: int, base_offset: int, append_time_ms: int, log_start_offset: int) -> bytes:
         if self.has_log_start:

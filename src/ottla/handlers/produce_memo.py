@@ -7,10 +7,14 @@ that is also of the same size needs not even its batch's length read.
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from ottla.handlers.peer import Peer
 from ottla.handlers.produce_answer import AnswerTemplate
 from ottla.replication.leader import Leader
+
+if TYPE_CHECKING:
+    from ottla.native.lane import Lane, Run
 
 _FLEXIBLE: Final = 9
 _LENGTH: Final = Struct(">i")
@@ -23,6 +27,7 @@ class Memo:
         "_head",
         "_prefix",
         "_size",
+        "_template",
         "_trailer",
         "acks",
         "fill",
@@ -53,7 +58,8 @@ class Memo:
         self.topic = topic
         self.log = leader.log
         self.stage = leader.log.stage_plain
-        self.fill = AnswerTemplate(version, topic, leader.tp.partition).fill
+        self._template = AnswerTemplate(version, topic, leader.tp.partition)
+        self.fill = self._template.fill
         #: Where the batch of the last request that was alike lies, from its frame's start.
         self.records_at = self.records_end = 0
         self._prefix = prefix
@@ -86,6 +92,24 @@ class Memo:
         self._size = end - start
         self._head = bytes(data[start + _FIXED_HEAD : at])
         return True
+
+    def lane(self, run: Run, fd: int, peer: Peer) -> Lane | None:
+        """What recognises the same requests and is compiled; None where they are too long for it."""
+        flexible, template = self.version >= _FLEXIBLE, self._template
+        try:
+            return run.lane(
+                fd,
+                (peer, self),
+                self.version,
+                flexible,
+                self._prefix,
+                self._trailer,
+                template.whole,
+                template.offset_at,
+                template.has_log_start,
+            )
+        except ValueError:
+            return None
 
 
 def remember(

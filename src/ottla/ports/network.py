@@ -60,6 +60,10 @@ class Channel(Protocol):
         """
         ...
 
+    def fileno(self) -> int:
+        """The descriptor for calls of the system's own; -1 where there is none, or no more."""
+        ...
+
     def watch(self, *, reading: bool, writing: bool) -> None:
         """What rounds are wanted for. A muted connection (neither) still tells when it breaks."""
         ...

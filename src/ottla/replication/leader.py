@@ -7,14 +7,19 @@ or above the high watermark, so nothing they saw can be lost with this broker.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.isr import InSyncReplicas
 from ottla.storage.append import Appended
 from ottla.storage.log import Log
 
+if TYPE_CHECKING:
+    from ottla.native.lane import Run
+
 
 class Leader:
-    __slots__ = ("active", "dirty", "end_error", "epoch", "fault", "high_watermark", "isr", "log", "tp")
+    __slots__ = ("active", "dirty", "end_error", "epoch", "fault", "high_watermark", "isr", "log", "run", "tp")
 
     def __init__(self, tp: TopicPartition, log: Log, epoch: int, isr: InSyncReplicas, high_watermark: int) -> None:
         self.tp = tp
@@ -32,6 +37,8 @@ class Leader:
         #: Why a write of this round failed. While it stands nothing is staged: offsets that were given to lost batches
         #: must not be given again before those are answered.
         self.fault: ErrorCode | None = None
+        #: What compiled lanes collect for this leader in a round, once there are any.
+        self.run: Run | None = None
         self.advance()
 
     @property

@@ -17,6 +17,7 @@ from ottla.ports import Channel
 from ottla.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
+    from ottla.native.lane import Lane
     from ottla.server.buffers import Buffer
     from ottla.server.listeners import ServedListener
 
@@ -36,6 +37,7 @@ class Connection:
         "closed",
         "end",
         "fetch_memo",
+        "lane",
         "last_active_ms",
         "listener",
         "muted",
@@ -55,7 +57,7 @@ class Connection:
         self, channel: Channel, listener: ServedListener, now_ms: int, after: Callable[[Connection], None]
     ) -> None:
         self.channel = channel
-        self.receive_into = channel.receive_into
+        self.receive_into: Callable[[memoryview], int] = channel.receive_into
         self.send = channel.send
         self.listener = listener
         self.principal: Principal = ANONYMOUS
@@ -87,6 +89,8 @@ class Connection:
         #: What handlers remember of the last request of their kind, to recognise its like.
         self.produce_memo: Any = None
         self.fetch_memo: Any = None
+        #: Compiled, and knows the likes of the last Produce by itself.
+        self.lane: Lane | None = None
         self._after = after
 
     @property
@@ -125,6 +129,24 @@ class Connection:
             self._watch()
         elif self.buffer is not None or self.peer_gone:
             self._after(self)
+
+    def left_over(self, rest: bytes | None) -> None:
+        """What a lane could not send of an answer; None: the peer has gone."""
+        if rest is None:
+            self.abort()
+        else:
+            self.unsent = deque((rest,))
+            self._watch()
+
+    def fileno(self) -> int:
+        return self.channel.fileno()
+
+    def take_lane(self, lane: Lane) -> None:
+        """From now on the lane receives whatever comes while nothing is in progress."""
+        if self.lane is not None:
+            self.lane.close()
+        self.lane = lane
+        self.receive_into = lane.receive
 
     def finish(self) -> None:
         """The request that made the connection busy is done; what waited behind it may go on."""
@@ -250,4 +272,9 @@ class Connection:
         self.answers.clear()
         self.slots = ()
         self.produce_memo = self.fetch_memo = None
+        if self.lane is not None:
+            # Its descriptor's number may be another connection's at once.
+            self.lane.close()
+            self.lane = None
+            self.receive_into = self.channel.receive_into
         self.channel.close()

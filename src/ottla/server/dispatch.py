@@ -67,6 +67,7 @@ class Dispatcher:
     def end_round(self) -> None:
         """One write a partition, the answers that waited for it, and those whose wait it ended."""
         self._journals.stage()
+        self._produce.stage()
         self._replicas.write_round()
         self._journals.settle()
         self._produce.end_round()

@@ -113,7 +113,15 @@ class Rounds:
             unpack, length_max = _HEAD.unpack_from, self._frame_bytes_max
             for connection, events in ready:
                 connection.last_active_ms = now_ms
-                if events != READABLE or connection.buffer is not None or not small or connection.closed:
+                if (
+                    events != READABLE
+                    or connection.buffer is not None
+                    or not small
+                    or connection.closed
+                    or connection.busy
+                    or connection.unsent
+                    or connection.slots
+                ):
                     self._serve_ready(connection, events)
                     continue
                 # The rule: one read brings one whole request of an API that serves itself.
@@ -125,16 +133,13 @@ class Rounds:
                     if not isinstance(error, BlockingIOError):
                         self._lost(connection)
                     continue
+                if received < 0:
+                    # Its lane knows what to do with the request, and needs the buffer no more.
+                    small.append(buffer)
+                    continue
                 length, key, version, correlation = unpack(buffer.data)
                 serve = hot(key)
-                if (
-                    length + 4 != received
-                    or not _REQUEST_BYTES_MIN <= length <= length_max
-                    or serve is None
-                    or connection.busy
-                    or connection.unsent
-                    or connection.slots
-                ):
+                if length + 4 != received or not _REQUEST_BYTES_MIN <= length <= length_max or serve is None:
                     self._received(connection, buffer, received)
                 else:
                     serve(connection, buffer, 4, received, version, correlation)
@@ -185,7 +190,7 @@ class Rounds:
             if buffer is None:
                 buffer = self._pool.small()
                 try:
-                    received = connection.receive_into(buffer.view)
+                    received = connection.channel.receive_into(buffer.view)
                 except BaseException:
                     self._pool.give_back(buffer)
                     raise
@@ -194,7 +199,7 @@ class Rounds:
             if connection.end == buffer.size and not self._make_room(connection, buffer):
                 connection.mute(True)
                 return
-            received = connection.receive_into(buffer.view[connection.end :])
+            received = connection.channel.receive_into(buffer.view[connection.end :])
         except BlockingIOError:
             return
         except OSError:

@@ -7,7 +7,7 @@ everything unusual is elsewhere (`append.py` for what is checked, `rolling.py` f
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.records.batch import CONTROL, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL, BatchHeader
 from ottla.records.checksum import crc32c
@@ -19,6 +19,9 @@ from ottla.storage.log_state import ALWAYS, UNSET_EPOCH, LogState
 from ottla.storage.markers import read_marker
 from ottla.storage.producer_state import WrittenBatch
 from ottla.storage.segment import Segment
+
+if TYPE_CHECKING:
+    from ottla.native.lane import Run
 
 #: Of a header what a plain batch is checked by, and the two bytes behind it: a lone record's length, as a rule.
 _PLAIN: Final = Struct(">qi4xbIhi8xqq6xiH")
@@ -111,6 +114,30 @@ class AppendableLog(LogState):
         self.staged_end = end
         self.next_offset = last + 1
         return first
+
+    def stage_run(self, run: Run, leader_epoch: int, now_ms: int) -> int:
+        """Takes plain batches of producers that are checked already, all or none of them.
+
+        Returns the offset behind them; -1, and the log is as it was, where each of them is to be looked at by itself.
+        """
+        first = self.next_offset
+        next_offset = first + run.records
+        end = self.staged_end + run.size
+        if (
+            end > self.roll_size
+            or run.max_timestamp > min(self.roll_timestamp, now_ms + self._future_ms)
+            or next_offset - 1 > self.roll_offset
+            or run.largest > self._size_max
+            or run.attributes & ~self._usual_bits
+        ):
+            return -1
+        if leader_epoch != self._leader_epoch:
+            self._begin_epoch(leader_epoch, first)
+        self._staged_batches += run.stamp(first, leader_epoch)
+        self._staged.append(run.data())
+        self.staged_end = end
+        self.next_offset = next_offset
+        return next_offset
 
     def stage_replica(self, records: memoryview, now_ms: int = 0) -> Appended:
         """Takes a leader's batches as they are; raises AppendRefused where they do not go on from this log's end."""

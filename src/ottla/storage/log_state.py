@@ -36,7 +36,16 @@ UNSET_EPOCH: Final = -2
 class LogState:
     __slots__ = (
         *("_epochs", "_flush", "_future_ms", "_leader_epoch", "_opened_ms", "_producer_expiration_ms", "_producers"),
-        *("_rules", "_size_max", "_staged", "_staged_batches", "_staged_epochs", "_unflushed_since_ms", "_usual"),
+        *(
+            "_rules",
+            "_size_max",
+            "_staged",
+            "_staged_batches",
+            "_staged_epochs",
+            "_unflushed_since_ms",
+            "_usual",
+            "_usual_bits",
+        ),
         *("around", "cleaned_to", "config", "end_offset", "generation", "names_changed", "next_offset", "places"),
         *("recovery", "recovery_point", "roll_offset", "roll_size", "roll_timestamp", "size", "snapshots"),
         *("staged_aborted", "staged_end", "start_offset", "swap", "topic_id", "touched", "tp", "unsynced"),
@@ -93,7 +102,7 @@ class LogState:
         self.generation = 0
         self._flush: Flush | None = None
         self._unflushed_since_ms = -1
-        self._staged: list[memoryview] = []
+        self._staged: list[bytes | memoryview] = []
         #: Size, first and last offset, and largest timestamp of each staged batch.
         self._staged_batches: list[tuple[int, int, int, int]] = []
         self._staged_epochs: list[tuple[int, int]] = []
@@ -110,6 +119,7 @@ class LogState:
         self.config = config
         self._rules = rules_of(config)
         self._usual = usual_attributes(config)
+        self._usual_bits = sum(1 << attributes for attributes in self._usual)
         self._size_max = min(config.max_message_bytes, config.segment_bytes)
         self._future_ms = config.message_timestamp_after_max_ms
         self.roll_size = ALWAYS

@@ -114,6 +114,9 @@ class MemoryChannel:
     def send(self, data: Buffer) -> int:
         return self._side.send(data)
 
+    def fileno(self) -> int:
+        return -1
+
     def send_buffers(self, buffers: Sequence[Buffer]) -> int:
         return self._side.send(b"".join(buffers))
 

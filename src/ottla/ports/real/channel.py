@@ -73,6 +73,9 @@ class SocketChannel:
     def closed(self) -> bool:
         return self._closed
 
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def send_buffers(self, buffers: Sequence[Buffer]) -> int:
         return self._socket.sendmsg(buffers if len(buffers) <= IOV_MAX else buffers[:IOV_MAX])
 

@@ -1,0 +1,17 @@
+"""What pyproject.toml cannot say: compiled code that is built where there is a C compiler, and left out elsewhere."""
+
+from setuptools import Extension, setup
+
+setup(
+    ext_modules=[
+        Extension(
+            "ottla.native.lane",
+            ["src/ottla/native/lane.c"],
+            extra_compile_args=["-O2", "-Wall", "-Wextra"],
+            py_limited_api=True,
+            optional=True,
+        )
+    ],
+    # One build serves Python 3.11 and all that follow.
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

@@ -1,0 +1,89 @@
+"""Produce requests that compiled lanes have received and recognised: staged as a run, answered as a run.
+
+A lane takes what `Memo` would recognise, without a step in the interpreter for each request. The log takes a run's
+batches at the round's end, behind those of the ordinary way, if all of them fit; else each goes the ordinary way then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.handlers.peer import Peer
+from ottla.handlers.produce_memo import Memo
+from ottla.handlers.produce_wait import ACKS_NONE
+from ottla.native import compiled_run
+from ottla.replication.leader import Leader
+from ottla.replication.replicas import Replicas
+from ottla.storage.errors import StorageFault
+
+if TYPE_CHECKING:
+    from ottla.native.lane import Run
+
+#: A recognised request: who sent it, what it is like, its correlation id, and its first and last offset.
+Recognised = tuple[Peer, Memo, int, int, int]
+
+
+class Lanes:
+    def __init__(self, replicas: Replicas) -> None:
+        self._run = compiled_run()
+        self._replicas = replicas
+        #: Those with something in them, in the order in which they got their first request of the round.
+        self._gathered: list[Run] = []
+        #: Those that are staged, with the offset behind them.
+        self._staged: list[tuple[Run, int]] = []
+
+    def open(self, peer: Peer, memo: Memo) -> None:
+        """From the next request on the connection has a lane, where it can have one."""
+        fd = peer.fileno()
+        if self._run is None or fd < 0 or memo.acks == ACKS_NONE:
+            return
+        leader = memo.leader
+        run = leader.run
+        if run is None:
+            run = leader.run = self._run(leader, self._gathered)
+        lane = memo.lane(run, fd, peer)
+        if lane is not None:
+            peer.take_lane(lane)
+
+    def stage(self, now_ms: int) -> list[tuple[Peer, Memo, int, bytearray]]:
+        """Stages what the lanes have collected; returns the requests that need the ordinary way after all."""
+        others: list[tuple[Peer, Memo, int, bytearray]] = []
+        gathered = self._gathered
+        if not gathered:
+            return others
+        for run in gathered:
+            leader: Leader = run.owner
+            if leader.active and leader.fault is None and leader.has_enough_replicas():
+                try:
+                    end = leader.log.stage_run(run, leader.epoch, now_ms)
+                except StorageFault as fault:
+                    self._replicas.write_failed(leader, fault)
+                    end = -1
+                if end >= 0:
+                    self._replicas.staged(leader)
+                    self._staged.append((run, end))
+                    continue
+            data, at = run.data(), 0
+            for (peer, memo), correlation, size, _, _ in run.requests():
+                others.append((peer, memo, correlation, bytearray(data[at : at + size])))
+                at += size
+            run.clear()
+        gathered.clear()
+        return others
+
+    def answer(self) -> tuple[int, list[Recognised]]:
+        """Answers what was written; returns how many requests there were, and those that cannot be answered yet."""
+        requests = 0
+        others: list[Recognised] = []
+        for run, end in self._staged:
+            leader: Leader = run.owner
+            requests += len(run)
+            if leader.fault is None and leader.high_watermark >= end:
+                for (peer, _), rest in run.answer(leader.log.start_offset):
+                    peer.left_over(rest)
+            else:
+                for (peer, memo), correlation, _, first, last in run.requests():
+                    others.append((peer, memo, correlation, first, last))
+            run.clear()
+        self._staged.clear()
+        return requests, others

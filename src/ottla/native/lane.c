@@ -1,0 +1,627 @@
+/* Produce requests that are sent again and again, compiled: received, recognised, checked, stamped and answered.
+
+   Most clients repeat one Produce request with another batch in it. Where this module was built, such a connection gets
+   a `Lane`, which receives for it: a request that differs from the remembered one in its batch only, and whose batch is
+   plain, is copied to the `Run` of its partition. At the end of the round the log takes the run as a whole, and `answer`
+   sends what each of its lanes is owed. Whatever is not recognised is left where it was received, and takes the ordinary
+   way, which serves everything that a lane serves, with the same bytes.
+
+   Nothing here trusts a length: a frame is taken only if every part of it ends where the bytes received do. Sockets do
+   not block, so the interpreter's lock is kept. */
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+#include <structmember.h>
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0 /* Python ignores the signal */
+#endif
+
+/* A frame: length, API key, API version, correlation id; then what the client repeats. */
+#define FIXED_HEAD 12
+/* A batch: its header, and in it what is read here. */
+#define HEADER_SIZE 61
+#define LOG_OVERHEAD 12
+#define LENGTH_AT 8
+#define EPOCH_AT 12
+#define MAGIC_AT 16
+#define CRC_AT 17
+#define ATTRIBUTES_AT 21
+#define DELTA_AT 23
+#define TIMESTAMP_AT 35
+#define PRODUCER_AT 43
+#define COUNT_AT 57
+/* Uncompressed batches of more records are not counted by the ordinary way either, which then is to look at them. */
+#define COUNTED_RECORDS_MAX 16
+/* Copying more costs more than it saves. */
+#define FRAME_MAX 4096
+/* An answer holds a topic's name of at most 249 bytes. */
+#define ANSWER_MAX 512
+
+/* What `receive` gives where it has dealt with the request itself; FAILED stays in here. */
+#define TAKEN -1
+#define FAILED -2
+
+/* -- numbers of the wire, and the checksum */
+
+static uint32_t read32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static int64_t read64(const uint8_t *at)
+{
+    return (int64_t)((uint64_t)read32(at) << 32 | read32(at + 4));
+}
+
+static void write32(uint8_t *at, uint32_t value)
+{
+    for (int i = 3; i >= 0; i--, value >>= 8)
+        at[i] = (uint8_t)value;
+}
+
+static void write64(uint8_t *at, int64_t value)
+{
+    write32(at, (uint32_t)((uint64_t)value >> 32));
+    write32(at + 4, (uint32_t)value);
+}
+
+static uint32_t crc_table[256];
+
+static void make_crc_table(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t value = i;
+        for (int bit = 0; bit < 8; bit++)
+            value = value & 1 ? value >> 1 ^ 0x82F63B78u : value >> 1;
+        crc_table[i] = value;
+    }
+}
+
+static uint32_t crc32c_by_table(const uint8_t *at, size_t size)
+{
+    uint32_t crc = ~0u;
+    while (size--)
+        crc = crc_table[(crc ^ *at++) & 255] ^ crc >> 8;
+    return ~crc;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("sse4.2"))) static uint32_t crc32c_by_processor(const uint8_t *at, size_t size)
+{
+    uint64_t crc = ~0u;
+    for (; size >= 8; size -= 8, at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        crc = __builtin_ia32_crc32di(crc, word);
+    }
+    uint32_t rest = (uint32_t)crc;
+    while (size--)
+        rest = __builtin_ia32_crc32qi(rest, *at++);
+    return ~rest;
+}
+#define PROCESSOR_HAS_CRC32C __builtin_cpu_supports("sse4.2")
+#else
+#define crc32c_by_processor crc32c_by_table
+#define PROCESSOR_HAS_CRC32C 0
+#endif
+
+static uint32_t (*crc32c)(const uint8_t *, size_t) = crc32c_by_table;
+
+static PyObject *checksum(PyObject *Py_UNUSED(module), PyObject *data)
+{
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE) < 0)
+        return NULL;
+    uint32_t crc = crc32c(buffer.buf, (size_t)buffer.len);
+    PyBuffer_Release(&buffer);
+    return PyLong_FromUnsignedLong(crc);
+}
+
+/* -- a run: what the lanes of one partition have collected in a round */
+
+typedef struct Lane Lane;
+
+typedef struct {
+    Lane *lane;
+    uint32_t size;
+    uint32_t count;
+    uint32_t correlation;
+    int64_t timestamp;
+    int64_t first_offset; /* once it is stamped */
+} Request;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *owner;
+    PyObject *gathered; /* the list that a run joins with its first request of a round */
+    uint8_t *data;
+    size_t size, room;
+    Request *requests;
+    size_t length, requests_room;
+    long long max_timestamp;
+    long long records;
+    unsigned int largest;
+    unsigned int attributes; /* bit n: some batch has the attributes n */
+} Run;
+
+struct Lane {
+    PyObject_HEAD
+    int fd;
+    Run *run;
+    PyObject *token;
+    uint8_t *repeated; /* prefix, trailer and answer, one behind the other */
+    uint32_t prefix_size, trailer_size, answer_size;
+    uint32_t offset_at; /* where the answer has the batch's first offset */
+    char flexible, has_log_start;
+    uint8_t key_version[4];
+};
+
+static int grow(void **data, size_t *room, size_t wanted, size_t item)
+{
+    if (wanted <= *room)
+        return 0;
+    size_t larger = *room ? *room : 64;
+    while (larger < wanted)
+        larger *= 2;
+    void *moved = realloc(*data, larger * item);
+    if (moved == NULL)
+        return -1;
+    *data = moved;
+    *room = larger;
+    return 0;
+}
+
+static void run_forget(Run *run)
+{
+    size_t length = run->length;
+    run->length = run->size = 0;
+    run->records = run->largest = run->attributes = 0;
+    run->max_timestamp = INT64_MIN;
+    for (size_t i = 0; i < length; i++)
+        Py_DECREF((PyObject *)run->requests[i].lane);
+}
+
+/* Takes a batch up; -1 with an exception where there is no memory. */
+static int run_add(Run *run, Lane *lane, uint32_t correlation, const uint8_t *batch, uint32_t size)
+{
+    if (grow((void **)&run->data, &run->room, run->size + size, 1) < 0
+        || grow((void **)&run->requests, &run->requests_room, run->length + 1, sizeof(Request)) < 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (run->length == 0 && PyList_Append(run->gathered, (PyObject *)run) < 0)
+        return -1;
+    Request *request = &run->requests[run->length++];
+    Py_INCREF((PyObject *)lane);
+    request->lane = lane;
+    request->size = size;
+    request->count = read32(batch + COUNT_AT);
+    request->correlation = correlation;
+    request->timestamp = read64(batch + TIMESTAMP_AT);
+    request->first_offset = -1;
+    memcpy(run->data + run->size, batch, size);
+    run->size += size;
+    run->records += request->count;
+    run->attributes |= 1u << batch[ATTRIBUTES_AT + 1];
+    if (size > run->largest)
+        run->largest = size;
+    if (request->timestamp > run->max_timestamp)
+        run->max_timestamp = request->timestamp;
+    return 0;
+}
+
+static PyObject *run_stamp(Run *run, PyObject *args)
+{
+    long long offset;
+    int epoch;
+    if (!PyArg_ParseTuple(args, "Li", &offset, &epoch))
+        return NULL;
+    PyObject *batches = PyList_New((Py_ssize_t)run->length);
+    if (batches == NULL)
+        return NULL;
+    uint8_t *at = run->data;
+    for (size_t i = 0; i < run->length; i++) {
+        Request *request = &run->requests[i];
+        request->first_offset = offset;
+        write64(at, offset);
+        write32(at + EPOCH_AT, (uint32_t)epoch);
+        at += request->size;
+        PyObject *batch = Py_BuildValue("ILLL", (unsigned int)request->size, offset,
+                                        offset + request->count - 1, (long long)request->timestamp);
+        if (batch == NULL || PyList_SetItem(batches, (Py_ssize_t)i, batch) < 0) {
+            Py_DECREF(batches);
+            return NULL;
+        }
+        offset += request->count;
+    }
+    return batches;
+}
+
+static PyObject *run_data(Run *run, PyObject *Py_UNUSED(ignored))
+{
+    return PyBytes_FromStringAndSize((const char *)run->data, (Py_ssize_t)run->size);
+}
+
+static PyObject *run_requests(Run *run, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *requests = PyList_New((Py_ssize_t)run->length);
+    if (requests == NULL)
+        return NULL;
+    for (size_t i = 0; i < run->length; i++) {
+        Request *request = &run->requests[i];
+        PyObject *token = request->lane->token ? request->lane->token : Py_None;
+        PyObject *entry = Py_BuildValue("OiILL", token, (int)request->correlation, (unsigned int)request->size,
+                                        (long long)request->first_offset,
+                                        (long long)request->first_offset + request->count - 1);
+        if (entry == NULL || PyList_SetItem(requests, (Py_ssize_t)i, entry) < 0) {
+            Py_DECREF(requests);
+            return NULL;
+        }
+    }
+    return requests;
+}
+
+/* Sends one answer; 0 when all of it has left, else what is to be told: (token, rest), or (token, None) for a fault. */
+static int lane_answer(Lane *lane, const Request *request, long long log_start, PyObject *left)
+{
+    uint8_t answer[ANSWER_MAX];
+    if (lane->fd < 0)
+        return 0;
+    memcpy(answer, lane->repeated + lane->prefix_size + lane->trailer_size, lane->answer_size);
+    write32(answer + 4, request->correlation);
+    write64(answer + lane->offset_at, request->first_offset);
+    if (lane->has_log_start)
+        write64(answer + lane->offset_at + 16, log_start);
+    ssize_t sent = send(lane->fd, answer, lane->answer_size, MSG_NOSIGNAL);
+    if (sent == (ssize_t)lane->answer_size)
+        return 0;
+    PyObject *rest = Py_None;
+    if (sent >= 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
+        if (sent < 0)
+            sent = 0;
+        rest = PyBytes_FromStringAndSize((const char *)answer + sent, (Py_ssize_t)(lane->answer_size - (size_t)sent));
+    }
+    else
+        Py_INCREF(rest);
+    PyObject *entry = rest == NULL ? NULL : Py_BuildValue("ON", lane->token, rest);
+    int result = entry == NULL ? -1 : PyList_Append(left, entry);
+    Py_XDECREF(entry);
+    return result;
+}
+
+static PyObject *run_answer(Run *run, PyObject *log_start)
+{
+    long long start = PyLong_AsLongLong(log_start);
+    if (start == -1 && PyErr_Occurred())
+        return NULL;
+    PyObject *left = PyList_New(0);
+    for (size_t i = 0; left != NULL && i < run->length; i++)
+        if (lane_answer(run->requests[i].lane, &run->requests[i], start, left) < 0)
+            Py_CLEAR(left);
+    return left;
+}
+
+static PyObject *run_clear_requests(Run *run, PyObject *Py_UNUSED(ignored))
+{
+    run_forget(run);
+    Py_RETURN_NONE;
+}
+
+static Py_ssize_t run_length(Run *run)
+{
+    return (Py_ssize_t)run->length;
+}
+
+static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
+{
+    PyObject *owner, *gathered;
+    if (!PyArg_ParseTuple(args, "OO", &owner, &gathered))
+        return NULL;
+    if (!PyList_Check(gathered)) {
+        PyErr_SetString(PyExc_TypeError, "a run is gathered in a list");
+        return NULL;
+    }
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    Run *run = (Run *)allocate(type, 0);
+    if (run != NULL) {
+        run->owner = Py_NewRef(owner);
+        run->gathered = Py_NewRef(gathered);
+        run->max_timestamp = INT64_MIN;
+    }
+    return (PyObject *)run;
+}
+
+static int run_traverse(Run *run, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE((PyObject *)run));
+    Py_VISIT(run->owner);
+    Py_VISIT(run->gathered);
+    for (size_t i = 0; i < run->length; i++)
+        Py_VISIT((PyObject *)run->requests[i].lane);
+    return 0;
+}
+
+static int run_tp_clear(Run *run)
+{
+    run_forget(run);
+    Py_CLEAR(run->owner);
+    Py_CLEAR(run->gathered);
+    return 0;
+}
+
+static void run_dealloc(Run *run)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)run);
+    PyObject_GC_UnTrack(run);
+    run_tp_clear(run);
+    free(run->data);
+    free(run->requests);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(run);
+    Py_DECREF(type);
+}
+
+static PyObject *run_lane(Run *run, PyObject *args);
+
+static PyMethodDef run_methods[] = {
+    {"lane", (PyCFunction)run_lane, METH_VARARGS, "A lane that collects here."},
+    {"stamp", (PyCFunction)run_stamp, METH_VARARGS, "Gives the batches their offsets and term."},
+    {"data", (PyCFunction)run_data, METH_NOARGS, "The batches, one behind the other."},
+    {"requests", (PyCFunction)run_requests, METH_NOARGS, "Token, correlation id, size, first and last offset of each."},
+    {"answer", (PyCFunction)run_answer, METH_O, "Answers all; what the sockets did not take is returned."},
+    {"clear", (PyCFunction)run_clear_requests, METH_NOARGS, "Forgets what the round has collected."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef run_members[] = {
+    {"owner", T_OBJECT, offsetof(Run, owner), READONLY, NULL},
+    {"size", T_PYSSIZET, offsetof(Run, size), READONLY, NULL},
+    {"records", T_LONGLONG, offsetof(Run, records), READONLY, NULL},
+    {"max_timestamp", T_LONGLONG, offsetof(Run, max_timestamp), READONLY, NULL},
+    {"largest", T_UINT, offsetof(Run, largest), READONLY, NULL},
+    {"attributes", T_UINT, offsetof(Run, attributes), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot run_slots[] = {
+    {Py_tp_doc, "What the lanes of one partition have collected in a round."},
+    {Py_tp_new, run_new},
+    {Py_tp_traverse, run_traverse},
+    {Py_tp_clear, run_tp_clear},
+    {Py_tp_dealloc, run_dealloc},
+    {Py_tp_methods, run_methods},
+    {Py_tp_members, run_members},
+    {Py_sq_length, run_length},
+    {0, NULL},
+};
+
+static PyType_Spec run_spec = {
+    "ottla.native.lane.Run", sizeof(Run), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, run_slots,
+};
+
+/* -- a lane: a connection whose client repeats its request */
+
+/* Whether the records' lengths, of one or two bytes each, fill an uncompressed batch exactly. */
+static int records_are_whole(const uint8_t *at, const uint8_t *end, uint32_t count)
+{
+    while (count--) {
+        if (at >= end)
+            return 0;
+        uint32_t length = *at++;
+        if (length >= 128) {
+            if (at >= end)
+                return 0;
+            length += ((uint32_t)*at++ << 7) - 128;
+        }
+        /* Zigzag: a length that is not negative is even, and its double. */
+        if (length & 1 || length >= 16384 || length >> 1 > (size_t)(end - at))
+            return 0;
+        at += length >> 1;
+    }
+    return at == end;
+}
+
+/* Whether nothing about a batch is unusual; the log's own limits are compared with the whole run's. */
+static int is_plain(const uint8_t *batch, uint32_t size)
+{
+    if (size <= HEADER_SIZE || read32(batch + LENGTH_AT) + LOG_OVERHEAD != size || batch[MAGIC_AT] != 2)
+        return 0;
+    uint32_t count = read32(batch + COUNT_AT);
+    uint8_t attributes = batch[ATTRIBUTES_AT + 1];
+    return read64(batch) == 0 && batch[ATTRIBUTES_AT] == 0 && attributes < 32 && count > 0 && count <= size
+           && read32(batch + DELTA_AT) == count - 1 && read64(batch + PRODUCER_AT) < 0
+           && (attributes & 7
+               || (count <= COUNTED_RECORDS_MAX && records_are_whole(batch + HEADER_SIZE, batch + size, count)))
+           && crc32c(batch + ATTRIBUTES_AT, size - ATTRIBUTES_AT) == read32(batch + CRC_AT);
+}
+
+/* The batch of a frame that is like the remembered one; its size, or 0 where the frame is another. */
+static uint32_t find_batch(const Lane *lane, const uint8_t *frame, uint32_t size, const uint8_t **batch)
+{
+    uint32_t fixed = FIXED_HEAD + lane->prefix_size;
+    if (size < fixed + HEADER_SIZE || size > FRAME_MAX || read32(frame) != size - 4
+        || memcmp(frame + 4, lane->key_version, 4) != 0
+        || memcmp(frame + FIXED_HEAD, lane->repeated, lane->prefix_size) != 0)
+        return 0;
+    /* There are at least 61 bytes more, so neither kind of length can reach beyond the frame. */
+    const uint8_t *at = frame + fixed;
+    uint32_t length;
+    if (lane->flexible) {
+        uint32_t value = 0, shift = 0;
+        while (shift < 28 && *at & 128) {
+            value |= (uint32_t)(*at++ & 127) << shift;
+            shift += 7;
+        }
+        if (*at & 128)
+            return 0;
+        value |= (uint32_t)*at++ << shift;
+        length = value - 1; /* 0 stands for no batch, and is then larger than any frame */
+    }
+    else {
+        length = read32(at);
+        at += 4;
+    }
+    uint32_t rest = size - (uint32_t)(at - frame);
+    if (length > rest || rest - length != lane->trailer_size
+        || memcmp(at + length, lane->repeated + lane->prefix_size, lane->trailer_size) != 0)
+        return 0;
+    *batch = at;
+    return length;
+}
+
+static PyObject *lane_receive(Lane *lane, PyObject *view)
+{
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(view, &buffer, PyBUF_WRITABLE) < 0)
+        return NULL;
+    ssize_t received;
+    do
+        received = recv(lane->fd, buffer.buf, (size_t)buffer.len, 0);
+    while (received < 0 && errno == EINTR);
+    long result = (long)received;
+    if (received < 0)
+        PyErr_SetFromErrno(PyExc_OSError);
+    else if (received <= FRAME_MAX && lane->run != NULL) {
+        const uint8_t *batch;
+        const uint8_t *frame = buffer.buf;
+        uint32_t size = find_batch(lane, frame, (uint32_t)received, &batch);
+        if (size && is_plain(batch, size))
+            result = run_add(lane->run, lane, read32(frame + 8), batch, size) < 0 ? FAILED : TAKEN;
+    }
+    PyBuffer_Release(&buffer);
+    return received < 0 || result == FAILED ? NULL : PyLong_FromLong(result);
+}
+
+static PyObject *lane_close(Lane *lane, PyObject *Py_UNUSED(ignored))
+{
+    lane->fd = -1;
+    Py_RETURN_NONE;
+}
+
+static int lane_traverse(Lane *lane, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE((PyObject *)lane));
+    Py_VISIT((PyObject *)lane->run);
+    Py_VISIT(lane->token);
+    return 0;
+}
+
+static int lane_clear(Lane *lane)
+{
+    lane->fd = -1;
+    Py_CLEAR(lane->run);
+    Py_CLEAR(lane->token);
+    return 0;
+}
+
+static void lane_dealloc(Lane *lane)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)lane);
+    PyObject_GC_UnTrack(lane);
+    lane_clear(lane);
+    free(lane->repeated);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(lane);
+    Py_DECREF(type);
+}
+
+static PyMethodDef lane_methods[] = {
+    {"receive", (PyCFunction)lane_receive, METH_O, "Like a socket's recv_into; TAKEN where a request needs no more."},
+    {"close", (PyCFunction)lane_close, METH_NOARGS, "From now on it fails as a closed socket does."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot lane_slots[] = {
+    {Py_tp_doc, "A connection whose client repeats its request."},
+    {Py_tp_traverse, lane_traverse},
+    {Py_tp_clear, lane_clear},
+    {Py_tp_dealloc, lane_dealloc},
+    {Py_tp_methods, lane_methods},
+    {0, NULL},
+};
+
+static PyType_Spec lane_spec = {
+    "ottla.native.lane.Lane",
+    sizeof(Lane),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    lane_slots,
+};
+
+static PyTypeObject *lane_type;
+
+static PyObject *run_lane(Run *run, PyObject *args)
+{
+    int fd, version, flexible, offset_at, has_log_start;
+    PyObject *token;
+    const char *prefix, *trailer, *answer;
+    Py_ssize_t prefix_size, trailer_size, answer_size;
+    if (!PyArg_ParseTuple(args, "iOipy#y#y#ip", &fd, &token, &version, &flexible, &prefix, &prefix_size, &trailer,
+                          &trailer_size, &answer, &answer_size, &offset_at, &has_log_start))
+        return NULL;
+    if (prefix_size > FRAME_MAX || trailer_size > FRAME_MAX || answer_size > ANSWER_MAX || offset_at < 8
+        || offset_at + (has_log_start ? 24 : 16) > answer_size) {
+        PyErr_SetString(PyExc_ValueError, "a lane's request and answer are short, and the answer has its numbers");
+        return NULL;
+    }
+    uint8_t *repeated = malloc((size_t)(prefix_size + trailer_size + answer_size));
+    if (repeated == NULL)
+        return PyErr_NoMemory();
+    memcpy(repeated, prefix, (size_t)prefix_size);
+    memcpy(repeated + prefix_size, trailer, (size_t)trailer_size);
+    memcpy(repeated + prefix_size + trailer_size, answer, (size_t)answer_size);
+    allocfunc allocate = (allocfunc)PyType_GetSlot(lane_type, Py_tp_alloc);
+    Lane *lane = (Lane *)allocate(lane_type, 0);
+    if (lane == NULL) {
+        free(repeated);
+        return NULL;
+    }
+    lane->fd = fd;
+    lane->run = (Run *)Py_NewRef((PyObject *)run);
+    lane->token = Py_NewRef(token);
+    lane->repeated = repeated;
+    lane->prefix_size = (uint32_t)prefix_size;
+    lane->trailer_size = (uint32_t)trailer_size;
+    lane->answer_size = (uint32_t)answer_size;
+    lane->offset_at = (uint32_t)offset_at;
+    lane->flexible = (char)flexible;
+    lane->has_log_start = (char)has_log_start;
+    write32(lane->key_version, (uint32_t)version); /* the key of Produce is 0 */
+    return (PyObject *)lane;
+}
+
+/* -- the module */
+
+static PyMethodDef functions[] = {
+    {"crc32c", checksum, METH_O, "What is compared with a batch's checksum; for tests."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "ottla.native.lane", "Produce requests that are sent again and again.", -1, functions,
+    NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit_lane(void)
+{
+    make_crc_table();
+    if (PROCESSOR_HAS_CRC32C)
+        crc32c = crc32c_by_processor;
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *run = PyType_FromSpec(&run_spec);
+    lane_type = (PyTypeObject *)PyType_FromSpec(&lane_spec);
+    if (module == NULL || run == NULL || lane_type == NULL || PyModule_AddObjectRef(module, "Run", run) < 0
+        || PyModule_AddIntConstant(module, "TAKEN", TAKEN) < 0) {
+        Py_XDECREF(run);
+        Py_XDECREF(module);
+        return NULL;
+    }
+    Py_DECREF(run);
+    return module;
+}
