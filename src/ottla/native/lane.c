@@ -37,6 +37,8 @@
 #define DELTA_AT 23
 #define TIMESTAMP_AT 35
 #define PRODUCER_AT 43
+#define PRODUCER_EPOCH_AT 51
+#define SEQUENCE_AT 53
 #define COUNT_AT 57
 /* Uncompressed batches of more records are not counted by the ordinary way either, which then is to look at them. */
 #define COUNTED_RECORDS_MAX 16
@@ -136,6 +138,9 @@ typedef struct {
     uint32_t correlation;
     int64_t timestamp;
     int64_t first_offset; /* once it is stamped */
+    int64_t producer; /* negative where it is not idempotent */
+    int32_t sequence;
+    int16_t epoch;
 } Request;
 
 typedef struct {
@@ -150,6 +155,7 @@ typedef struct {
     long long records;
     unsigned int largest;
     unsigned int attributes; /* bit n: some batch has the attributes n */
+    unsigned int idempotent; /* how many batches have a producer's id */
 } Run;
 
 struct Lane {
@@ -183,7 +189,7 @@ static void run_forget(Run *run)
 {
     size_t length = run->length;
     run->length = run->size = 0;
-    run->records = run->largest = run->attributes = 0;
+    run->records = run->largest = run->attributes = run->idempotent = 0;
     run->max_timestamp = INT64_MIN;
     for (size_t i = 0; i < length; i++)
         Py_DECREF((PyObject *)run->requests[i].lane);
@@ -207,6 +213,10 @@ static int run_add(Run *run, Lane *lane, uint32_t correlation, const uint8_t *ba
     request->correlation = correlation;
     request->timestamp = read64(batch + TIMESTAMP_AT);
     request->first_offset = -1;
+    request->producer = read64(batch + PRODUCER_AT);
+    request->epoch = (int16_t)(batch[PRODUCER_EPOCH_AT] << 8 | batch[PRODUCER_EPOCH_AT + 1]);
+    request->sequence = (int32_t)read32(batch + SEQUENCE_AT);
+    run->idempotent += request->producer >= 0;
     memcpy(run->data + run->size, batch, size);
     run->size += size;
     run->records += request->count;
@@ -243,6 +253,22 @@ static PyObject *run_stamp(Run *run, PyObject *args)
         offset += request->count;
     }
     return batches;
+}
+
+static PyObject *run_producers(Run *run, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *producers = PyList_New(0);
+    for (size_t i = 0; producers != NULL && i < run->length; i++) {
+        Request *request = &run->requests[i];
+        if (request->producer < 0)
+            continue;
+        PyObject *entry = Py_BuildValue("nLii", (Py_ssize_t)i, (long long)request->producer, (int)request->epoch,
+                                        (int)request->sequence);
+        if (entry == NULL || PyList_Append(producers, entry) < 0)
+            Py_CLEAR(producers);
+        Py_XDECREF(entry);
+    }
+    return producers;
 }
 
 static PyObject *run_data(Run *run, PyObject *Py_UNUSED(ignored))
@@ -373,6 +399,7 @@ static PyObject *run_lane(Run *run, PyObject *args);
 static PyMethodDef run_methods[] = {
     {"lane", (PyCFunction)run_lane, METH_VARARGS, "A lane that collects here."},
     {"stamp", (PyCFunction)run_stamp, METH_VARARGS, "Gives the batches their offsets and term."},
+    {"producers", (PyCFunction)run_producers, METH_NOARGS, "Index, producer's id, epoch and sequence where there are."},
     {"data", (PyCFunction)run_data, METH_NOARGS, "The batches, one behind the other."},
     {"requests", (PyCFunction)run_requests, METH_NOARGS, "Token, correlation id, size, first and last offset of each."},
     {"answer", (PyCFunction)run_answer, METH_O, "Answers all; what the sockets did not take is returned."},
@@ -387,6 +414,7 @@ static PyMemberDef run_members[] = {
     {"max_timestamp", T_LONGLONG, offsetof(Run, max_timestamp), READONLY, NULL},
     {"largest", T_UINT, offsetof(Run, largest), READONLY, NULL},
     {"attributes", T_UINT, offsetof(Run, attributes), READONLY, NULL},
+    {"idempotent", T_UINT, offsetof(Run, idempotent), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -435,8 +463,9 @@ static int is_plain(const uint8_t *batch, uint32_t size)
         return 0;
     uint32_t count = read32(batch + COUNT_AT);
     uint8_t attributes = batch[ATTRIBUTES_AT + 1];
-    return read64(batch) == 0 && batch[ATTRIBUTES_AT] == 0 && attributes < 32 && count > 0 && count <= size
-           && read32(batch + DELTA_AT) == count - 1 && read64(batch + PRODUCER_AT) < 0
+    return read64(batch) == 0 && batch[ATTRIBUTES_AT] == 0 && attributes < 16 && count > 0 && count <= size
+           && read32(batch + DELTA_AT) == count - 1
+           && (read64(batch + PRODUCER_AT) < 0 || (int32_t)read32(batch + SEQUENCE_AT) >= 0)
            && (attributes & 7
                || (count <= COUNTED_RECORDS_MAX && records_are_whole(batch + HEADER_SIZE, batch + size, count)))
            && crc32c(batch + ATTRIBUTES_AT, size - ATTRIBUTES_AT) == read32(batch + CRC_AT);
@@ -566,7 +595,7 @@ static PyObject *run_lane(Run *run, PyObject *args)
                           &trailer_size, &answer, &answer_size, &offset_at, &has_log_start))
         return NULL;
     if (prefix_size > FRAME_MAX || trailer_size > FRAME_MAX || answer_size > ANSWER_MAX || offset_at < 8
-        || offset_at + (has_log_start ? 24 : 16) > answer_size) {
+        || offset_at > answer_size - (has_log_start ? 24 : 16)) {
         PyErr_SetString(PyExc_ValueError, "a lane's request and answer are short, and the answer has its numbers");
         return NULL;
     }
@@ -617,6 +646,7 @@ PyMODINIT_FUNC PyInit_lane(void)
     PyObject *run = PyType_FromSpec(&run_spec);
     lane_type = (PyTypeObject *)PyType_FromSpec(&lane_spec);
     if (module == NULL || run == NULL || lane_type == NULL || PyModule_AddObjectRef(module, "Run", run) < 0
+        || PyModule_AddObjectRef(module, "Lane", (PyObject *)lane_type) < 0
         || PyModule_AddIntConstant(module, "TAKEN", TAKEN) < 0) {
         Py_XDECREF(run);
         Py_XDECREF(module);

@@ -23,6 +23,11 @@ class Run:
     # Bit n is set where some batch has the attributes n.
     @property
     def attributes(self) -> int: ...
+    # How many batches are an idempotent producer's.
+    @property
+    def idempotent(self) -> int: ...
+    # Index in the run, producer's id, epoch and base sequence of those.
+    def producers(self) -> list[tuple[int, int, int, int]]: ...
     def lane(
         self,
         fd: int,

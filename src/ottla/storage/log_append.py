@@ -129,11 +129,19 @@ class AppendableLog(LogState):
             or next_offset - 1 > self.roll_offset
             or run.largest > self._size_max
             or run.attributes & ~self._usual_bits
+            or (run.idempotent and not self.producers.are_next(run.producers()))
         ):
             return -1
         if leader_epoch != self._leader_epoch:
             self._begin_epoch(leader_epoch, first)
-        self._staged_batches += run.stamp(first, leader_epoch)
+        batches = run.stamp(first, leader_epoch)
+        if run.idempotent:
+            for number, producer_id, epoch, sequence in run.producers():
+                _, offset, last, timestamp = batches[number]
+                self.producers.stage(
+                    producer_id, epoch, sequence, last - offset, offset, timestamp, False, now_ms, Origin.CLIENT
+                )
+        self._staged_batches += batches
         self._staged.append(run.data())
         self.staged_end = end
         self.next_offset = next_offset

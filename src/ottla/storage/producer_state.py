@@ -140,6 +140,21 @@ class ProducerStates:
         self._known[producer_id] = new
         return None
 
+    def are_next(self, batches: Iterable[tuple[int, int, int, int]]) -> bool:
+        """Whether each batch goes on where its producer, by id, epoch and sequence, has ended; `stage` then takes them.
+
+        The first number of each is the caller's own. False also where a producer has two, or a transaction is open.
+        """
+        seen: set[int] = set()
+        for _, producer_id, epoch, sequence in batches:
+            known = self._known.get(producer_id)
+            if known is None or producer_id in seen or known.epoch != epoch or known.first_offset_open >= 0:
+                return False
+            if not known.batches or sequence != (known.batches[-1].last_sequence + 1) & SEQUENCE_MAX:
+                return False
+            seen.add(producer_id)
+        return True
+
     def _check_beginning(self, producer_id: int, epoch: int, base_sequence: int, offset: int) -> None:
         unwritten = self._unwritten.get(producer_id)
         if unwritten is not None and unwritten[0] == epoch and base_sequence > unwritten[1]:
