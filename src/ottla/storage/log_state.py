@@ -135,6 +135,11 @@ class LogState:
             raise StorageFault.of(self.directory, error) from error
 
     @property
+    def takes_runs(self) -> bool:
+        """Whether batches may pass without a look at each."""
+        return self._usual_bits != 0
+
+    @property
     def directory(self) -> str:
         return self.around.directory
 
