@@ -9,12 +9,14 @@ Left out until transactions have their coordinator: a transactional id is refuse
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.peer import Peer, Received, Slot
 from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer, encode_answer
+from ottla.handlers.produce_checks import ProduceChecks, Unchecked
 from ottla.handlers.produce_lanes import Lanes
 from ottla.handlers.produce_memo import Memo, remember
 from ottla.handlers.produce_wait import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Outcome, ProduceWait
@@ -23,9 +25,10 @@ from ottla.model import INTERNAL_TOPICS, ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import request_body_start
 from ottla.protocol.hot.produce import parse_produce
+from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation, Resource
 from ottla.storage.append import Appended
-from ottla.storage.errors import AppendRefused, StorageFault
+from ottla.storage.errors import AppendRefused, StorageFault, TooLongToCheck
 
 log_event = logs.logger("handlers")
 
@@ -47,6 +50,11 @@ class ProduceHandler:
         self._lanes = Lanes(services.replicas)
         #: Requests of this round in the order they came: recognised ones, and all others.
         self._open: list[Quick | tuple[Peer, ProduceWait]] = []
+        #: Requests of earlier rounds whose last batches are staged in this one.
+        self._resumed: list[ProduceWait] = []
+        self.checks = ProduceChecks(services.checks, services.clock, self._resume)
+        #: Runs a round without the network's; the dispatcher sets it.
+        self.run_round: Callable[[Callable[[], None]], None] = lambda stage: stage()
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
         self._remembers = services.authorizer.allows_all and services.quotas.unlimited
 
@@ -96,6 +104,7 @@ class ProduceHandler:
             self._refuse(peer, f"Produce in version {version} cannot be read: {error}")
             return
         outcomes: Outcomes = []
+        unchecked: list[Unchecked] = []
         for topic, partitions in topics:
             name, fault = self._topic(topic, peer, transactional_id, acks)
             served = []
@@ -104,13 +113,18 @@ class ProduceHandler:
                     served.append(Outcome(partition, answer=PartitionAnswer(partition, fault)))
                     continue
                 records = buffer.view[records_start:records_end] if records_end > records_start else None
-                served.append(self._append(TopicPartition(name, partition), records, acks))
+                served.append(self._append(TopicPartition(name, partition), records, acks, unchecked))
             outcomes.append((topic, served))
         if self._remembers and len(outcomes) == 1 and len(outcomes[0][1]) == 1:
             _, records_start, records_end = topics[0][1][0]
             self._remember(peer, buffer, start, end, version, acks, timeout_ms, records_start, records_end, outcomes[0])
+        self._opened(peer, self._wait(peer, version, correlation, acks, timeout_ms, outcomes), unchecked)
+
+    def _opened(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
         peer.produces_open += 1
-        self._open.append((peer, self._wait(peer, version, correlation, acks, timeout_ms, outcomes)))
+        self._open.append((peer, wait))
+        if unchecked:
+            self.checks.begin(peer, wait, unchecked)
 
     def _topic(
         self, topic: str | bytes, peer: Peer, transactional_id: str | None, acks: int
@@ -136,7 +150,8 @@ class ProduceHandler:
             return name, ErrorCode.INVALID_TOPIC_EXCEPTION
         return name, None
 
-    def _append(self, tp: TopicPartition, records: memoryview | None, acks: int) -> Outcome:
+    def _append(self, tp: TopicPartition, records: memoryview | None, acks: int, unchecked: list[Unchecked]) -> Outcome:
+        """What the partition's part comes to; it stays undecided where `unchecked` then has its batch."""
         leader = self._replicas.leaders.get(tp)
         if leader is None:
             return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, self._replicas.why_not_leader(tp)))
@@ -146,20 +161,64 @@ class ProduceHandler:
             return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.NOT_ENOUGH_REPLICAS))
         if leader.fault is not None:
             return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, leader.fault))
+        outcome = Outcome(tp.partition)
         try:
-            appended = leader.append(records, self._now_ms)
-        except StorageFault as fault:
-            # The segment was to be rolled. What this round staged and is not written will not be.
-            self._replicas.write_failed(leader, fault)
-            return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.KAFKA_STORAGE_ERROR))
-        except AppendRefused as refused:
-            self._metrics.failed_produces.value += 1
-            answer = PartitionAnswer(
-                tp.partition, refused.error, record_errors=tuple(refused.record_errors), message=refused.message
-            )
-            return Outcome(tp.partition, answer=answer)
+            self._staged(outcome, leader, leader.append(records, self._now_ms))
+        except TooLongToCheck:
+            unchecked.append(Unchecked(tp, outcome, records, leader.log))
+        except (StorageFault, AppendRefused) as error:
+            self._not_staged(outcome, leader, error)
+        return outcome
+
+    def _staged(self, outcome: Outcome, leader: Leader, appended: Appended) -> None:
         self._replicas.staged(leader)
-        return Outcome(tp.partition, leader, appended)
+        outcome.leader, outcome.appended = leader, appended
+
+    def _not_staged(self, outcome: Outcome, leader: Leader, error: StorageFault | AppendRefused) -> None:
+        if isinstance(error, StorageFault):
+            # The segment was to be rolled. What this round staged and is not written will not be.
+            self._replicas.write_failed(leader, error)
+            outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        self._metrics.failed_produces.value += 1
+        outcome.refuse(error.error, error.message, error.record_errors)
+
+    # -- batches that another process has looked into
+
+    def _resume(self, peer: Peer, wait: ProduceWait, checked: list[Unchecked]) -> None:
+        """Stages what was found good, in a round of its own, and answers the request as at the end of any round."""
+
+        def stage() -> None:
+            for each in checked:
+                if each.outcome.answer is None:
+                    self._append_checked(each, wait.acks)
+            self._resumed.append(wait)
+
+        self.run_round(stage)
+        peer.finish()
+
+    def _append_checked(self, unchecked: Unchecked, acks: int) -> None:
+        outcome, tp, verdict = unchecked.outcome, unchecked.tp, unchecked.verdict
+        assert verdict is not None
+        leader = self._replicas.leaders.get(tp)
+        if leader is None:
+            outcome.fail(self._replicas.why_not_leader(tp))
+        elif leader.log is not unchecked.log:
+            # Deleted and created again, perhaps: whoever sent it finds out.
+            outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif acks == ACKS_ALL and not leader.has_enough_replicas():
+            outcome.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
+        elif leader.fault is not None:
+            outcome.fail(leader.fault)
+        else:
+            try:
+                refused = verdict.refused()
+                if refused is not None:
+                    raise refused
+                records = memoryview(unchecked.records if verdict.changed is None else bytearray(verdict.changed))
+                self._staged(outcome, leader, leader.append_checked(records, self._now_ms))
+            except (StorageFault, AppendRefused) as error:
+                self._not_staged(outcome, leader, error)
 
     def _remember(
         self,
@@ -186,14 +245,12 @@ class ProduceHandler:
     def stage(self) -> None:
         """What lanes have collected in this round."""
         for peer, memo, correlation, records in self._lanes.stage(self._now_ms):
-            outcome = self._append(memo.leader.tp, memoryview(records), memo.acks)
-            peer.produces_open += 1
-            self._open.append(
-                (
-                    peer,
-                    self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, [(memo.topic, [outcome])]),
-                )
-            )
+            unchecked: list[Unchecked] = []
+            outcomes: Outcomes = [
+                (memo.topic, [self._append(memo.leader.tp, memoryview(records), memo.acks, unchecked)])
+            ]
+            wait = self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes)
+            self._opened(peer, wait, unchecked)
 
     # -- second half: answer
 
@@ -205,6 +262,8 @@ class ProduceHandler:
             for peer, memo, correlation, first, last in waiting:
                 appended = Appended(first, last, -1, False, memo.log.start_offset)
                 self._settle_quick(peer, memo, correlation, appended)
+        if self._resumed:
+            self._answer_resumed()
         opened = self._open
         if not opened:
             return
@@ -245,6 +304,17 @@ class ProduceHandler:
     def _settle(self, peer: Peer, wait: ProduceWait) -> None:
         peer.hold(wait.slot)
         wait.fail_unwritten()
+        if not wait.unchecked:
+            self._answer_or_park(wait)
+
+    def _answer_resumed(self) -> None:
+        resumed, self._resumed = self._resumed, []
+        for wait in resumed:
+            wait.unchecked = False
+            wait.fail_unwritten()
+            self._answer_or_park(wait)
+
+    def _answer_or_park(self, wait: ProduceWait) -> None:
         if not wait.try_complete(self._now_ms):
             deadline_ms = self._services.clock.monotonic_ms() + max(0, wait.timeout_ms)
             self._replicas.waiters.park(wait, wait.partitions(), deadline_ms)

@@ -60,6 +60,10 @@ class Leader:
         """Checks the batch and gives it its offsets; the round's end writes it. Raises AppendRefused."""
         return self.log.stage(records, self.epoch, now_ms)
 
+    def append_checked(self, records: memoryview, now_ms: int) -> Appended:
+        """The same for a batch whose records were looked at in another process."""
+        return self.log.stage_checked(records, self.epoch, now_ms)
+
     def advance(self) -> bool:
         """Moves the high watermark to what all in-sync replicas have; True when it moved."""
         committed = self.isr.committed(self.durable_end)

@@ -24,6 +24,7 @@ from ottla.coordination.errors import CoordinationError
 from ottla.coordination.interface import SessionEvent
 from ottla.coordination.local import LocalSession, open_local
 from ottla.handlers.call import Services
+from ottla.handlers.checks import Checks
 from ottla.handlers.fetch import FetchHandler
 from ottla.handlers.groups_on_demand import GroupsOnDemand
 from ottla.handlers.offsets_topic import OffsetsTopic
@@ -265,6 +266,7 @@ class Broker:
             groups_on_demand=groups,
             offsets_topic=OffsetsTopic(controller),
             journals=journals,
+            checks=Checks(ports.workers),
             metrics=RequestMetrics(self.registry, replicas),
         )
 

@@ -57,6 +57,7 @@ class Dispatcher:
         self._replicas = services.replicas
         self._waiters = services.replicas.waiters
         self._journals.flush = self.run_empty_round
+        produce.run_round = self._run_round
 
     # -- rounds
 
@@ -85,7 +86,12 @@ class Dispatcher:
 
     def run_empty_round(self) -> None:
         """For what coordinators decided between two rounds of the network."""
+        self._run_round(lambda: None)
+
+    def _run_round(self, stage: Callable[[], None]) -> None:
+        """For what was decided between two rounds of the network and is to be written."""
         self.begin_round()
+        stage()
         self.end_round()
 
     def _arm(self, deadline_ms: int, now_ms: int) -> None:
@@ -226,7 +232,8 @@ class Dispatcher:
             self._timer.cancel()
             self._timer = None
         await asyncio.sleep(0)  # what coordinators have just answered leaves with the next turn
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=seconds)
-        for task in list(self._tasks):
+        tasks = [*self._tasks, *self._produce.checks.tasks]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+        for task in tasks:
             task.cancel()

@@ -87,3 +87,13 @@ class AppendRefused(Exception):
         self.message = message
         #: Index in the batch, and the reason, of each single record that is at fault.
         self.record_errors = list(record_errors)
+
+
+class TooLongToCheck(AppendRefused):
+    """The batch has to be looked into, and has too much in it for the loop: `append.examine_whole` is for other places.
+
+    Who has no other place answers with the code, which makes a producer split the batch.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.MESSAGE_TOO_LARGE, "the batch has too many records to be looked at one by one here")

@@ -20,7 +20,7 @@ from ottla.config import LogConfig
 from ottla.model import TopicPartition
 from ottla.ports import Disk
 from ottla.storage import flush as flushes
-from ottla.storage import retention, rolling, time_lookup, truncation, txn_lookup
+from ottla.storage import retention, rolling, truncation, txn_lookup
 from ottla.storage.errors import BadBatch, CorruptLog, FaultKind, OffsetOutOfRange, StorageFault
 from ottla.storage.flush import Flush
 from ottla.storage.indexed_file import Surroundings
@@ -30,7 +30,13 @@ from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_state import ActiveProducer
 from ottla.storage.reader import EMPTY, Slice
 from ottla.storage.retention import Removal
-from ottla.storage.time_lookup import TimestampOffset
+from ottla.storage.time_lookup import (
+    Lookup,
+    TimestampOffset,
+    at_once,
+    first_at_or_after,
+    of_largest_timestamp,
+)
 
 __all__ = ["Flush", "Log", "Removal", "SegmentInfo", "TimestampOffset"]
 
@@ -125,13 +131,20 @@ class Log(AppendableLog):
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: int) -> TimestampOffset | None:
         """The first record below `limit_offset` with at least this timestamp."""
-        with self.telling():
-            return time_lookup.first_at_or_after(self, timestamp, limit_offset)
+        return at_once(self.look_up(timestamp, limit_offset))
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The record with the largest timestamp."""
+        return at_once(self.look_up_largest())
+
+    def look_up(self, timestamp: int, limit_offset: int) -> Lookup:
+        """As `offset_for_timestamp`, in steps that take milliseconds at most."""
         with self.telling():
-            return time_lookup.of_largest_timestamp(self)
+            return (yield from first_at_or_after(self, timestamp, limit_offset))
+
+    def look_up_largest(self) -> Lookup:
+        with self.telling():
+            return (yield from of_largest_timestamp(self))
 
     # -- transactions
 

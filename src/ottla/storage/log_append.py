@@ -13,7 +13,7 @@ from ottla.records.batch import CONTROL, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONA
 from ottla.records.checksum import crc32c
 from ottla.records.validate import COUNTED_RECORDS_MAX
 from ottla.storage import replica_append, rolling
-from ottla.storage.append import Appended, Origin, examine
+from ottla.storage.append import Appended, Examined, Origin, accept, examine
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.log_state import ALWAYS, UNSET_EPOCH, LogState
 from ottla.storage.markers import read_marker
@@ -46,7 +46,16 @@ class AppendableLog(LogState):
             first = self.stage_plain(records, leader_epoch, now_ms)
             if first >= 0:
                 return Appended(first, self.next_offset - 1, -1, False, self.start_offset)
-        records, header, stamped = examine(records, self.config, self._rules, now_ms, origin)
+        return self._stage_examined(
+            examine(records, self.config, self._rules, now_ms, origin), leader_epoch, now_ms, origin
+        )
+
+    def stage_checked(self, records: memoryview, leader_epoch: int, now_ms: int) -> Appended:
+        """Takes a producer's batch of which `examine_whole` has said what is to be stored; otherwise as `stage`."""
+        return self._stage_examined(accept(records, self.config, now_ms), leader_epoch, now_ms, Origin.CLIENT)
+
+    def _stage_examined(self, examined: Examined, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
+        records, header, stamped = examined
         size, delta, timestamp = len(records), header.last_offset_delta, header.max_timestamp
         first = self.next_offset
         last = first + delta
