@@ -99,6 +99,35 @@ def test_terms_and_where_they_end() -> None:
     assert EpochCache().latest == -1
 
 
+def test_a_term_is_known_before_it_has_records_and_costs_no_file() -> None:
+    cache = EpochCache([(1, 0)])
+    cache.begin(3, 10)
+    assert (cache.entries(), cache.dirty) == ([(1, 0), (3, 10)], False)
+    assert {epoch: cache.end_offset_for(epoch, 10) for epoch in (1, 2, 3, 4)} == {
+        1: (1, 10),
+        2: (1, 10),
+        3: (3, 10),
+        4: None,
+    }
+    # The third wrote nothing, so that it leaves no trace, in Kafka neither.
+    cache.begin(4, 10)
+    cache.begin(4, 10)
+    assert (cache.entries(), cache.dirty) == ([(1, 0), (4, 10)], False)
+    cache.assign(4, 10)
+    assert (cache.entries(), cache.dirty, cache.is_pending) == ([(1, 0), (4, 10)], True, False)
+    cache.dirty = False
+    cache.begin(5, 12)
+    cache.truncate_from_end(12)
+    assert (cache.entries(), cache.is_pending) == ([(1, 0), (4, 10)], False)
+    # A leader of an older term, as after the loss of a controller's memory: what contradicts it goes.
+    cache.dirty = False
+    cache.begin(2, 15)
+    assert (cache.entries(), cache.dirty) == ([(1, 0), (2, 15)], True)
+    empty = EpochCache()
+    empty.begin(0, 0)
+    assert (empty.end_offset_for(0, 0), empty.epoch_at(0), empty.dirty) == ((0, 0), 0, False)
+
+
 class FakeOpen:
     """Counts, where a segment would hold a file."""
 

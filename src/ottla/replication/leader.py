@@ -39,6 +39,7 @@ class Leader:
         self.fault: ErrorCode | None = None
         #: What compiled lanes collect for this leader in a round, once there are any.
         self.run: Run | None = None
+        log.begin_term(epoch)
         self.advance()
 
     @property

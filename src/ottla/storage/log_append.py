@@ -193,7 +193,7 @@ class AppendableLog(LogState):
         self.next_offset = last + 1
 
     def _begin_epoch(self, epoch: int, offset: int) -> None:
-        if epoch > self.epochs.latest:
+        if epoch > self.epochs.latest or self.epochs.is_pending:
             self._staged_epochs.append((epoch, offset))
         self._leader_epoch = epoch
 

@@ -42,6 +42,7 @@ class LogState:
             "_staged",
             "_staged_batches",
             "_staged_epochs",
+            "_term",
             "_unflushed_since_ms",
             "_usual",
             "_usual_bits",
@@ -81,6 +82,8 @@ class LogState:
         self.recovery = loaded.report
         self.snapshots = loaded.snapshots
         self._epochs = loaded.epochs
+        #: The term that began last and the log's end then, for when the terms before it are read.
+        self._term: tuple[int, int] | None = None
         self._producers = loaded.producers
         self._opened_ms = now_ms
         self._producer_expiration_ms = producer_expiration_ms
@@ -156,9 +159,20 @@ class LogState:
         if self._epochs is None:
             with self.telling():
                 self._epochs = load_epochs(self.around, self.segments)
+            dirty = self._epochs.dirty
             self._epochs.truncate_from_end(self.end_offset)
+            # A term without records may stand in the file: the next start drops it again.
+            self._epochs.dirty = dirty
             self._epochs.truncate_from_start(self.start_offset)
+            if self._term is not None:
+                self._epochs.begin(*self._term)
         return self._epochs
+
+    def begin_term(self, epoch: int) -> None:
+        """This broker leads from here on. Reads nothing: at a start, most logs' terms are never asked for."""
+        self._term = (epoch, self.end_offset)
+        if self._epochs is not None:
+            self._epochs.begin(epoch, self.end_offset)
 
     @property
     def has_new_epochs(self) -> bool:
