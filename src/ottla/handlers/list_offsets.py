@@ -217,7 +217,12 @@ def _find(leader: Leader, timestamp: int, limit: int) -> Found | Lookup | None:
         return -1, log.start_offset, log.epochs.epoch_at(log.start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _NOTHING
-    return log.look_up_largest() if timestamp == MAX_TIMESTAMP else log.look_up(timestamp, limit)
+    return _below(limit, log.look_up_largest() if timestamp == MAX_TIMESTAMP else log.look_up(timestamp, limit))
+
+
+def _below(limit: int, lookup: Lookup) -> Lookup:
+    found = yield from lookup
+    return found if found is not None and found.offset < limit else None
 
 
 def _found(found: TimestampOffset | None) -> Found:
