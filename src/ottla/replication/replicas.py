@@ -13,7 +13,7 @@ from typing import Protocol
 from ottla import logs
 from ottla.config.log import LogConfig
 from ottla.metadata import PartitionState
-from ottla.model import ErrorCode, TopicPartition
+from ottla.model import NO_BROKER, ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.replication.flushing import Flushing
 from ottla.replication.follower import Follower
@@ -92,6 +92,9 @@ class Replicas:
 
     def _create_missing(self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]) -> None:
         """Creates the logs that are to be here and are not, all at once: names are made durable once a directory."""
+        for state in states:
+            if state.leader not in {self.broker_id, NO_BROKER}:
+                self.directories.give_up_missing(TopicPartition(state.topic, state.partition))
         for is_new in (True, False):
             missing = [
                 NewReplica(TopicPartition(state.topic, state.partition), state.topic_id, config_for(state.topic))
@@ -99,6 +102,11 @@ class Replicas:
                 if state.is_new == is_new and self.broker_id in state.replicas
             ]
             missing = [replica for replica in missing if self.directories.get(replica.partition) is None]
+            for replica in missing:
+                # Each by itself, or its reason would be taken for that of the others.
+                if replica.partition in self.directories.offline:
+                    self._go_offline(replica.partition, self.directories.offline[replica.partition])
+            missing = [replica for replica in missing if replica.partition not in self.directories.offline]
             if not missing:
                 continue
             try:

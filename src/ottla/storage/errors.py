@@ -48,13 +48,32 @@ class CorruptLog(StorageFault):
             self,
             f"{tp}: {path} is damaged at byte {position}: {reason}. These records were safely on disk before, so "
             f"nothing has been cut. Restore the file from a backup or another replica; or, to give up what is damaged, "
-            f"move the folder away and let the partition start empty or be copied from its leader",
+            f"move the folder away, put an empty one in its place, and let the partition start empty or be copied from "
+            f"its leader",
         )
         self.kind = FaultKind.LOG_DAMAGED
         self.path = path
         self.errno = errno.EIO
         self.tp = tp
         self.position = position
+
+
+class LostRecords(CorruptLog):
+    """A log ends below what was safely on disk, without a torn batch: files were cut, exchanged or removed."""
+
+    def __init__(self, tp: TopicPartition, directory: str, end_offset: int, recovery_point: int) -> None:
+        Exception.__init__(
+            self,
+            f"{tp}: {directory} ends at offset {end_offset}, and its records up to {recovery_point} were safely on "
+            f"disk before. Nothing has been changed. Restore the folder from a backup or another replica; or stop the "
+            f"broker and, to go on with what is left, set the partition's recovery-point-offset-checkpoint to "
+            f"{end_offset}; to give that up as well, move the folder away and put an empty one in its place",
+        )
+        self.kind = FaultKind.LOG_DAMAGED
+        self.path = directory
+        self.errno = errno.EIO
+        self.tp = tp
+        self.position = 0
 
 
 class DamagedIndex(Exception):

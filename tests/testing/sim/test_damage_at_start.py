@@ -99,6 +99,48 @@ async def _cut_sealed(one: OneBroker) -> None:
     assert refused.value.error == ErrorCode.KAFKA_STORAGE_ERROR
 
 
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("what", ["folder", "segment", "end"])
+def test_a_log_that_lost_what_was_on_disk_takes_its_partition_offline(what: str, clean: bool) -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_lose(one, what, clean=clean))
+
+
+async def _lose(one: OneBroker, what: str, *, clean: bool) -> None:
+    await filled(one)
+    if clean:
+        await one.stop_after_start()
+    (log,) = files(one, ".log")
+    if what == "folder":
+        one.disk.remove_tree(FOLDER)
+    elif what == "segment":
+        one.disk.remove(log)
+    else:
+        file = one.disk.open(log)
+        file.truncate(file.size() // 10 * 6)
+        file.close()
+    await one.broker.started()
+    assert len(one.said("ERROR", "t-0", "records", "put an empty", "in its place")) == 1
+    assert await one.produce(TP) == ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(ReadFault) as refused:
+        await read_all(one.client, TP)
+    assert refused.value.error == ErrorCode.KAFKA_STORAGE_ERROR
+    await one.must_produce(OTHER)
+    await one.check([OTHER])
+    await one.stop_and_start()
+    assert await one.produce(TP) == ErrorCode.KAFKA_STORAGE_ERROR
+    # As the broker says: the partition is to begin anew.
+    await one.broker.stop()
+    if what != "folder":
+        one.disk.remove_tree(FOLDER)
+    one.disk.make_directory(FOLDER)
+    await one.broker.started()
+    await one.must_produce(OTHER)
+    await one.check([OTHER])
+    assert await one.produce(TP) == ErrorCode.NONE
+    assert len(await read_all(one.client, TP)) == 1
+
+
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("clean", [True, False])
 def test_damaged_indexes_are_rebuilt(suffix: str, clean: bool) -> None:
