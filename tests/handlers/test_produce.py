@@ -144,6 +144,26 @@ def test_an_idempotent_producers_duplicate_gets_its_first_offset(peer: Peer, top
     assert len(values(fetch(peer, topic=topic))) == 8
 
 
+@pytest.mark.parametrize("kind", ["LogAppendTime", "CreateTime"])
+def test_a_duplicate_is_answered_with_the_time_that_is_stored(
+    running: BrokerThread, peer: Peer, topic: str, kind: str
+) -> None:
+    """As Apache Kafka does it, also where the time is the producer's own."""
+    name = f"{topic}-again"
+    running.create_topic(name, message_timestamp_type=kind)
+    records = [batch(b"x", producer_id=4711, producer_epoch=0, base_sequence=sequence) for sequence in range(2)]
+    times = []
+    for each in records:
+        first = produce(peer, each, topic=name)
+        assert first.error_code == 0
+        times.append(first.log_append_time_ms)
+    stored = [int.from_bytes(fetch(peer, offset, topic=name).records[35:43], "big") for offset in range(2)]
+    assert times == (stored if kind == "LogAppendTime" else [-1, -1])
+    for offset, each in enumerate(records):
+        again = produce(peer, each, topic=name)
+        assert (again.error_code, again.base_offset, again.log_append_time_ms) == (0, offset, stored[offset])
+
+
 def test_internal_topics_are_not_for_clients(peer: Peer) -> None:
     refused = produce(peer, batch(b"x"), topic="__consumer_offsets")
     assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION

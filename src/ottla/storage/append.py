@@ -48,7 +48,8 @@ class Origin(Enum):
 class Appended(NamedTuple):
     first_offset: int
     last_offset: int
-    #: When the broker stamped the batch; -1 where it keeps the producer's times.
+    #: When the broker stamped the batch; -1 where it keeps the producer's times. Of a duplicate: the time that is
+    #: stored with the first one, whoever's it is.
     append_time_ms: int
     #: The producer had sent this batch before: the offsets are those it got then.
     duplicate: bool

@@ -67,7 +67,8 @@ class AppendableLog(LogState):
             else:
                 known = self._stage_sequence(header, first, now_ms, origin)
                 if known is not None:
-                    return Appended(known[1] - known[2], known[1], -1, True, self.start_offset)
+                    # Kafka tells the time that is stored, also where that is the producer's own.
+                    return Appended(known[1] - known[2], known[1], known[3], True, self.start_offset)
         _PACK_STAMP(records, 0, first, size - LOG_OVERHEAD, leader_epoch)
         self.add_staged(records, first, last, timestamp, leader_epoch)
         return Appended(first, last, stamped, False, self.start_offset)
