@@ -276,6 +276,11 @@ class Replicas:
                 self._flushing.request(leader.log)
         await self._flushing.idle()
 
+    async def catch_up(self, seconds: float) -> None:
+        """Before a stop: whoever waits only for this broker's disk has its answer when this returns."""
+        await self._flushing.catch_up(seconds)
+        self.waiters.settle(self._clock.monotonic_ms())
+
     async def flushes_end(self) -> None:
         """Returns when no flush is running any more."""
         await self._flushing.idle()
@@ -286,6 +291,9 @@ class Replicas:
             leader.advance()
             self.waiters.changed(log.tp)
             self.waiters.settle(self._clock.monotonic_ms())
+            if log.flush_due(self._clock.wall_ms()):
+                # What was written while it ran asked for none, and nobody else may come to ask.
+                self._flushing.request(log)
 
     def _flush_failed(self, log: Log, error: OSError | StorageFault) -> None:
         if isinstance(error, StorageFault) and not error.directory_failed:

@@ -227,7 +227,11 @@ class Dispatcher:
     # -- stop
 
     async def drain(self, seconds: float) -> None:
-        """Gives requests in progress a moment to end, and ends the rest."""
+        """Gives requests in progress a moment to end, and ends the rest.
+
+        A Produce that waits for a flush is one of those: the stop waits for the same flush in any case, and its
+        client would have to send it again. A Fetch that waits for records is not, nor who waits for other brokers.
+        """
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -237,3 +241,5 @@ class Dispatcher:
             await asyncio.wait(tasks, timeout=seconds)
         for task in tasks:
             task.cancel()
+        await self._replicas.catch_up(seconds)
+        await asyncio.sleep(0)  # and so do these answers
