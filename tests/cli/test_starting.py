@@ -204,6 +204,35 @@ def test_meta_properties_is_damaged(tmp_path: Path) -> None:
     assert f"{tmp_path}/data/meta.properties" in up_refused(tmp_path)
 
 
+@pytest.mark.parametrize("loss", ["empty", "gone", "the folder is gone", "gone from Kafka's folder"])
+def test_the_identity_is_lost(tmp_path: Path, loss: str) -> None:
+    data, log_directory = tmp_path, tmp_path / "data"
+    with broker_in_process(data=tmp_path) as broker:
+        broker.create_topic("kept")
+    file = log_directory / "meta.properties"
+    if loss == "gone from Kafka's folder":  # which is the log directory itself
+        data = log_directory
+    if loss == "empty":
+        file.write_text("")
+    elif loss == "the folder is gone":
+        shutil.rmtree(log_directory)
+    else:
+        file.unlink()
+    said = up_refused(data)
+    assert (
+        f"{file} {'names no broker' if loss == 'empty' else 'is not there'}; the tree's topics lie on broker " in said
+    )
+    assert "restore the file" in said
+    broker_id = re.search(r"\(KAFKA_BROKER_ID=(\d+) in the environment\)", said)
+    assert broker_id, said
+    with started("up", "--port", "0", "--data", str(data), KAFKA_BROKER_ID=broker_id[1]) as up:
+        ran = run_process(("topic", "describe", "kept", "--bootstrap-server", f"127.0.0.1:{up.port}"))
+        assert ran.code == 0, ran
+        assert f"{broker_id[1]}  " in ran.out
+        assert up.stop()[0] == 0
+    assert f"broker.id={broker_id[1]}" in file.read_text().splitlines()
+
+
 def test_the_folder_is_of_another_broker(tmp_path: Path) -> None:
     with broker_in_process(data=tmp_path, properties={"broker.id": "1"}):
         pass

@@ -7,16 +7,14 @@ At stop no connection is left before the logs are flushed, and the marker of a c
 from __future__ import annotations
 
 import asyncio
-import os.path
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla import __version__, logs
-from ottla.config import Config, ConfigError, LogConfig
+from ottla.config import Config, LogConfig
 from ottla.config.live import LiveConfig
 from ottla.config.topic import effective_log_config
 from ottla.controller.context import ClusterContext
-from ottla.controller.identity import cluster_id, generated_broker_id
 from ottla.controller.loading import load_topics
 from ottla.controller.rules import ControllerSettings
 from ottla.controller.single import SingleController
@@ -40,16 +38,15 @@ from ottla.replication.replicas import Replicas
 from ottla.replication.waiters import Waiters
 from ottla.security.authorizer import AllowAll
 from ottla.security.quotas import Unlimited
-from ottla.server.adopting import adopt
 from ottla.server.announcements import Announced
 from ottla.server.cleaning import Cleaning
 from ottla.server.dispatch import Dispatcher
 from ottla.server.group_partitions import GroupPartitions, journal_settings
 from ottla.server.housekeeping import Housekeeping
+from ottla.server.identity import coordination_directory, learn_identity, warn_if_stranger
 from ottla.server.listeners import ServedListener, Server, limits_of
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_events import DirectoryEvent, Severity
-from ottla.storage.identity import stored_identities
 from ottla.storage.log import Log
 
 if TYPE_CHECKING:
@@ -59,8 +56,6 @@ log_event = logs.logger("server")
 
 #: Requests in progress at stop get this long to end.
 _DRAIN_S: Final = 5.0
-#: Beside the first log directory and not in it: Kafka takes every folder in there for a partition.
-_COORDINATION_SUFFIX: Final = ".coordination"
 
 
 class StartFault(Exception):
@@ -124,12 +119,13 @@ class Broker:
             workers=ports.workers,
             clock=ports.clock,
             entropy=ports.entropy,
-            directory=os.path.normpath(self.config.storage.log_dirs[0]) + _COORDINATION_SUFFIX,
+            directory=coordination_directory(ports.disk, self.config.storage.log_dirs),
         )
         coordination.listen(self._session_event)
-        cluster = await self._learn_identity(coordination)
+        self.broker_id, cluster = await learn_identity(coordination, ports, self.config)
         topics = ClusterContext()
         await load_topics(coordination, topics)
+        warn_if_stranger(self.broker_id, topics)
         directories = self._directories = self._open_directories(cluster, topics)
         self._server = server = self._make_server()
         self.endpoints = self._listen(server)
@@ -171,24 +167,6 @@ class Broker:
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
-
-    async def _learn_identity(self, coordination: LocalSession) -> str:
-        """The cluster's id and this broker's: as configured, as in the directories, or made now."""
-        identities = stored_identities(self.ports.disk, self.config.storage.log_dirs)
-        stored = identities.values()
-        known_cluster = next((meta.cluster_id for meta in stored if meta.cluster_id is not None), None)
-        known_broker = next((meta.broker_id for meta in stored if meta.broker_id is not None), None)
-        configured = self.config.broker.id
-        if configured >= 0:
-            self.broker_id = BrokerId(configured)
-        elif known_broker is not None:
-            self.broker_id = BrokerId(known_broker)
-        elif self.config.broker.id_generation:
-            self.broker_id = await generated_broker_id(coordination, self.config.broker.reserved_id_max)
-        else:
-            raise ConfigError("broker.id", str(configured), "must be set where broker.id.generation.enable is false")
-        await adopt(coordination, self.ports, self.config, self.broker_id, identities)
-        return await cluster_id(coordination, self.ports.entropy, known_cluster)
 
     def _open_directories(self, cluster: str, known: ClusterContext) -> LogDirectories:
         defaults = self.config.log

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from tests.testing.sim.one_broker import TP, OneBroker
@@ -253,13 +253,16 @@ async def _refuse_unwritable(one: OneBroker, operation: str, folder: str, number
     await one.must_produce(TP)
 
 
-@pytest.mark.parametrize("word", [b"version=", b"cluster.id="])
-def test_a_directory_whose_identity_is_damaged_is_not_used(word: bytes) -> None:
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [(b"version=", "/data/a/meta.properties: "), (b"cluster.id=", "this broker's log directories belong to cluster ")],
+)
+def test_a_directory_whose_identity_is_damaged_is_not_used(word: bytes, said: str) -> None:
     with OneBroker(1, PROPERTIES) as one:
-        one.run(_damage_identity(one, word))
+        one.run(_damage_identity(one, word, said))
 
 
-async def _damage_identity(one: OneBroker, word: bytes) -> None:
+async def _damage_identity(one: OneBroker, word: bytes, said: str) -> None:
     await filled(one)
     path = "/data/a/meta.properties"
     place = one.disk.read_file(path).index(word) + len(word)
@@ -267,10 +270,58 @@ async def _damage_identity(one: OneBroker, word: bytes) -> None:
     await one.broker.start()
     assert one.broker.refusal is not None
     assert "\n" not in str(one.broker.refusal)
-    assert "director" in str(one.broker.refusal)
+    assert said in str(one.broker.refusal)
     one.disk.flip(path, place, 1)
     await one.broker.started()
     await one.check([OTHER, TP])
+
+
+def _without_broker(meta: bytes) -> bytes:
+    return b"".join(line for line in meta.splitlines(keepends=True) if not line.startswith(b"broker.id"))
+
+
+LOSSES: dict[str, Callable[[bytes], bytes | None]] = {
+    "empty": lambda _: b"",
+    "text": lambda _: b"hello world\n",
+    "bytes": lambda _: bytes(range(256)),
+    "zeros": lambda meta: bytes(len(meta)),
+    "no broker.id": _without_broker,
+    "gone": lambda _: None,
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_broker_whose_id_is_lost_does_not_start_under_another(loss: str) -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_lose_identity(one, loss))
+
+
+async def _lose_identity(one: OneBroker, loss: str) -> None:
+    await filled(one)
+    path = "/data/a/meta.properties"
+    before = one.disk.read_file(path)
+    left = LOSSES[loss](before)
+    _leave(one, path, left)
+    for _ in range(2):  # the first refusal changes nothing that the second would go by
+        await one.broker.start()
+        said = str(one.broker.refusal)
+        assert "\n" not in said
+        assert path in said
+        assert "the tree's topics lie on broker 1001: restore the file, or" in said
+        assert "broker.id=1001" in said
+        assert (one.disk.read_file(path) if one.disk.exists(path) else None) == left
+    _leave(one, path, before)
+    await one.broker.started()
+    await one.check([OTHER, TP])
+
+
+def _leave(one: OneBroker, path: str, content: bytes | None) -> None:
+    if one.disk.exists(path):
+        one.disk.remove(path)
+    if content is not None:
+        file = one.disk.open(path, create=True)
+        file.write(content, 0)
+        file.close()
 
 
 def test_a_topic_id_that_cannot_be_read_is_written_again() -> None:
