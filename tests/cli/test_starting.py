@@ -7,10 +7,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,8 +42,14 @@ class Started:
 
 @contextmanager
 def started(*words: str, **env: str) -> Iterator[Started]:
+    with started_as([sys.executable, "-m", "ottla", *words], **env) as broker:
+        yield broker
+
+
+@contextmanager
+def started_as(command: Sequence[str], **env: str) -> Iterator[Started]:
     child = subprocess.Popen(
-        [sys.executable, "-m", "ottla", *words],
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -144,14 +151,15 @@ def test_up_ends_with_a_reason_when_its_only_log_directory_is_gone(tmp_path: Pat
 # What keeps a broker from starting: one line that says what and where, and exit code 1.
 
 
-def refused(*words: str, **env: str) -> str:
+def refused(*words: str, before: int = 0, **env: str) -> str:
+    """`before` is how many log lines stand before it."""
     ran = run_process(words, env=env)
     assert ran.code == 1, ran
     assert ran.out == ""
-    said = [line for line in ran.err.splitlines() if line.startswith("ottla: ")]
-    assert len(said) == 1, ran.err
-    assert "Traceback" not in ran.err
-    return said[0]
+    lines = ran.err.splitlines()
+    assert len(lines) == 1 + before, ran.err
+    assert lines[-1].startswith("ottla: ")
+    return lines[-1]
 
 
 def up_refused(data: Path) -> str:
@@ -167,8 +175,85 @@ def test_the_port_is_in_use(tmp_path: Path) -> None:
 
 def test_the_metrics_port_is_in_use(tmp_path: Path) -> None:
     with broker_in_process() as other:
-        said = refused("up", "--port", "0", "--data", str(tmp_path), "--metrics-port", str(other.port))
-    assert f"ottla.metrics.port: cannot listen on 127.0.0.1:{other.port}: Address already in use" in said
+        words = ("up", "--port", "0", "--data", str(tmp_path), "--metrics-port", str(other.port))
+        said = refused(*words, before=3)  # it was up: the controller is active, the broker started, and stopped
+    assert said == f"ottla: ottla.metrics.port: cannot listen on 127.0.0.1:{other.port}: Address already in use"
+
+
+def test_with_json_logs_a_failed_start_is_one_event(tmp_path: Path) -> None:
+    with broker_in_process() as other:
+        words = ("up", "--port", str(other.port), "--data", str(tmp_path), "--json-logs")
+        ran = run_process(words)
+        mistaken = run_process(words, env={"KAFKA_NUM_PARTITIONS": "x"})
+        by_environment = run_process(words[:-1], env={"KAFKA_OTTLA_LOG_JSON": "true"})
+    for one, reason in (
+        (ran, f"listeners: cannot listen on 127.0.0.1:{other.port}: Address already in use; choose another port"),
+        (by_environment, "listeners: cannot listen on"),
+        (mistaken, "Invalid value x for configuration num.partitions"),
+    ):
+        assert (one.code, one.out) == (1, ""), one
+        (event,) = [json.loads(line) for line in one.err.splitlines()]
+        assert (event["level"], event["event"]) == ("ERROR", "the broker could not start")
+        assert event["reason"].startswith(reason)
+
+
+def test_with_json_logs_running_out_of_descriptors_is_an_event(tmp_path: Path) -> None:
+    few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))"
+    command = (
+        f"{few}; from ottla.cli.main import main; main(['up','--port','0','--data',{str(tmp_path)!r},'--json-logs'])"
+    )
+    with started_as([sys.executable, "-c", command]) as up:
+        opened = [socket.create_connection(("127.0.0.1", up.port)) for _ in range(100)]
+        assert up.child.stderr is not None
+        events = (json.loads(line) for line in up.child.stderr)
+        event = next(event for event in events if event["part"] == "network")
+        assert (event["level"], event["event"]) == ("WARN", "no connection can be accepted for now")
+        assert (event["port"], event["reason"]) == (up.port, "Too many open files")
+        for each in opened:
+            each.close()
+        code, _, err = up.stop()
+    assert code == 0
+    assert {json.loads(line)["level"] for line in err.splitlines()} <= {"INFO"}
+
+
+UNHANDLED = """
+import asyncio, sys
+from ottla.app import run
+from ottla.config import Config
+
+def burn(depth):
+    return burn(depth - 1) if depth else 1 / 0
+
+async def fail():
+    burn(0)
+
+def started(broker):
+    loop = asyncio.get_running_loop()
+    loop.call_soon(burn, 2)
+    broker.task = loop.create_task(fail())
+    loop.call_later(0.01, delattr, broker, "task")  # nobody has asked for its result
+    print("Ottla is listening on 127.0.0.1:%d" % broker.endpoints[0].port, flush=True)
+
+run(Config.parse({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": sys.argv[1], "ottla.log.json": "true"}), started)
+"""
+
+
+def test_what_nobody_caught_is_one_event_each(tmp_path: Path) -> None:
+    with started_as([sys.executable, "-c", UNHANDLED, str(tmp_path / "data")]) as up:
+        assert up.child.stderr is not None
+        unhandled = []
+        while len(unhandled) < 2:
+            event = json.loads(up.child.stderr.readline())
+            if event["event"] == "unhandled":
+                unhandled.append(event)
+        assert answers_metadata(up.port)
+        code, _, err = up.stop()
+    assert code == 0
+    assert all(json.loads(line) for line in err.splitlines())
+    for event in unhandled:
+        assert (event["level"], event["fault"]) == ("ERROR", "ZeroDivisionError: division by zero")
+        assert "burn" in event["where"].split(" < ")[0]
+    assert "fail" in unhandled[1]["where"]
 
 
 def test_another_broker_works_in_the_folder(tmp_path: Path) -> None:

@@ -62,6 +62,10 @@ class StartFault(Exception):
     """The broker cannot start as it is configured; the message is one line that says what to do."""
 
 
+class PortTaken(StartFault):
+    """A listener has no port to listen on."""
+
+
 class Broker:
     def __init__(
         self, config: Config, ports: Ports, registry: Registry | None = None, host_name: str = "localhost"
@@ -86,6 +90,7 @@ class Broker:
         self.on_lost: Callable[[str], None] | None = None
         #: That reason.
         self.lost: str | None = None
+        self._started = False
         self._stopping = False
         self._background: set[asyncio.Task[None]] = set()
 
@@ -114,13 +119,7 @@ class Broker:
         for warning in self.config.warnings:
             log_event.warning(warning)
         ports = self.ports
-        self._coordination = coordination = await open_local(
-            disk=ports.disk,
-            workers=ports.workers,
-            clock=ports.clock,
-            entropy=ports.entropy,
-            directory=coordination_directory(ports.disk, self.config.storage.log_dirs),
-        )
+        self._coordination = coordination = await self._open_tree()
         coordination.listen(self._session_event)
         self.broker_id, cluster = await learn_identity(coordination, ports, self.config)
         topics = ClusterContext()
@@ -148,7 +147,24 @@ class Broker:
         for removal in directories.removals:
             keeping.remove_folder_later(removal)
         directories.removals.clear()
+        self._started = True
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__)
+
+    async def _open_tree(self) -> LocalSession:
+        ports = self.ports
+        directory = coordination_directory(ports.disk, self.config.storage.log_dirs)
+        try:
+            return await open_local(
+                disk=ports.disk,
+                workers=ports.workers,
+                clock=ports.clock,
+                entropy=ports.entropy,
+                directory=directory,
+            )
+        except OSError as error:
+            if error.filename is None:  # writes do not know their file's name
+                error.filename = directory
+            raise
 
     def _session_event(self, event: SessionEvent) -> None:
         if event is SessionEvent.EXPIRED and self._coordination is not None:
@@ -264,7 +280,7 @@ class Broker:
                 port = server.listen(served, listener.host or "0.0.0.0", listener.port)  # noqa: S104 - Kafka's meaning
             except OSError as error:
                 reason = error.strerror or str(error)
-                raise StartFault(f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}") from error
+                raise PortTaken(f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}") from error
             shown = advertised.get(listener.name, listener)
             endpoints.append(
                 Endpoint(listener.name, listener.protocol, shown.host or self._host_name, shown.port or port)
@@ -302,6 +318,8 @@ class Broker:
                 # The next start ends the session, and finds what is certain.
                 log_event.error("the coordination tree was not left clean", reason=fault)
             self._coordination = None
+        if self._started:
+            self._started = False
             log_event.info("broker stopped", id=self.broker_id)
 
     async def _close_directories(self, directories: LogDirectories) -> None:

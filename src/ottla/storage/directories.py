@@ -78,6 +78,8 @@ class LogDirectories(DirectoryTable):
         try:
             for directory in directories:
                 directory.take(identity, on_event)
+            check_any_online(directories)  # it names each one's fault, which then need not be told before
+            for directory in directories:
                 if directory.failure:
                     on_event(DirectoryEvent(Severity.ERROR, directory.path, f"offline: {directory.failure}"))
             check_distinct({each.path: each.directory_id for each in directories if each.is_online})
