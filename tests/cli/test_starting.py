@@ -106,6 +106,39 @@ def test_the_command_line_comes_before_the_environment(tmp_path: Path) -> None:
         assert up.port == taken
 
 
+def test_the_line_says_where_it_listens_and_not_what_is_advertised(tmp_path: Path) -> None:
+    advertised = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://elsewhere.example:1"}
+    with started("up", "--port", "0", "--data", str(tmp_path), **advertised) as up:
+        assert answers_metadata(up.port)
+        told = json.loads(
+            run_process(("topic", "list", "-o", "json", "--bootstrap-server", f"127.0.0.1:{up.port}")).out or "[]"
+        )
+        assert told == []
+    several = "A://127.0.0.1:0,B://:0"
+    file = tmp_path / "server.properties"
+    file.write_text(
+        f"listeners={several}\n"
+        f"inter.broker.listener.name=A\nlistener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT\n"
+        f"log.dirs={tmp_path}/two\n"
+    )
+    command = [sys.executable, "-m", "ottla", "broker", "--config", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as child:
+        assert child.stdout is not None
+        said = child.stdout.readline()
+        found = re.fullmatch(
+            rf"Ottla is listening on 127\.0\.0\.1:(\d+),{re.escape(socket.gethostname())}:(\d+)\n", said
+        )
+        assert found, said
+        assert all(answers_metadata(int(port)) for port in found.groups())
+        child.terminate()
+
+
+def test_an_empty_folder_name_is_a_mistake(tmp_path: Path) -> None:
+    ran = run_process(("up", "--data", "", "--port", "0"))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "ottla: --data is empty: name a folder, or leave it out for the user's state folder\n"
+
+
 def test_json_logs_and_metrics(tmp_path: Path) -> None:
     with started("up", "--port", "0", "--data", str(tmp_path), "--json-logs", "--metrics-port", "0") as up:
         assert up.child.stderr is not None
@@ -151,10 +184,10 @@ def test_up_ends_with_a_reason_when_its_only_log_directory_is_gone(tmp_path: Pat
 # What keeps a broker from starting: one line that says what and where, and exit code 1.
 
 
-def refused(*words: str, before: int = 0, **env: str) -> str:
+def refused(*words: str, before: int = 0, code: int = 1, **env: str) -> str:
     """`before` is how many log lines stand before it."""
     ran = run_process(words, env=env)
-    assert ran.code == 1, ran
+    assert ran.code == code, ran
     assert ran.out == ""
     lines = ran.err.splitlines()
     assert len(lines) == 1 + before, ran.err
@@ -357,5 +390,5 @@ def test_a_property_is_bad(tmp_path: Path, line: str, said: str) -> None:
 
 
 def test_the_property_file_is_not_there(tmp_path: Path) -> None:
-    said = refused("broker", "--config", str(tmp_path / "none"))
+    said = refused("broker", "--config", str(tmp_path / "none"), code=3)
     assert said == f"ottla: cannot read {tmp_path}/none: No such file or directory"

@@ -12,7 +12,7 @@ from ottla.cli.faults import FAILED, OK, CommandFault, SaidFault
 from ottla.config import Config, ConfigError
 from ottla.config.environment import properties_from, property_name
 from ottla.coordination.errors import CoordinationError, DirectoryInUse
-from ottla.server.broker import Broker, PortTaken, StartFault, listening_on
+from ottla.server.broker import Broker, PortTaken, StartFault
 from ottla.storage.directory_errors import DirectoryError
 
 _JSON: Final = "ottla.log.json"
@@ -65,4 +65,4 @@ def _refused(reason: str, *, json: bool) -> CommandFault:
 
 def _started(broker: Broker) -> None:
     # Scripts wait for this line, so it stands alone on standard output: logs go to standard error.
-    print(f"Ottla is listening on {listening_on(broker.endpoints)}", flush=True)
+    print(f"Ottla is listening on {','.join(broker.listening_on)}", flush=True)

@@ -7,7 +7,7 @@ At stop no connection is left before the logs are flushed, and the marker of a c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla import __version__, logs
@@ -76,8 +76,10 @@ class Broker:
         self._host_name = host_name
         self.metadata = MetadataCache()
         self.broker_id = BrokerId(-1)
-        #: Name, host and port of each listener once it listens.
+        #: Name, host and port of each listener once it listens, as clients are told them.
         self.endpoints: list[Endpoint] = []
+        #: HOST:PORT of each listener: where it listens, whatever is advertised.
+        self.listening_on: list[str] = []
         self._coordination: LocalSession | None = None
         self._directories: LogDirectories | None = None
         self._controller: SingleController | None = None
@@ -281,6 +283,7 @@ class Broker:
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise PortTaken(f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}") from error
+            self.listening_on.append(f"{listener.host or self._host_name}:{port}")
             shown = advertised.get(listener.name, listener)
             endpoints.append(
                 Endpoint(listener.name, listener.protocol, shown.host or self._host_name, shown.port or port)
@@ -349,8 +352,3 @@ def _log_directory_event(event: DirectoryEvent) -> None:
         write(event.message, directory=event.directory)
     else:
         write(event.message, directory=event.directory, partition=event.partition)
-
-
-def listening_on(endpoints: Sequence[Endpoint]) -> str:
-    """The addresses as a client's bootstrap list has them."""
-    return ",".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints)
