@@ -51,8 +51,12 @@ def test_places(text: str, place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "-", "--1", "middle", "1.5", "9223372036854775808", "@", "@@", "@yesterday", "@2:1", "@1:x", "\u0661"]
-    + ["1" * 5000, f"-{'1' * 5000}", f"@{'1' * 5000}", f"@5:{'1' * 5000}"],
+    "text",
+    [
+        *("", "-", "--1", "middle", "1.5", "9223372036854775808", "\u0661"),
+        *("@", "@@", "@yesterday", "@2:1", "@1:x"),
+        *("1" * 5000, f"-{'1' * 5000}", f"@{'1' * 5000}", f"@5:{'1' * 5000}"),
+    ],
 )
 def test_what_is_no_place(text: str) -> None:
     with pytest.raises(UsageFault) as refused:
