@@ -141,7 +141,7 @@ def test_a_terminal_that_shows_what_is_printed_has_no_bar(ottla_broker: InProces
             while b"%d\r\n" % number not in printed:
                 printed += os.read(ours, 65536)
             due = time.monotonic() + 0.03  # a bar would come half a second after the first
-            while (left := due - time.monotonic()) > 0:
+            while number < 29 and (left := due - time.monotonic()) > 0:
                 assert not select.select([ours], [], [], left)[0]
         assert command.ends() == 0
     os.close(ours)
