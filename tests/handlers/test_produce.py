@@ -121,6 +121,18 @@ def test_log_append_time_is_told_and_stored(running: BrokerThread, peer: Peer) -
     assert list_offset(peer, answer.log_append_time_ms, topic="stamped").offset == 0
 
 
+@pytest.mark.parametrize("pure", ["", "1"])
+def test_what_is_refused_is_not_stamped_before(make_broker: Make, monkeypatch: pytest.MonkeyPatch, pure: str) -> None:
+    """A request that is like the one before it is looked at twice before it is refused, where nothing is compiled."""
+    monkeypatch.setenv("OTTLA_PURE", pure)
+    with make_broker() as running:
+        running.create_topic("stamped", message_timestamp_type="LogAppendTime")
+        with running.connect() as peer:
+            for sequence, error in ((0, 0), (1, 0), (7, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), (2, 0)):
+                records = batch(b"x", producer_id=1, producer_epoch=0, base_sequence=sequence)
+                assert produce(peer, records, topic="stamped").error_code == error
+
+
 def test_a_topic_with_a_codec_of_its_own_recompresses(running: BrokerThread, peer: Peer) -> None:
     running.create_topic("packed", compression_type="gzip")
     assert produce(peer, batch(b"x" * 1000, b"y"), topic="packed").error_code == 0

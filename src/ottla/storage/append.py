@@ -104,6 +104,9 @@ def examine(records: memoryview, config: LogConfig, rules: AppendRules, now_ms: 
         return _stamped(records[: header.size], config, now_ms)
     try:
         stored = _checked(records, config, rules, now_ms, IN_THE_LOOP)
+        if config.uses_log_append_time:
+            # Stamped in a copy: the log may refuse the batch yet, and whoever looks at it again must find it as it was.
+            stored = memoryview(bytearray(stored))
         return accept(stored, config, now_ms)
     except WalkTooLong:
         raise TooLongToCheck from None
