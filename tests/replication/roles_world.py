@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ottla.config.log import LogConfig
 from ottla.metadata import PartitionState
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
@@ -54,21 +56,25 @@ class RolesWorld:
         self.told.append(("follows", follower.epoch))
 
     def resigned(self, tp: TopicPartition) -> None:
-        assert tp == TP
+        assert tp.topic == TP.topic
         self.told.append(("resigned", -1))
 
-    def role(
-        self,
+    def role(self, epoch: int, leader: int = US, **options: Any) -> ErrorCode:
+        return self.replicas.apply([self.state(epoch, leader, **options)], lambda _: self.config)[TP]
+
+    @staticmethod
+    def state(
         epoch: int,
         leader: int = US,
         *,
         replicas: tuple[int, ...] = (US,),
         isr: tuple[int, ...] | None = None,
         is_new: bool = True,
-    ) -> ErrorCode:
-        state = PartitionState(
+        partition: int = TP.partition,
+    ) -> PartitionState:
+        return PartitionState(
             topic=TP.topic,
-            partition=TP.partition,
+            partition=partition,
             topic_id=TopicId(bytes(range(16))),
             controller_epoch=Epoch(1),
             leader=BrokerId(leader),
@@ -78,7 +84,6 @@ class RolesWorld:
             partition_epoch=0,
             is_new=is_new,
         )
-        return self.replicas.apply([state], lambda _: self.config)[TP]
 
     @property
     def leader(self) -> Leader:

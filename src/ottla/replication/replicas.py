@@ -137,14 +137,16 @@ class Replicas:
             if leader.advance():
                 self.waiters.changed(tp)
             return
+        high_watermark = self._known_high_watermark(tp)
         self._drop_roles(tp)
-        leader = Leader(tp, log, state.leader_epoch, isr, self._known_high_watermark(tp))
+        leader = Leader(tp, log, state.leader_epoch, isr, high_watermark)
         self.leaders[tp] = leader
         for listener in self._listeners:
             listener.became_leader(leader)
 
     def _follow(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
-        follower = Follower(tp, log, state.leader_epoch, state.leader, self._known_high_watermark(tp))
+        high_watermark = self._known_high_watermark(tp)
+        follower = Follower(tp, log, state.leader_epoch, state.leader, high_watermark, self.directories.truncating)
         self._drop_roles(tp)
         self.followers[tp] = follower
         for listener in self._listeners:

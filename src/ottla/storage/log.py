@@ -244,6 +244,11 @@ class Log(AppendableLog):
         with self.telling():
             return retention.expire(self, now_ms, high_watermark)
 
+    def end_if_cut_at(self, offset: int) -> int:
+        """Where `truncate_to` would make the log end."""
+        with self.telling():
+            return truncation.end_if_cut_at(self, offset)
+
     def truncate_to(self, offset: int) -> None:
         """Drops the batches that end at or above `offset`. See `truncation.py` for what the caller does next."""
         with self.telling():

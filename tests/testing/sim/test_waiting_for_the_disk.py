@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.testing.sim.one_broker import TP, OneBroker
+from tests.testing.sim.one_broker import OneBroker
 
 from ottla.model import ErrorCode
 from ottla.testing.sim.wire import Unreachable
