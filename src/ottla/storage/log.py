@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ottla.config import LogConfig
 from ottla.model import TopicPartition
@@ -40,8 +40,6 @@ from ottla.storage.time_lookup import (
 
 __all__ = ["Flush", "Log", "Removal", "SegmentInfo", "TimestampOffset"]
 
-PRODUCER_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
-
 
 class SegmentInfo(NamedTuple):
     base_offset: int
@@ -65,7 +63,6 @@ class Log(AppendableLog):
         recovery_point: int = 0,
         start_offset: int = 0,
         cleaned_to: int = -1,
-        producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         on_warning: Callable[[str], None] = lambda _: None,
         files: OpenFiles | None = None,
     ) -> Log:
@@ -92,7 +89,7 @@ class Log(AppendableLog):
             loaded.snapshots.around = around
             for segment in loaded.segments:
                 segment.around = around
-        log = cls(around, tp, config, loaded, recovery_point, now_ms, producer_expiration_ms)
+        log = cls(around, tp, config, loaded, recovery_point, now_ms)
         log.cleaned_to = cleaned_to
         return log
 
@@ -237,10 +234,8 @@ class Log(AppendableLog):
             return rolling.roll_due(self, now_ms)
 
     def expire(self, now_ms: int, high_watermark: int) -> list[Removal]:
-        """Takes out what retention does not keep, and producers that have been silent for long."""
+        """Takes out what retention does not keep."""
         self.write_staged()
-        if self._producers is not None:
-            self._producers.expire(now_ms, self._producer_expiration_ms)
         with self.telling():
             return retention.expire(self, now_ms, high_watermark)
 

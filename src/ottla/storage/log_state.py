@@ -35,7 +35,7 @@ UNSET_EPOCH: Final = -2
 
 class LogState:
     __slots__ = (
-        *("_epochs", "_flush", "_future_ms", "_leader_epoch", "_opened_ms", "_producer_expiration_ms", "_producers"),
+        *("_epochs", "_flush", "_future_ms", "_leader_epoch", "_opened_ms", "_producers"),
         *(
             "_rules",
             "_size_max",
@@ -61,7 +61,6 @@ class LogState:
         loaded: Loaded,
         recovery_point: int,
         now_ms: int,
-        producer_expiration_ms: int,
     ) -> None:
         self.around = around
         self.tp = tp
@@ -86,7 +85,6 @@ class LogState:
         self._term: tuple[int, int] | None = None
         self._producers = loaded.producers
         self._opened_ms = now_ms
-        self._producer_expiration_ms = producer_expiration_ms
         #: Sealed segments with bytes that are not on the medium.
         self.unsynced = [segment for segment in loaded.segments if segment.sealed and not segment.is_clean]
         #: Small files written and not synced.
@@ -118,8 +116,10 @@ class LogState:
         self.reconfigure(config)
 
     def reconfigure(self, config: LogConfig) -> None:
-        """Takes a changed configuration from the next batch on. The index interval changes when the log is opened."""
+        """Takes a changed configuration: from the next batch on, and the index interval from the next segment on."""
         self.config = config
+        if config.index_interval_bytes != self.around.index_interval_bytes:
+            self.around = self.around._replace(index_interval_bytes=config.index_interval_bytes)
         self._rules = rules_of(config)
         self._usual = usual_attributes(config)
         self._usual_bits = sum(1 << attributes for attributes in self._usual)
