@@ -165,7 +165,13 @@ async def _damage_index(one: OneBroker, suffix: str, byte: int, *, clean: bool) 
 
 @pytest.mark.parametrize(
     "name",
-    ["recovery-point-offset-checkpoint", "replication-offset-checkpoint", "t-0/leader-epoch-checkpoint"],
+    [
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+        "t-0/leader-epoch-checkpoint",
+    ],
 )
 def test_damaged_checkpoints_are_rebuilt_with_a_warning(name: str) -> None:
     with OneBroker(1, PROPERTIES) as one:
@@ -181,6 +187,26 @@ async def _damage_checkpoint(one: OneBroker, name: str) -> None:
         await one.must_produce(tp)
     await one.check([TP, OTHER])
     await one.restart()
+    await one.check([TP, OTHER])
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff" * 10, b"hello world\n"])
+def test_a_damaged_marker_of_a_clean_stop_counts_with_a_warning(content: bytes) -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_damage_marker(one, content))
+
+
+async def _damage_marker(one: OneBroker, content: bytes) -> None:
+    await filled(one)
+    await one.stop_after_start()
+    path = "/data/a/.kafka_cleanshutdown"
+    assert one.disk.exists(path)
+    _leave(one, path, content)
+    await one.broker.started()
+    assert len(one.said("WARN", ".kafka_cleanshutdown is damaged", "the stop counts as clean")) == 1
+    assert not one.disk.exists(path)
+    for tp in (TP, OTHER):
+        await one.must_produce(tp)
     await one.check([TP, OTHER])
 
 
