@@ -1,8 +1,8 @@
 """A producer in a process of its own: ``python -m bench.librdkafka_client PORT TOPIC RECORDS``.
 
-Prints how many seconds pass from the first record to the last acknowledgement, and how many microseconds a request takes
-to its answer, as librdkafka sees it: the median and the 99th percentile. Reports of single records would cost more than
-what is measured, so these come from its statistics, each over a tenth of a second; their medians are printed.
+Prints how many seconds pass from the first record to the last acknowledgement, and how many microseconds a request
+takes to its answer, as librdkafka sees it: the median and the 99th percentile. Reports of single records would cost
+more than what is measured, so these come from its statistics, each over a tenth of a second; their medians are printed.
 """
 
 from __future__ import annotations

@@ -167,13 +167,21 @@ def test_broker_reads_a_property_file_and_overrides_come_last(tmp_path: Path) ->
     assert "INFO" not in err
 
 
-def test_up_ends_with_a_reason_when_its_only_log_directory_is_gone(tmp_path: Path) -> None:
-    with started("up", "--port", "0", "--data", str(tmp_path)) as up:
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_up_ends_with_a_reason_when_its_only_log_directory_is_gone(tmp_path: Path, form: str) -> None:
+    more = ["--json-logs"] if form == "json" else []
+    with started("up", "--port", "0", "--data", str(tmp_path), *more) as up:
         shutil.rmtree(tmp_path / "data")
         (tmp_path / "data").write_text("a file in its place")
         run_process(("topic", "create", "orders", "--bootstrap-server", f"127.0.0.1:{up.port}"))
         out, err = up.child.communicate(timeout=60)
     assert (up.child.returncode, out) == (1, "")
+    if form == "json":
+        (event,) = [
+            event for line in err.splitlines() if (event := json.loads(line))["event"].startswith("the broker g")
+        ]
+        assert event["reason"].startswith(f"no log directory works any more: {tmp_path}/data: ")
+        return
     said = [line for line in err.splitlines() if line.startswith("ottla: ")]
     assert len(said) == 1, err
     assert f"the broker had to stop: no log directory works any more: {tmp_path}/data: " in said[0]
