@@ -21,6 +21,8 @@ Seen = tuple[int, int, bool]
 _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 _TOO_LONG: Final = "an offset or a timestamp of the batch exceeds 64 bits"
+#: More headers than any payload holds.
+_ANY_NUMBER: Final = 2**63
 
 
 class Allowance(NamedTuple):
@@ -60,7 +62,7 @@ def unpacked(
 def walk_records(header: BatchHeader, payload: bytes, within: Allowance | None = None) -> Iterator[Seen]:
     """Each record of a batch as `batch_payload` gives it; raises CorruptBatch where they do not fill the payload."""
     try:
-        yield from _walk(header, payload, len(payload) if within is None else within.records)
+        yield from _walk(header, payload, _ANY_NUMBER if within is None else within.records)
     except IndexError:
         raise CorruptBatch("a record goes beyond the end of its batch") from None
 
