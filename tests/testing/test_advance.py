@@ -68,6 +68,26 @@ def test_retention_is_due_when_its_time_has_come_and_not_before() -> None:
         until(lambda: segments(broker, "week") == ["00000000000000000010.log"])
 
 
+def test_removed_segments_stay_for_as_long_as_their_topic_says() -> None:
+    """file.delete.delay.ms: who reads from a segment when retention takes it may finish."""
+    gone, waits = ["00000000000000000010.log"], "00000000000000000000.log.deleted"
+    with testing.broker() as broker:
+        for topic, delay_ms in (("soon", 60_000), ("late", 3_600_000)):
+            broker.create_topic(topic, configs={"retention.ms": str(DAY_MS), "file.delete.delay.ms": str(delay_ms)})
+            fill(broker.bootstrap, topic)
+        broker.advance(timedelta(hours=24, minutes=6))
+        for topic in ("soon", "late"):
+            until(lambda topic=topic: first_offset(broker.bootstrap, topic) == 10)  # type: ignore[misc]
+        # Removal began at the retention check that found them, up to five minutes ago.
+        broker.advance("2m")
+        until(lambda: segments(broker, "soon") == gone)
+        assert waits in segments(broker, "late")
+        broker.advance("50m")
+        assert waits in segments(broker, "late")
+        broker.advance("15m")
+        until(lambda: segments(broker, "late") == gone)
+
+
 def test_the_same_in_an_event_loop_whose_own_timers_stay() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
