@@ -25,7 +25,9 @@ from ottla.storage.log import Log
 
 log_event = logs.logger("handlers")
 
-#: Batches of clients that have gone are still looked into and stored, up to so many bytes; more are dropped.
+#: Requests of clients that have gone are still looked into and stored, up to so many with so many bytes; more are
+#: dropped. A few bytes can be seconds of work, so bytes alone are no bound.
+ABANDONED_MAX: Final = 8
 ABANDONED_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
@@ -61,6 +63,7 @@ class ProduceChecks:
         self._resume = resume
         #: The requests that wait here: kept so that they are not collected, and can be ended at stop.
         self.tasks: dict[asyncio.Future[None], None] = {}
+        self._abandoned = 0
         self._abandoned_bytes = 0
 
     def begin(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
@@ -81,13 +84,15 @@ class ProduceChecks:
 
     def _abandon(self, task: asyncio.Future[None], size: int) -> None:
         """The client has gone. It may have wanted no answer, so that its records are kept where that costs little."""
-        if self._abandoned_bytes + size > ABANDONED_BYTES_MAX:
+        if self._abandoned == ABANDONED_MAX or self._abandoned_bytes + size > ABANDONED_BYTES_MAX:
             task.cancel()
             return
+        self._abandoned += 1
         self._abandoned_bytes += size
         task.add_done_callback(lambda _: self._forget(size))
 
     def _forget(self, size: int) -> None:
+        self._abandoned -= 1
         self._abandoned_bytes -= size
 
     async def _judge(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:

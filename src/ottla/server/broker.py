@@ -262,7 +262,7 @@ class Broker:
             groups_on_demand=groups,
             offsets_topic=OffsetsTopic(controller),
             journals=journals,
-            checks=Checks(ports.workers),
+            checks=Checks(ports.workers, ports.clock),
             metrics=RequestMetrics(self.registry, replicas),
         )
 
