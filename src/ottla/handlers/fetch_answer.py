@@ -28,9 +28,11 @@ def encode_answer(version: int, correlation: int, session_id: int, reads: list[P
     return [_outgoing(piece) for piece in pieces]
 
 
-def encode_refusal(version: int, correlation: int, error: int, session_id: int) -> bytes:
-    """The answer to a request whose session is not what it thinks."""
-    (piece,) = encode_fetch_response(version, [], error=error, session_id=session_id, correlation_id=correlation)
+def encode_empty(version: int, correlation: int, error: int, session_id: int, throttle_ms: int) -> bytes:
+    """An answer without partitions: to a request whose session is not what it thinks, or that is held back."""
+    (piece,) = encode_fetch_response(
+        version, [], throttle_ms=throttle_ms, error=error, session_id=session_id, correlation_id=correlation
+    )
     assert isinstance(piece, bytes)
     return piece
 

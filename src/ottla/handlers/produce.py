@@ -4,26 +4,30 @@ A request is served inside a round, in two halves: `serve` checks each batch and
 the round's writes. Most clients send the same request again and again, with another batch in it: everything before
 the batch is remembered as a prefix, and a request that begins with it needs no parsing.
 
-Left out until transactions have their coordinator: a transactional id is refused.
+Left out until transactions have their coordinator: a transactional id is refused. A transactional batch without one
+is refused as by Kafka.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.peer import Peer, Received, Slot
 from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer, encode_answer
+from ottla.handlers.produce_checks import any_transactional, is_to_be_parsed, refused_in
 from ottla.handlers.produce_lanes import Lanes
 from ottla.handlers.produce_memo import Memo, remember
 from ottla.handlers.produce_wait import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Outcome, ProduceWait
 from ottla.handlers.routes import HOT, PRODUCE
 from ottla.model import INTERNAL_TOPICS, ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.header import request_body_start
+from ottla.protocol.header import decode_request_header, request_body_start
 from ottla.protocol.hot.produce import parse_produce
 from ottla.security.authorizer import Operation, Resource
+from ottla.security.quotas import Use
 from ottla.storage.append import Appended
 from ottla.storage.errors import AppendRefused, StorageFault
 
@@ -48,7 +52,8 @@ class ProduceHandler:
         #: Requests of this round in the order they came: recognised ones, and all others.
         self._open: list[Quick | tuple[Peer, ProduceWait]] = []
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
-        self._remembers = services.authorizer.allows_all and services.quotas.unlimited
+        self._unlimited = services.quotas.unlimited
+        self._remembers = services.authorizer.allows_all and self._unlimited
 
     def begin_round(self) -> None:
         self._now_ms = self._services.clock.wall_ms()
@@ -70,6 +75,9 @@ class ProduceHandler:
                 first = memo.stage(records, leader.epoch, self._now_ms)
                 if first >= 0:
                     last, append_time_ms = memo.log.next_offset - 1, -1
+                elif is_to_be_parsed(version, records):
+                    self._serve_any(peer, buffer, start, end, version, correlation)
+                    return
                 else:
                     first, last, append_time_ms, *_ = leader.append(records, self._now_ms)
             except AppendRefused:
@@ -95,22 +103,47 @@ class ProduceHandler:
         except DecodeError as error:
             self._refuse(peer, f"Produce in version {version} cannot be read: {error}")
             return
+        foreign = any_transactional(buffer.view, topics) and not self._may_use(peer, transactional_id)
         outcomes: Outcomes = []
         for topic, partitions in topics:
             name, fault = self._topic(topic, peer, transactional_id, acks)
+            if foreign:
+                fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             served = []
             for partition, records_start, records_end in partitions:
                 if fault is not None:
                     served.append(Outcome(partition, answer=PartitionAnswer(partition, fault)))
                     continue
                 records = buffer.view[records_start:records_end] if records_end > records_start else None
+                if records is not None and (refused := refused_in(version, records)) is not None:
+                    why, message = refused
+                    served.append(Outcome(partition, answer=PartitionAnswer(partition, why, message=message)))
+                    continue
                 served.append(self._append(TopicPartition(name, partition), records, acks))
             outcomes.append((topic, served))
         if self._remembers and len(outcomes) == 1 and len(outcomes[0][1]) == 1:
             _, records_start, records_end = topics[0][1][0]
             self._remember(peer, buffer, start, end, version, acks, timeout_ms, records_start, records_end, outcomes[0])
+        throttle_ms = 0 if self._unlimited else self._throttle_ms(peer, buffer, start, end, acks)
         peer.produces_open += 1
-        self._open.append((peer, self._wait(peer, version, correlation, acks, timeout_ms, outcomes)))
+        self._open.append((peer, self._wait(peer, version, correlation, acks, timeout_ms, outcomes, throttle_ms)))
+
+    def _may_use(self, peer: Peer, transactional_id: str | None) -> bool:
+        return transactional_id is not None and self._allowed(
+            peer, Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id
+        )
+
+    def _allowed(self, peer: Peer, operation: Operation, resource: Resource, name: str) -> bool:
+        authorizer = self._services.authorizer
+        return authorizer.allows_all or authorizer.allowed(peer.principal, peer.host, operation, resource, name)
+
+    def _throttle_ms(self, peer: Peer, buffer: Received, start: int, end: int, acks: int) -> int:
+        """How long the client is to hold back after this request."""
+        header, _ = decode_request_header(bytes(buffer.view[start:end]))
+        throttle = partial(self._services.quotas.throttle_ms, peer.principal, header.client_id)
+        # Without an answer nobody can be told, so that Kafka does not count such a request's time.
+        for_time_ms = 0 if acks == ACKS_NONE else throttle(Use.REQUEST_TIME, 0.0, self._now_ms)
+        return max(throttle(Use.PRODUCED_BYTES, end - start, self._now_ms), for_time_ms)
 
     def _topic(
         self, topic: str | bytes, peer: Peer, transactional_id: str | None, acks: int
@@ -127,10 +160,7 @@ class ProduceHandler:
             return name, ErrorCode.INVALID_TXN_STATE
         if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
             return name, ErrorCode.INVALID_REQUIRED_ACKS
-        authorizer = self._services.authorizer
-        if not authorizer.allows_all and not authorizer.allowed(
-            peer.principal, peer.host, Operation.WRITE, Resource.TOPIC, name
-        ):
+        if not self._allowed(peer, Operation.WRITE, Resource.TOPIC, name):
             return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if name in INTERNAL_TOPICS:
             return name, ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -153,7 +183,6 @@ class ProduceHandler:
             self._replicas.write_failed(leader, fault)
             return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.KAFKA_STORAGE_ERROR))
         except AppendRefused as refused:
-            self._metrics.failed_produces.value += 1
             answer = PartitionAnswer(
                 tp.partition, refused.error, record_errors=tuple(refused.record_errors), message=refused.message
             )
@@ -235,10 +264,17 @@ class ProduceHandler:
         self._settle(peer, self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes))
 
     def _wait(
-        self, peer: Peer, version: int, correlation: int, acks: int, timeout_ms: int, outcomes: Outcomes
+        self,
+        peer: Peer,
+        version: int,
+        correlation: int,
+        acks: int,
+        timeout_ms: int,
+        outcomes: Outcomes,
+        throttle_ms: int = 0,
     ) -> ProduceWait:
         def answered(slot: Slot, answers: list[TopicAnswer]) -> None:
-            self._answer(peer, slot, version, correlation, acks, answers)
+            self._answer(peer, slot, version, correlation, acks, answers, throttle_ms)
 
         return ProduceWait(acks, timeout_ms, outcomes, answered)
 
@@ -250,7 +286,14 @@ class ProduceHandler:
             self._replicas.waiters.park(wait, wait.partitions(), deadline_ms)
 
     def _answer(
-        self, peer: Peer, slot: Slot, version: int, correlation: int, acks: int, answers: list[TopicAnswer]
+        self,
+        peer: Peer,
+        slot: Slot,
+        version: int,
+        correlation: int,
+        acks: int,
+        answers: list[TopicAnswer],
+        throttle_ms: int,
     ) -> None:
         failed = sum(answer.error != ErrorCode.NONE for _, partitions in answers for answer in partitions)
         self._metrics.failed_produces.value += failed
@@ -263,7 +306,7 @@ class ProduceHandler:
             else:
                 peer.fill(slot, b"")
             return
-        peer.fill(slot, encode_answer(version, correlation, answers, 0))
+        peer.fill(slot, encode_answer(version, correlation, answers, throttle_ms))
 
     def _refuse(self, peer: Peer, reason: str) -> None:
         log_event.warning_limited("closing a connection", peer=peer.host, reason=reason)

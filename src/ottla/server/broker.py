@@ -37,8 +37,8 @@ from ottla.ports import Ports
 from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
 from ottla.replication.waiters import Waiters
-from ottla.security.authorizer import AllowAll
-from ottla.security.quotas import Unlimited
+from ottla.security.authorizer import AllowAll, Authorizer
+from ottla.security.quotas import Quotas, Unlimited
 from ottla.server.adopting import adopt
 from ottla.server.announcements import Announced
 from ottla.server.cleaning import Cleaning
@@ -68,12 +68,20 @@ class StartFault(Exception):
 
 class Broker:
     def __init__(
-        self, config: Config, ports: Ports, registry: Registry | None = None, host_name: str = "localhost"
+        self,
+        config: Config,
+        ports: Ports,
+        registry: Registry | None = None,
+        host_name: str = "localhost",
+        authorizer: Authorizer | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self.config = config
         self.ports = ports
         self.registry = registry if registry is not None else Registry()
         self._host_name = host_name
+        self._authorizer = authorizer if authorizer is not None else AllowAll()
+        self._quotas = quotas if quotas is not None else Unlimited()
         self.metadata = MetadataCache()
         self.broker_id = BrokerId(-1)
         #: Name, host and port of each listener once it listens.
@@ -259,8 +267,8 @@ class Broker:
             metadata=self.metadata,
             replicas=replicas,
             controller=controller,
-            authorizer=AllowAll(),
-            quotas=Unlimited(),
+            authorizer=self._authorizer,
+            quotas=self._quotas,
             producer_ids=ProducerIds(controller, self.broker_id),
             groups_on_demand=groups,
             offsets_topic=OffsetsTopic(controller),

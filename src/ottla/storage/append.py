@@ -16,7 +16,6 @@ from ottla.records.batch import (
     COMPRESSION_MASK,
     CREATE_TIME,
     LOG_APPEND_TIME,
-    TRANSACTIONAL,
     BatchHeader,
     check_crc,
     parse_header,
@@ -53,8 +52,9 @@ class Appended(NamedTuple):
     log_start_offset: int
 
 
-#: The attributes of a batch with nothing unusual about it: a codec, perhaps transactional.
-USUAL_ATTRIBUTES: Final = frozenset(bits | codec for codec in range(5) for bits in (0, TRANSACTIONAL))
+#: The attributes of a client's batch with nothing unusual about it: a codec. Of a transaction it is not usual: who
+#: recognises requests by what stands before the batch must not let one pass that the request has no right to.
+USUAL_ATTRIBUTES: Final = frozenset(range(5))
 NOTHING_USUAL: Final[frozenset[int]] = frozenset()
 #: The version of a Produce request with nothing to refuse by version: the handler knows the real one.
 _ANY_VERSION: Final = 2**15
