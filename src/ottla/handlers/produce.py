@@ -17,7 +17,7 @@ from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.peer import Peer, Received, Slot
 from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer, encode_answer
-from ottla.handlers.produce_checks import any_transactional, is_to_be_parsed, refused_in
+from ottla.handlers.produce_checks import any_transactional, is_refused_unseen, is_to_be_parsed, refused_in
 from ottla.handlers.produce_lanes import Lanes
 from ottla.handlers.produce_memo import Memo, remember
 from ottla.handlers.produce_wait import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Outcome, ProduceWait
@@ -49,6 +49,8 @@ class ProduceHandler:
         self._requests, self._times = services.metrics.of_api("Produce")
         self._now_ms = 0
         self._lanes = Lanes(services.replicas)
+        #: Requests that this round leaves waiting.
+        self._left_waiting = 0
         #: Requests of this round in the order they came: recognised ones, and all others.
         self._open: list[Quick | tuple[Peer, ProduceWait]] = []
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
@@ -184,7 +186,11 @@ class ProduceHandler:
             return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.KAFKA_STORAGE_ERROR))
         except AppendRefused as refused:
             answer = PartitionAnswer(
-                tp.partition, refused.error, record_errors=tuple(refused.record_errors), message=refused.message
+                tp.partition,
+                refused.error,
+                log_start_offset=-1 if is_refused_unseen(refused) else leader.log.start_offset,
+                record_errors=tuple(refused.record_errors),
+                message=refused.message,
             )
             return Outcome(tp.partition, answer=answer)
         self._replicas.staged(leader)
@@ -228,22 +234,17 @@ class ProduceHandler:
 
     def end_round(self) -> None:
         answered, waiting = self._lanes.answer()
-        if answered:
-            self._requests.value += answered
-            self._metrics.total_produces.value += answered
-            for peer, memo, correlation, first, last in waiting:
-                appended = Appended(first, last, -1, False, memo.log.start_offset)
-                self._settle_quick(peer, memo, correlation, appended)
-        opened = self._open
-        if not opened:
+        if not answered and not self._open:
             return
-        self._open = []
-        self._requests.value += len(opened)
-        self._metrics.total_produces.value += len(opened)
+        for peer, memo, correlation, first, last in waiting:
+            self._settle_quick(peer, memo, correlation, Appended(first, last, -1, False, memo.log.start_offset))
+        opened, self._open = self._open, []
+        more_partitions = 0
         for entry in opened:
             peer = entry[0]
             peer.produces_open -= 1
             if len(entry) == 2:
+                more_partitions += entry[1].partition_count - 1
                 self._settle(peer, entry[1])
                 continue
             _, memo, correlation, first, last, append_time_ms = entry
@@ -257,6 +258,15 @@ class ProduceHandler:
             else:
                 appended = Appended(first, last, append_time_ms, False, memo.log.start_offset)
                 self._settle_quick(peer, memo, correlation, appended)
+        self._count(answered + len(opened), more_partitions)
+
+    def _count(self, requests: int, more_partitions: int) -> None:
+        metrics = self._metrics
+        self._requests.value += requests
+        metrics.total_produces.value += requests + more_partitions
+        took_ms = self._services.clock.monotonic_ms() - metrics.round_began_ms
+        self._times.value += took_ms * (requests - self._left_waiting)
+        self._left_waiting = 0
 
     def _settle_quick(self, peer: Peer, memo: Memo, correlation: int, appended: Appended) -> None:
         """A recognised request that cannot be answered at once, or not from its template."""
@@ -274,14 +284,19 @@ class ProduceHandler:
         throttle_ms: int = 0,
     ) -> ProduceWait:
         def answered(slot: Slot, answers: list[TopicAnswer]) -> None:
+            if wait.began_ms is not None:
+                self._times.value += self._services.clock.monotonic_ms() - wait.began_ms
             self._answer(peer, slot, version, correlation, acks, answers, throttle_ms)
 
-        return ProduceWait(acks, timeout_ms, outcomes, answered)
+        wait = ProduceWait(acks, timeout_ms, outcomes, answered)
+        return wait
 
     def _settle(self, peer: Peer, wait: ProduceWait) -> None:
         peer.hold(wait.slot)
         wait.fail_unwritten()
         if not wait.try_complete(self._now_ms):
+            wait.began_ms = self._metrics.round_began_ms
+            self._left_waiting += 1
             deadline_ms = self._services.clock.monotonic_ms() + max(0, wait.timeout_ms)
             self._replicas.waiters.park(wait, wait.partitions(), deadline_ms)
 

@@ -14,10 +14,12 @@ from ottla.records.batch import COMPRESSION_MASK, HEADER_SIZE, LOG_OVERHEAD, MAG
 from ottla.records.compression import ZSTD
 from ottla.records.errors import RecordError
 from ottla.records.validate import ZSTD_PRODUCE_VERSION, produced_batch
+from ottla.storage.errors import AppendRefused
 
 #: The lower byte of a batch's attributes: codec, type of time, transactional, control.
 _ATTRIBUTES_AT: Final = 22
 _LENGTH_AT: Final = 8
+_UNSEEN: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 
 def is_transactional(records: memoryview) -> bool:
@@ -46,6 +48,11 @@ def refused_in(version: int, records: memoryview) -> tuple[ErrorCode, str] | Non
     except RecordError as error:
         return error.error_code, error.message
     return None
+
+
+def is_refused_unseen(refused: AppendRefused) -> bool:
+    """Whether Kafka would have answered before it looked at the log: then the log's start is not told."""
+    return refused.is_no_batch or refused.error in _UNSEEN
 
 
 def is_to_be_parsed(version: int, records: memoryview) -> bool:

@@ -74,7 +74,7 @@ def _settle(outcome: Outcome, acks: int) -> bool:
 class ProduceWait:
     """A request from the end of its round until its answer."""
 
-    __slots__ = ("_answered", "acks", "slot", "timeout_ms", "topics")
+    __slots__ = ("_answered", "acks", "began_ms", "slot", "timeout_ms", "topics")
 
     def __init__(
         self,
@@ -86,9 +86,15 @@ class ProduceWait:
         self.acks = acks
         self.timeout_ms = timeout_ms
         self.topics = topics
+        #: When its round began, where that has left it waiting.
+        self.began_ms: int | None = None
         #: The answer's place behind those of earlier requests.
         self.slot = Slot()
         self._answered = answered
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(outcomes) for _, outcomes in self.topics)
 
     def partitions(self) -> list[TopicPartition]:
         """The partitions that are still to be decided."""

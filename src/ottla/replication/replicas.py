@@ -20,6 +20,7 @@ from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
 from ottla.replication.leader import Leader
 from ottla.replication.moves import Moves
+from ottla.replication.traffic import Topics
 from ottla.replication.waiters import Waiters
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_errors import DirectoryError
@@ -69,8 +70,7 @@ class Replicas:
         self.on_none_left: Callable[[str], None] | None = None
         directories.on_failed = self._directory_failed
         #: For metrics.
-        self.records_written = 0
-        self.bytes_written = 0
+        self.traffic = Topics()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
         self.moves = Moves(directories, clock, self._log_replaced, remove_later)
 
@@ -160,6 +160,7 @@ class Replicas:
         self._drop_roles(tp)
         self._offline.pop(tp, None)
         if delete:
+            self.traffic.forget(tp.topic)
             try:
                 removals = self.directories.delete(tp)
             except (DirectoryError, StorageFault) as fault:
@@ -224,8 +225,9 @@ class Replicas:
             except StorageFault as fault:
                 self.write_failed(leader, fault)
                 continue
-            self.records_written += log.end_offset - end
-            self.bytes_written += log.size - size
+            traffic = self.traffic.of(leader.tp.topic)
+            traffic.records_in += log.end_offset - end
+            traffic.bytes_in += log.size - size
             self._written(leader)
 
     def round_answered(self) -> None:

@@ -23,6 +23,7 @@ from ottla.records.batch import (
 from ottla.records.errors import RecordError
 from ottla.records.validate import (
     NO_BOUND_MS,
+    ZSTD_PRODUCE_VERSION,
     AppendRules,
     check_header,
     check_records,
@@ -56,8 +57,8 @@ class Appended(NamedTuple):
 #: recognises requests by what stands before the batch must not let one pass that the request has no right to.
 USUAL_ATTRIBUTES: Final = frozenset(range(5))
 NOTHING_USUAL: Final[frozenset[int]] = frozenset()
-#: The version of a Produce request with nothing to refuse by version: the handler knows the real one.
-_ANY_VERSION: Final = 2**15
+#: The first version of a Produce request that refuses no batch by its version: the handler knows the real one.
+_ANY_VERSION: Final = ZSTD_PRODUCE_VERSION
 
 
 def usual_attributes(config: LogConfig) -> frozenset[int]:
@@ -89,6 +90,9 @@ def examine(records: memoryview, config: LogConfig, rules: AppendRules, now_ms: 
     """Refuses the batch with AppendRefused, or returns what is to be stored."""
     try:
         header = produced_batch(records, 0, len(records), api_version=_ANY_VERSION)
+    except RecordError as error:
+        raise AppendRefused(error.error_code, error.message, is_no_batch=True) from error
+    try:
         stored = records[: header.size]
         if origin is Origin.COORDINATOR:
             # Made by this broker: without sequences, and with markers among them.
