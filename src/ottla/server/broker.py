@@ -148,6 +148,9 @@ class Broker:
         services.replicas.on_failed = lambda failed: self._in_background(
             controller.replicas_failed(self.broker_id, failed)
         )
+        services.replicas.on_made = lambda made: self._in_background(
+            controller.replicas_recovered(self.broker_id, made)
+        )
         await controller.start()
         await services.replicas.flush_found()
         self._dispatcher = Dispatcher(services, ProduceHandler(services), FetchHandler(services, ports.entropy))
