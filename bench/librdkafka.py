@@ -26,6 +26,8 @@ class Librdkafka:
     title: str = "librdkafka, 100-byte records, linger 5 ms"
     measures: Sequence[Measure] = (
         Measure(name="records", label="rate", unit="k records/s"),
+        Measure(name="p50", label="a request's p50", unit="us"),
+        Measure(name="p99", label="p99", unit="us"),
         Measure(name="cpu", label="server CPU", unit="s a million records", digits=3),
     )
     goals: Sequence[Goal] = (Goal(measure="records", at_least=0.95, against=NULL),)
@@ -65,4 +67,5 @@ class Librdkafka:
             delete_topic(running.port, TOPIC)
         if done.returncode:
             raise RuntimeError(done.stderr.strip()[-500:])
-        return {"records": records / float(done.stdout) / 1000, "cpu": used / records * 1e6}
+        seconds, p50, p99 = map(float, done.stdout.split())
+        return {"records": records / seconds / 1000, "p50": p50, "p99": p99, "cpu": used / records * 1e6}

@@ -7,8 +7,10 @@ import gc
 import os
 import signal
 import socket
+import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any, Final
 
 from ottla import logs
 from ottla.config import Config
@@ -18,6 +20,11 @@ from ottla.server.broker import Broker, StartFault
 from ottla.server.broker_metrics import register_broker_metrics
 from ottla.server.group_metrics import register_group_metrics
 from ottla.server.metrics_http import MetricsEndpoint
+
+log_event = logs.logger("server")
+
+#: Calls of a traceback that a log line names, the innermost ones.
+_FRAMES_NAMED_MAX: Final = 6
 
 
 class BrokerLost(Exception):
@@ -60,12 +67,24 @@ async def _serve_metrics(broker: Broker) -> MetricsEndpoint | None:
     return endpoint
 
 
+def report_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody caught in a call-back, a round or a task: an event like any other, and the loop goes on."""
+    del loop
+    error = context.get("exception")
+    fields = {"what": context.get("message"), "fault": error}
+    if error is not None and error.__traceback__ is not None:
+        frames = traceback.extract_tb(error.__traceback__)[-_FRAMES_NAMED_MAX:]
+        fields["where"] = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
+    log_event.error("unhandled", **fields)
+
+
 async def serve(config: Config, started: Callable[[Broker], None]) -> None:
     """Runs a broker on this machine until it is told to stop by SIGINT or SIGTERM."""
     logs.configure(level=config.observe.log_level, json=config.observe.log_json)
     ports = real_ports()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(report_unhandled)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     try:

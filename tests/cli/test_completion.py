@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -57,10 +59,52 @@ def test_without_a_broker_there_are_no_names_and_no_noise(tmp_path: Path) -> Non
     assert not {word for word in offered("ottla topic describe x", tmp_path) if word}
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_shells_code(in_process: Command, shell: str) -> None:
+#: What a shell does with its code when somebody presses the tab key; `code` is the file's name.
+TYPED = "ottla topic de"
+PRESSES_TAB = {
+    "bash": """
+        source "$code"
+        COMP_LINE=$typed COMP_POINT=${#typed} COMP_TYPE=9
+        complete -p ottla | grep -q _python_argcomplete || exit 1
+        _python_argcomplete ottla
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """,
+    # Without a terminal there is no completion system: what the code calls of it is put in its place.
+    "zsh": """
+        compdef() { registered=("$@") }
+        _describe() { print -l -- "${(@)completions}" }
+        source $code
+        [[ "$registered" == "_python_argcomplete ottla" ]] || exit 1
+        BUFFER=$typed CURSOR=${#typed} words=(${=typed})
+        _python_argcomplete
+    """,
+    "fish": """
+        source $code
+        complete --do-complete $typed
+    """,
+}
+
+
+@pytest.mark.parametrize("shell", PRESSES_TAB)
+def test_the_shells_code(in_process: Command, tmp_path: Path, shell: str) -> None:
     ran = in_process("completion", shell)
     assert ran.code == 0
     assert "ottla" in ran.out
-    if shutil.which(shell):
-        subprocess.run([shell, "-n"], input=ran.out, text=True, timeout=60, check=True)
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed, so its code was not run")
+    code = tmp_path / "code"
+    code.write_text(ran.out)
+    subprocess.run([shell, "-n", str(code)], timeout=60, check=True)
+    command = tmp_path / "bin" / "ottla"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m ottla "$@"\n')
+    command.chmod(0o755)
+    surroundings = environment(
+        code=str(code), typed=TYPED, PATH=f"{command.parent}:{os.environ['PATH']}", HOME=str(tmp_path), TERM="dumb"
+    )
+    words = [shell, *{"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell], "-c", PRESSES_TAB[shell]]
+    done = subprocess.run(words, env=surroundings, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done
+    # zsh and fish show what a verb does, beside it or behind a colon.
+    offers = {re.split(r"[:\t ]", line, maxsplit=1)[0] for line in done.stdout.splitlines()}
+    assert offers == {"delete", "describe"}, done

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from ottla.cli import faults
 from ottla.testing import broker as broker_in_process
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Ran
 
 #: Of the first record; the others are near, since a record of another year would begin a segment.
 TIME_MS = 1531477349286
@@ -149,6 +149,29 @@ def test_damage_in_other_files_is_found(in_process: Command, tmp_path: Path, nam
     ran = in_process("log", "dump", str(tmp_path / name))
     assert ran.code == faults.FAILED
     assert f"damage: {tmp_path / name}" in ran.err
+
+
+def test_a_file_of_no_known_kind_does_not_pass_for_sound(in_process: Command, segment: Path) -> None:
+    other = segment.with_name("notes.txt")
+    other.write_text("")
+    said = f"ottla: not looked at, as its name tells no kind of file that a log directory has: {other}\n"
+    for words in (("--quiet", str(other)), (str(other),)):
+        assert in_process("log", "dump", *words) == Ran(code=faults.USAGE, out="", err=said)
+    ran = in_process("log", "dump", str(other), str(segment))
+    assert (ran.code, ran.err, len(ran.lines)) == (faults.USAGE, said, 6)
+    segment.write_bytes(segment.read_bytes()[:-7])
+    assert in_process("log", "dump", "--quiet", str(other), str(segment)).code == faults.FAILED
+
+
+def test_what_others_call_a_log_is_passed_over_below_folders(in_process: Command, segment: Path) -> None:
+    folder = segment.parent / "deeper"
+    folder.mkdir()
+    (folder / "npm-debug.log").write_text("0 info it worked if it ends with ok\n")
+    ran = in_process("log", "dump", str(segment.parent))
+    assert (ran.code, ran.err, len(ran.lines)) == (0, "", 6)
+    copy = segment.with_name("copy.log")  # a file that is named is what it is called
+    copy.write_bytes(segment.read_bytes())
+    assert len(in_process("log", "dump", str(copy)).lines) == 6
 
 
 def test_what_is_not_there(in_process: Command, tmp_path: Path) -> None:

@@ -101,6 +101,9 @@ def test_version(in_process: Command) -> None:
         (["topic", "create", "t", "--partitions", "0"], "0 is not between 1 and"),
         (["topic", "create"], "a topic is missing: give TOPIC or --topic TOPIC"),
         (["topic", "create", "a", "--topic", "b"], "the topic is named twice"),
+        (["consume", "../x"], "no topic can have this name: '../x' contains one or more characters other than"),
+        (["produce", "a,b"], "no topic can have this name: 'a,b' contains"),
+        (["topic", "create", "t" * 250], "is longer than the max allowed length 249"),
         (["topic", "alter", "t"], "--partitions"),
         (["topic", "create", "t", "--config", "x"], "--config: 'x' is not NAME=VALUE"),
         (["topic", "create", "t", "--replica-assignment", "1;2"], "is not made like 1:2,2:3"),
@@ -144,8 +147,9 @@ def test_a_client_property_file_that_is_wrong(in_process: Command, tmp_path_fact
         "ottla: there is no setting request.timout.ms; did you mean request.timeout.ms?\n",
     )
     ran = in_process("topic", "list", "--command-config", str(file) + ".missing")
-    assert ran.code == faults.FAILED
+    assert ran.code == faults.NOT_FOUND
     assert "No such file or directory" in ran.err
+    assert in_process("topic", "list", "--command-config", str(file.parent)).code == faults.FAILED
 
 
 def test_a_fault_of_ours_is_one_line_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +166,15 @@ def test_a_fault_of_ours_is_one_line_too(capsys: pytest.CaptureFixture[str], mon
 
 def test_as_a_module() -> None:
     assert run_process(["--version"]).out == f"ottla {__version__}\n"
+
+
+#: Of these the output is records, a line that is waited for, or a shell's code.
+WITHOUT_FORMS = {"up", "broker", "produce", "consume", "completion"}
+
+
+@pytest.mark.parametrize("verb", sorted(set(NAMES) - WITHOUT_FORMS))
+def test_all_that_shows_things_shows_them_as_json_and_yaml_too(in_process: Command, verb: str) -> None:
+    assert "-o {table,json,yaml}" in in_process(*verb.split(), "--help").out
 
 
 def test_a_reader_that_has_enough_ends_the_command_quietly() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from confluent_kafka import Producer
 
 from ottla.cli import faults
 from ottla.testing import InProcessBroker
-from tests.cli.conftest import Command, environment
+from ottla.testing import broker as broker_in_process
+from tests.cli.conftest import Command, environment, run_process
 
 KEPT = pytest.mark.ottla_topic(configs={"retention.ms": "-1"})
 THREE_KEPT = pytest.mark.ottla_topic(partitions=3, configs={"retention.ms": "-1"})
@@ -249,3 +251,23 @@ def test_a_file_as_standard_input(ottla_broker: InProcessBroker, ottla: Command,
     with file.open("rb") as opened:
         subprocess.run(command, stdin=opened, env=environment(), timeout=60, check=True)
     assert ottla("consume", topic, "--from-beginning", "-e").lines == lines
+
+
+def test_why_a_partition_takes_nothing(in_process: Command, tmp_path: Path) -> None:
+    """One of two log directories is lost: the partition in it has no leader any more."""
+    folders = [tmp_path / "data", tmp_path / "more"]
+    with broker_in_process(properties={"log.dirs": ",".join(map(str, folders))}) as broker:
+        broker.create_topic("halved", partitions=2)
+        lost = 0 if (folders[1] / "halved-0").exists() else 1
+        shutil.rmtree(folders[1])
+        folders[1].write_text("a file in its place")
+        words = ("--bootstrap-server", broker.bootstrap)
+        settings = {"delivery.timeout.ms": "1500", "request.timeout.ms": "500", "linger.ms": "0"}
+        named = [word for pair in settings.items() for word in ("--producer-property", "=".join(pair))]
+        in_process("topic", "create", "notices", "--partitions", "2", *words)
+        ran = run_process(("produce", "halved", "-p", str(lost), *words, *named), stdin=b"hello\n")
+    assert ran.code == faults.FAILED
+    assert ran.err == (
+        f"ottla: 1 records were not acknowledged: halved-{lost}: 1 records were not acknowledged within 1500 ms; "
+        f"the last fault was: halved-{lost}: it has no leader\n"
+    )

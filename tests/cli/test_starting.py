@@ -7,10 +7,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,8 +42,14 @@ class Started:
 
 @contextmanager
 def started(*words: str, **env: str) -> Iterator[Started]:
+    with started_as([sys.executable, "-m", "ottla", *words], **env) as broker:
+        yield broker
+
+
+@contextmanager
+def started_as(command: Sequence[str], **env: str) -> Iterator[Started]:
     child = subprocess.Popen(
-        [sys.executable, "-m", "ottla", *words],
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -99,6 +106,39 @@ def test_the_command_line_comes_before_the_environment(tmp_path: Path) -> None:
         assert up.port == taken
 
 
+def test_the_line_says_where_it_listens_and_not_what_is_advertised(tmp_path: Path) -> None:
+    advertised = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://elsewhere.example:1"}
+    with started("up", "--port", "0", "--data", str(tmp_path), **advertised) as up:
+        assert answers_metadata(up.port)
+        told = json.loads(
+            run_process(("topic", "list", "-o", "json", "--bootstrap-server", f"127.0.0.1:{up.port}")).out or "[]"
+        )
+        assert told == []
+    several = "A://127.0.0.1:0,B://:0"
+    file = tmp_path / "server.properties"
+    file.write_text(
+        f"listeners={several}\n"
+        f"inter.broker.listener.name=A\nlistener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT\n"
+        f"log.dirs={tmp_path}/two\n"
+    )
+    command = [sys.executable, "-m", "ottla", "broker", "--config", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as child:
+        assert child.stdout is not None
+        said = child.stdout.readline()
+        found = re.fullmatch(
+            rf"Ottla is listening on 127\.0\.0\.1:(\d+),{re.escape(socket.gethostname())}:(\d+)\n", said
+        )
+        assert found, said
+        assert all(answers_metadata(int(port)) for port in found.groups())
+        child.terminate()
+
+
+def test_an_empty_folder_name_is_a_mistake(tmp_path: Path) -> None:
+    ran = run_process(("up", "--data", "", "--port", "0"))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "ottla: --data is empty: name a folder, or leave it out for the user's state folder\n"
+
+
 def test_json_logs_and_metrics(tmp_path: Path) -> None:
     with started("up", "--port", "0", "--data", str(tmp_path), "--json-logs", "--metrics-port", "0") as up:
         assert up.child.stderr is not None
@@ -127,13 +167,21 @@ def test_broker_reads_a_property_file_and_overrides_come_last(tmp_path: Path) ->
     assert "INFO" not in err
 
 
-def test_up_ends_with_a_reason_when_its_only_log_directory_is_gone(tmp_path: Path) -> None:
-    with started("up", "--port", "0", "--data", str(tmp_path)) as up:
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_up_ends_with_a_reason_when_its_only_log_directory_is_gone(tmp_path: Path, form: str) -> None:
+    more = ["--json-logs"] if form == "json" else []
+    with started("up", "--port", "0", "--data", str(tmp_path), *more) as up:
         shutil.rmtree(tmp_path / "data")
         (tmp_path / "data").write_text("a file in its place")
         run_process(("topic", "create", "orders", "--bootstrap-server", f"127.0.0.1:{up.port}"))
         out, err = up.child.communicate(timeout=60)
     assert (up.child.returncode, out) == (1, "")
+    if form == "json":
+        (event,) = [
+            event for line in err.splitlines() if (event := json.loads(line))["event"].startswith("the broker g")
+        ]
+        assert event["reason"].startswith(f"no log directory works any more: {tmp_path}/data: ")
+        return
     said = [line for line in err.splitlines() if line.startswith("ottla: ")]
     assert len(said) == 1, err
     assert f"the broker had to stop: no log directory works any more: {tmp_path}/data: " in said[0]
@@ -144,14 +192,15 @@ def test_up_ends_with_a_reason_when_its_only_log_directory_is_gone(tmp_path: Pat
 # What keeps a broker from starting: one line that says what and where, and exit code 1.
 
 
-def refused(*words: str, **env: str) -> str:
+def refused(*words: str, before: int = 0, code: int = 1, **env: str) -> str:
+    """`before` is how many log lines stand before it."""
     ran = run_process(words, env=env)
-    assert ran.code == 1, ran
+    assert ran.code == code, ran
     assert ran.out == ""
-    said = [line for line in ran.err.splitlines() if line.startswith("ottla: ")]
-    assert len(said) == 1, ran.err
-    assert "Traceback" not in ran.err
-    return said[0]
+    lines = ran.err.splitlines()
+    assert len(lines) == 1 + before, ran.err
+    assert lines[-1].startswith("ottla: ")
+    return lines[-1]
 
 
 def up_refused(data: Path) -> str:
@@ -167,8 +216,85 @@ def test_the_port_is_in_use(tmp_path: Path) -> None:
 
 def test_the_metrics_port_is_in_use(tmp_path: Path) -> None:
     with broker_in_process() as other:
-        said = refused("up", "--port", "0", "--data", str(tmp_path), "--metrics-port", str(other.port))
-    assert f"ottla.metrics.port: cannot listen on 127.0.0.1:{other.port}: Address already in use" in said
+        words = ("up", "--port", "0", "--data", str(tmp_path), "--metrics-port", str(other.port))
+        said = refused(*words, before=3)  # it was up: the controller is active, the broker started, and stopped
+    assert said == f"ottla: ottla.metrics.port: cannot listen on 127.0.0.1:{other.port}: Address already in use"
+
+
+def test_with_json_logs_a_failed_start_is_one_event(tmp_path: Path) -> None:
+    with broker_in_process() as other:
+        words = ("up", "--port", str(other.port), "--data", str(tmp_path), "--json-logs")
+        ran = run_process(words)
+        mistaken = run_process(words, env={"KAFKA_NUM_PARTITIONS": "x"})
+        by_environment = run_process(words[:-1], env={"KAFKA_OTTLA_LOG_JSON": "true"})
+    for one, reason in (
+        (ran, f"listeners: cannot listen on 127.0.0.1:{other.port}: Address already in use; choose another port"),
+        (by_environment, "listeners: cannot listen on"),
+        (mistaken, "Invalid value x for configuration num.partitions"),
+    ):
+        assert (one.code, one.out) == (1, ""), one
+        (event,) = [json.loads(line) for line in one.err.splitlines()]
+        assert (event["level"], event["event"]) == ("ERROR", "the broker could not start")
+        assert event["reason"].startswith(reason)
+
+
+def test_with_json_logs_running_out_of_descriptors_is_an_event(tmp_path: Path) -> None:
+    few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))"
+    command = (
+        f"{few}; from ottla.cli.main import main; main(['up','--port','0','--data',{str(tmp_path)!r},'--json-logs'])"
+    )
+    with started_as([sys.executable, "-c", command]) as up:
+        opened = [socket.create_connection(("127.0.0.1", up.port)) for _ in range(100)]
+        assert up.child.stderr is not None
+        events = (json.loads(line) for line in up.child.stderr)
+        event = next(event for event in events if event["part"] == "network")
+        assert (event["level"], event["event"]) == ("WARN", "no connection can be accepted for now")
+        assert (event["port"], event["reason"]) == (up.port, "Too many open files")
+        for each in opened:
+            each.close()
+        code, _, err = up.stop()
+    assert code == 0
+    assert {json.loads(line)["level"] for line in err.splitlines()} <= {"INFO"}
+
+
+UNHANDLED = """
+import asyncio, sys
+from ottla.app import run
+from ottla.config import Config
+
+def burn(depth):
+    return burn(depth - 1) if depth else 1 / 0
+
+async def fail():
+    burn(0)
+
+def started(broker):
+    loop = asyncio.get_running_loop()
+    loop.call_soon(burn, 2)
+    broker.task = loop.create_task(fail())
+    loop.call_later(0.01, delattr, broker, "task")  # nobody has asked for its result
+    print("Ottla is listening on 127.0.0.1:%d" % broker.endpoints[0].port, flush=True)
+
+run(Config.parse({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": sys.argv[1], "ottla.log.json": "true"}), started)
+"""
+
+
+def test_what_nobody_caught_is_one_event_each(tmp_path: Path) -> None:
+    with started_as([sys.executable, "-c", UNHANDLED, str(tmp_path / "data")]) as up:
+        assert up.child.stderr is not None
+        unhandled = []
+        while len(unhandled) < 2:
+            event = json.loads(up.child.stderr.readline())
+            if event["event"] == "unhandled":
+                unhandled.append(event)
+        assert answers_metadata(up.port)
+        code, _, err = up.stop()
+    assert code == 0
+    assert all(json.loads(line) for line in err.splitlines())
+    for event in unhandled:
+        assert (event["level"], event["fault"]) == ("ERROR", "ZeroDivisionError: division by zero")
+        assert "burn" in event["where"].split(" < ")[0]
+    assert "fail" in unhandled[1]["where"]
 
 
 def test_another_broker_works_in_the_folder(tmp_path: Path) -> None:
@@ -202,6 +328,35 @@ def test_meta_properties_is_damaged(tmp_path: Path) -> None:
         pass
     (tmp_path / "data" / "meta.properties").write_text("broker.id=many\nversion=0\n")
     assert f"{tmp_path}/data/meta.properties" in up_refused(tmp_path)
+
+
+@pytest.mark.parametrize("loss", ["empty", "gone", "the folder is gone", "gone from Kafka's folder"])
+def test_the_identity_is_lost(tmp_path: Path, loss: str) -> None:
+    data, log_directory = tmp_path, tmp_path / "data"
+    with broker_in_process(data=tmp_path) as broker:
+        broker.create_topic("kept")
+    file = log_directory / "meta.properties"
+    if loss == "gone from Kafka's folder":  # which is the log directory itself
+        data = log_directory
+    if loss == "empty":
+        file.write_text("")
+    elif loss == "the folder is gone":
+        shutil.rmtree(log_directory)
+    else:
+        file.unlink()
+    said = up_refused(data)
+    assert (
+        f"{file} {'names no broker' if loss == 'empty' else 'is not there'}; the tree's topics lie on broker " in said
+    )
+    assert "restore the file" in said
+    broker_id = re.search(r"\(KAFKA_BROKER_ID=(\d+) in the environment\)", said)
+    assert broker_id, said
+    with started("up", "--port", "0", "--data", str(data), KAFKA_BROKER_ID=broker_id[1]) as up:
+        ran = run_process(("topic", "describe", "kept", "--bootstrap-server", f"127.0.0.1:{up.port}"))
+        assert ran.code == 0, ran
+        assert f"{broker_id[1]}  " in ran.out
+        assert up.stop()[0] == 0
+    assert f"broker.id={broker_id[1]}" in file.read_text().splitlines()
 
 
 def test_the_folder_is_of_another_broker(tmp_path: Path) -> None:
@@ -243,5 +398,5 @@ def test_a_property_is_bad(tmp_path: Path, line: str, said: str) -> None:
 
 
 def test_the_property_file_is_not_there(tmp_path: Path) -> None:
-    said = refused("broker", "--config", str(tmp_path / "none"))
+    said = refused("broker", "--config", str(tmp_path / "none"), code=3)
     assert said == f"ottla: cannot read {tmp_path}/none: No such file or directory"

@@ -51,11 +51,17 @@ def test_places(text: str, place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "-", "--1", "middle", "1.5", "9223372036854775808", "@", "@@", "@yesterday", "@2:1", "@1:x", "\u0661"]
+    "text",
+    [
+        *("", "-", "--1", "middle", "1.5", "9223372036854775808", "\u0661"),
+        *("@", "@@", "@yesterday", "@2:1", "@1:x"),
+        *("1" * 5000, f"-{'1' * 5000}", f"@{'1' * 5000}", f"@5:{'1' * 5000}"),
+    ],
 )
 def test_what_is_no_place(text: str) -> None:
-    with pytest.raises(UsageFault):
+    with pytest.raises(UsageFault) as refused:
         parse_place(text)
+    assert len(str(refused.value)) < 200
 
 
 @pytest.mark.parametrize(
@@ -69,6 +75,9 @@ def test_what_is_no_place(text: str) -> None:
         ("2026-11-21T11:00:00+01:00", NOVEMBER_21_10H),
         ("1795255200000", NOVEMBER_21_10H),
         ("99999999", 99_999_999),
+        (f"{'0' * 5000}5", 5),
+        ("1" * 5000, None),
+        ("1969-12-31T23:59:59.999", 0),
         ("10:00", None),
         ("now", None),
     ],
@@ -147,11 +156,13 @@ def test_kafkas_formatter() -> None:
 
 def test_kafkas_line_reader() -> None:
     assert kafka_lines({})(b"a\tb") == (None, b"a\tb", [], None)
+    assert kafka_lines({})(b"") == (None, b"", [], None)
+    assert kafka_lines({"null.marker": b""})(b"") == (None, None, [], None)
     assert kafka_lines({"parse.key": b"true"})(b"a\tb\tc") == (b"a", b"b\tc", [], None)
     parse = kafka_lines({"parse.headers": b"true", "parse.key": b"true", "null.marker": b"NULL"})
     assert parse(b"h:1,i:NULL\tk\tNULL") == (b"k", None, [("h", b"1"), ("i", None)], None)
-    assert parse(b"\tk\tv") == (b"k", b"v", [], None)
-    for line in (b"h:1", b"h:1\tk", b"h\tk\tv"):
+    assert parse(b"NULL\tk\tv") == (b"k", b"v", [], None)
+    for line in (b"h:1", b"h:1\tk", b"h\tk\tv", b"\tk\tv"):
         with pytest.raises(LineFault):
             parse(line)
     lenient = kafka_lines({"parse.key": b"true", "ignore.error": b"true"})

@@ -77,6 +77,14 @@ def test_a_key_that_is_no_text_still_has_a_partition() -> None:
     assert 0 <= integer_key_partitioner("t", b"\xff\xfe\x00", 5) < 5
 
 
+def test_numbers_of_thousands_of_digits_are_read_as_by_java() -> None:
+    for key, number in (("0" * 5000 + "7", 7), ("-" + "0" * 5000 + "2147483648", 2**31), ("\u0660" * 30 + "\u0663", 3)):
+        assert integer_key_partitioner("t", key.encode(), 1000) == number % 1000, key[:10]
+    for key in ("1" * 5000, "0" * 5000 + "2147483648", "\u0661" * 5000, "0" * 10 + "12345678901"):
+        assert integer_key_partitioner("t", key.encode(), 1000) == abs(java_string_hash(key)) % 1000, key[:10]
+    assert integer_key_partitioner("t", b"0" * 5000, 1000) == 0
+
+
 def test_names_and_callables() -> None:
     assert partitioner_for("murmur2") is murmur2_partitioner
     mine = partitioner_for(lambda topic, key, count: count - 1)

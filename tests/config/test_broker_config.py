@@ -294,6 +294,13 @@ def test_up_defaults_fit_the_cluster(brokers: int, copies: int, needed: int) -> 
     assert config.transactions.topic_min_isr == config.log.min_insync_replicas == needed
 
 
+def test_up_defaults_leave_out_no_copies_of_an_internal_topic() -> None:
+    ends = (".replication.factor", ".min.isr", "min.insync.replicas")
+    known = {name for name in broker_definitions() if name.endswith(ends)}
+    assert known <= up_defaults(1).keys(), known - up_defaults(1).keys()
+    assert {value for name, value in up_defaults(1).items() if name in known} == {"1"}
+
+
 def test_what_one_is_told_beats_up_defaults() -> None:
     config = Config.parse({"min.insync.replicas": "1"}, defaults=up_defaults(3))
     assert config.log.min_insync_replicas == 1

@@ -121,6 +121,18 @@ def test_log_append_time_is_told_and_stored(running: BrokerThread, peer: Peer) -
     assert list_offset(peer, answer.log_append_time_ms, topic="stamped").offset == 0
 
 
+@pytest.mark.parametrize("pure", ["", "1"])
+def test_what_is_refused_is_not_stamped_before(make_broker: Make, monkeypatch: pytest.MonkeyPatch, pure: str) -> None:
+    """A request that is like the one before it is looked at twice before it is refused, where nothing is compiled."""
+    monkeypatch.setenv("OTTLA_PURE", pure)
+    with make_broker() as running:
+        running.create_topic("stamped", message_timestamp_type="LogAppendTime")
+        with running.connect() as peer:
+            for sequence, error in ((0, 0), (1, 0), (7, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), (2, 0)):
+                records = batch(b"x", producer_id=1, producer_epoch=0, base_sequence=sequence)
+                assert produce(peer, records, topic="stamped").error_code == error
+
+
 def test_a_topic_with_a_codec_of_its_own_recompresses(running: BrokerThread, peer: Peer) -> None:
     running.create_topic("packed", compression_type="gzip")
     assert produce(peer, batch(b"x" * 1000, b"y"), topic="packed").error_code == 0
@@ -142,6 +154,26 @@ def test_an_idempotent_producers_duplicate_gets_its_first_offset(peer: Peer, top
     assert produce(peer, stale, topic=topic).error_code == 0
     assert produce(peer, numbered(7), topic=topic).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
     assert len(values(fetch(peer, topic=topic))) == 8
+
+
+@pytest.mark.parametrize("kind", ["LogAppendTime", "CreateTime"])
+def test_a_duplicate_is_answered_with_the_time_that_is_stored(
+    running: BrokerThread, peer: Peer, topic: str, kind: str
+) -> None:
+    """As Apache Kafka does it, also where the time is the producer's own."""
+    name = f"{topic}-again"
+    running.create_topic(name, message_timestamp_type=kind)
+    records = [batch(b"x", producer_id=4711, producer_epoch=0, base_sequence=sequence) for sequence in range(2)]
+    times = []
+    for each in records:
+        first = produce(peer, each, topic=name)
+        assert first.error_code == 0
+        times.append(first.log_append_time_ms)
+    stored = [int.from_bytes(fetch(peer, offset, topic=name).records[35:43], "big") for offset in range(2)]
+    assert times == (stored if kind == "LogAppendTime" else [-1, -1])
+    for offset, each in enumerate(records):
+        again = produce(peer, each, topic=name)
+        assert (again.error_code, again.base_offset, again.log_append_time_ms) == (0, offset, stored[offset])
 
 
 def test_internal_topics_are_not_for_clients(peer: Peer) -> None:

@@ -1,4 +1,4 @@
-"""Three Python clients of three implementations, each as a writer and a reader of one partition.
+"""Four Python clients of four implementations, one of them ours, each as a writer and a reader of one partition.
 
 A reader assigns its partition by hand: nothing here needs a consumer group.
 """
@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import aiokafka
 import confluent_kafka
 import kafka
+
+from ottla.client import sync
 
 #: Far beyond what any answer takes; it only ends a test that would hang.
 SECONDS_MAX = 30.0
@@ -181,13 +183,36 @@ def read_aiokafka(bootstrap: str, topic: str, count: int) -> list[Read]:
     return asyncio.run(read())
 
 
+def write_ottla(bootstrap: str, topic: str, rows: Sequence[Row], codec: str, **settings: Any) -> None:
+    with sync.Producer(bootstrap_servers=bootstrap, compression_type=codec, linger_ms=20, **settings) as producer:
+        sent = [
+            producer.send(topic, row.value, row.key, partition=0, timestamp=row.timestamp_ms, headers=list(row.headers))
+            for row in rows
+        ]
+        for delivery in sent:
+            delivery.result(SECONDS_MAX)
+
+
+def read_ottla(bootstrap: str, topic: str, count: int) -> list[Read]:
+    found: list[Read] = []
+    deadline = time.monotonic() + SECONDS_MAX
+    with sync.Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([(topic, 0)])
+        while len(found) < count and time.monotonic() < deadline:
+            records = consumer.poll(timeout_ms=500)
+            found += [Read(r.offset, Row(r.key, r.value, tuple(r.headers), r.timestamp)) for r in records]
+    return found
+
+
 WRITERS: dict[str, Writer] = {
     "confluent": write_confluent,
     "kafka-python": write_kafka_python,
     "aiokafka": write_aiokafka,
+    "ottla": write_ottla,
 }
 READERS: dict[str, Reader] = {
     "confluent": read_confluent,
     "kafka-python": read_kafka_python,
     "aiokafka": read_aiokafka,
+    "ottla": read_ottla,
 }

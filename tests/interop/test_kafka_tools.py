@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from tools.kafka_tools import KafkaTools
 
+from ottla.cli.lines import LineFault, kafka_lines
 from tests.interop.broker import Broker
 from tests.interop.clients import Row, eventually, read_confluent, write_confluent
 from tests.interop.conftest import create_topic
@@ -67,6 +68,28 @@ def test_config_command(kafka_tools: KafkaTools, bootstrap: str, topic: str) -> 
     configs(*brokers, "--alter", "--add-config", "log.cleaner.threads=2")
     eventually(lambda: "log.cleaner.threads=2" in configs(*brokers, "--describe"))
     configs(*brokers, "--alter", "--delete-config", "log.cleaner.threads")
+
+
+@pytest.mark.parametrize("marker", [None, "", "NIL"])
+def test_lines_are_what_they_are_to_the_console_producer(
+    kafka_tools: KafkaTools, bootstrap: str, topic: str, marker: str | None
+) -> None:
+    lines = [b"a:1\tk\tv", b"a:\tk\t", b"a:NIL\tNIL\tNIL", b"a:1,b:,,\t\tNIL", b",\tk\tv"]
+    refused = [b"\tk\tv", b"a\tk\tv", b"a:1,,b:\tk\tv"]
+    lines.append({None: b"a:\t\t", "": refused.pop(0), "NIL": b"NIL\tk\tv"}[marker])
+    properties = {"parse.key": "true", "parse.headers": "true", **({} if marker is None else {"null.marker": marker})}
+    named = [word for name, value in properties.items() for word in ("--reader-property", f"{name}={value}")]
+    words = ("--bootstrap-server", bootstrap, "--topic", topic, *named)
+    said = b"".join(line + b"\n" for line in lines)
+    kafka_tools.run("ConsoleProducer", *words, stdin=said).checked()
+    parse = kafka_lines({name: value.encode() for name, value in properties.items()})
+    for line in refused:
+        assert kafka_tools.run("ConsoleProducer", *words, stdin=line + b"\n").exit_code == 1
+        with pytest.raises(LineFault, match="has no ':'"):
+            parse(line)
+    ours = [(key, value, tuple(headers)) for key, value, headers, _ in map(parse, lines)]
+    stored = [found.row for found in read_confluent(bootstrap, topic, len(lines))]
+    assert [(row.key, row.value, row.headers) for row in stored] == ours
 
 
 def test_console_producer_and_consumer(kafka_tools: KafkaTools, bootstrap: str, topic: str) -> None:

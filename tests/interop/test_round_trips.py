@@ -7,7 +7,7 @@ import time
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tests.interop.clients import READERS, WRITERS, Row, write_confluent
+from tests.interop.clients import READERS, WRITERS, Row, write_confluent, write_ottla
 from tests.interop.conftest import create_topic
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -53,14 +53,19 @@ def test_what_each_client_writes_each_client_reads(bootstrap: str, topic: str, c
 
 def test_a_null_header_value_stays_null(bootstrap: str, topic: str) -> None:
     written = Row(b"k", b"v", (("none", None), ("empty", b"")), PAST_MS)
-    WRITERS["confluent"](bootstrap, topic, [written], "none")
-    for read in (READERS["confluent"], READERS["aiokafka"]):
-        assert [record.row for record in read(bootstrap, topic, 1)] == [written]
+    for name in ("confluent", "ottla"):
+        WRITERS[name](bootstrap, topic, [written], "none")
+    for name in ("confluent", "aiokafka", "ottla"):
+        assert [record.row for record in READERS[name](bootstrap, topic, 2)] == [written] * 2, name
 
 
-def test_records_beyond_a_megabyte(bootstrap: str, admin: AdminClient, new_name: str) -> None:
+@pytest.mark.parametrize("writer", ["confluent", "ottla"])
+def test_records_beyond_a_megabyte(bootstrap: str, admin: AdminClient, new_name: str, writer: str) -> None:
     create_topic(admin, new_name, max_message_bytes="12000000")
     large = [Row(b"%d" % n, bytes([n]) * 5_000_000, (), PAST_MS) for n in range(3)]
-    write_confluent(bootstrap, new_name, large, "none", message_max_bytes=10_000_000)
+    if writer == "ottla":
+        write_ottla(bootstrap, new_name, large, "none", max_request_size=10_000_000)
+    else:
+        write_confluent(bootstrap, new_name, large, "none", message_max_bytes=10_000_000)
     for name, read in READERS.items():
         assert [record.row for record in read(bootstrap, new_name, 3)] == large, name

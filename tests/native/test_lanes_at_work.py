@@ -38,6 +38,8 @@ pytest.importorskip(
 )
 
 TP = TopicPartition("t", 0)
+#: What is refused with the same words whenever it is asked; a time too far ahead is named beside the present one.
+NAMED_ALIKE = [name for name in BAD if name != "far ahead"]
 Make = Callable[..., BrokerThread]
 
 
@@ -84,7 +86,7 @@ def some_raw(rng: Random, peer: Peer, sequences: dict[int, int]) -> tuple[bytes,
     count = rng.choice([1, 1, 1, 1, 2, 17])
     records = [rng.randbytes(rng.choice([10, 10, 10, 63, 64, 300])) for _ in range(count)]
     if chance < 0.1:
-        raw, _ = BAD[rng.choice(list(BAD))]
+        raw, _ = BAD[rng.choice(NAMED_ALIKE)]
         return peer.frame(produce_request(raw, **options), version), 1
     if chance < 0.15:
         topics = [MetadataRequestTopic(name="t")]

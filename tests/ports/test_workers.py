@@ -65,6 +65,18 @@ def test_process_gives_its_result_or_exception(world: World) -> None:
     world.run(main())
 
 
+def test_check_gives_its_result_or_exception(world: World) -> None:
+    async def main() -> None:
+        assert await world.ports.workers.check(doubled, 21) == 42
+        with pytest.raises(KeyError, match="as asked"):
+            await world.ports.workers.check(failing)
+        with pytest.raises((AttributeError, pickle.PicklingError)):
+            await world.ports.workers.check(lambda: 1)
+        assert await asyncio.gather(*(world.ports.workers.check(doubled, n) for n in range(5))) == [0, 2, 4, 6, 8]
+
+    world.run(main())
+
+
 def test_process_refuses_what_cannot_be_sent(world: World) -> None:
     async def main() -> None:
         with pytest.raises((AttributeError, pickle.PicklingError)):
@@ -82,6 +94,30 @@ def test_closed_workers_start_nothing(world: World) -> None:
             world.ports.workers.thread(lambda: 1)
         with pytest.raises(RuntimeError, match="closed"):
             world.ports.workers.process(doubled, 1)
+        with pytest.raises(RuntimeError, match="closed"):
+            world.ports.workers.check(doubled, 1)
+
+    world.run(main())
+
+
+@pytest.mark.parametrize("world", ["real"], indirect=True)
+def test_a_check_does_not_stand_behind_other_work(world: World) -> None:
+    async def main() -> None:
+        workers = world.ports.workers
+        endless = workers.process(waiting_for_ever)
+        first = await workers.check(os.getpid)
+        assert first != os.getpid()
+        assert await workers.check(os.getpid) == first
+        assert not endless.done()
+        with pytest.raises(WorkerDiedError, match="exit code 7"):
+            await workers.check(dying)
+        assert await workers.check(os.getpid) != first
+        unwanted = workers.check(waiting_for_ever)
+        behind = workers.check(waiting_for_ever)
+        workers.close()
+        for future in (endless, unwanted, behind):
+            with pytest.raises((WorkerDiedError, asyncio.CancelledError)):
+                await future
 
     world.run(main())
 

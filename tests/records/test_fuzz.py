@@ -48,7 +48,7 @@ def _read_every_way(raw: bytes) -> None:
         try:
             header = produced_batch(raw, 0, len(raw), api_version=version)
             check_header(header, raw, 0, rules, NOW)
-            check_records(header, raw, 0, rules, NOW, max_decompressed=BOUND)
+            check_records(header, raw, 0, rules, NOW, bytes_max=BOUND)
         except RecordError:
             pass
 

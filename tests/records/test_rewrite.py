@@ -16,7 +16,7 @@ from ottla.records.compression import NONE
 from ottla.records.control import ControlType, control_batch
 from ottla.records.errors import CorruptBatch, UnsupportedCodec
 from ottla.records.record import Record, decode_batch, encode_batch
-from ottla.records.rewrite import empty_batch, filter_batch, recompress, recompress_scanned
+from ottla.records.rewrite import empty_batch, filter_batch, recompress, recompress_payload
 from ottla.records.scan import scan_batch
 
 
@@ -30,7 +30,8 @@ def test_recompress_changes_the_codec_and_nothing_else(raw: bytes, codec: int, b
     blank = {"length": 0, "crc": 0, "attributes": 0}
     assert header._replace(**blank) == old._replace(**blank)
     assert header.attributes & ~7 == old.attributes & ~7
-    assert recompress_scanned(scan_batch(raw), codec) == ours
+    columns = scan_batch(raw)
+    assert recompress_payload(columns.header, bytes(columns.payload), codec) == ours
 
 
 def test_recompress_checks_codec_and_level() -> None:

@@ -281,7 +281,7 @@ def _state_and_parent(pid: int) -> tuple[str, int]:
 
 
 def _child_of(broker: Compacted) -> int:
-    process = broker.ports.workers._child._process
+    process = broker.ports.workers._cleaning.child._process
     return 0 if process is None else process.pid
 
 

@@ -189,13 +189,18 @@ def init_producer_id(scene: Scene) -> None:
 def offset_for_leader_epoch(scene: Scene) -> None:
     epoch = list_offset(scene.peer, -1, topic=scene.name).leader_epoch
 
-    def ends(leader_epoch: int, current: int = -1, partition: int = 0) -> tuple[int, int, int]:
+    def ends(leader_epoch: int, current: int = -1, partition: int = 0, topic: str = scene.name) -> tuple[int, int, int]:
         asked = OffsetForLeaderPartition(partition=partition, leader_epoch=leader_epoch, current_leader_epoch=current)
-        topics = [OffsetForLeaderTopic(topic=scene.name, partitions=[asked])]
+        topics = [OffsetForLeaderTopic(topic=topic, partitions=[asked])]
         answer = scene.ask(OffsetForLeaderEpochRequest(topics=topics)).topics[0].partitions[0]
         return answer.error_code, answer.leader_epoch, answer.end_offset
 
     assert ends(epoch) == (NONE, epoch, 5)
+    # A partition that nobody has written to knows its term too.
+    empty = f"{scene.name}-empty"
+    scene.running.create_topic(empty)
+    assert ends(epoch, topic=empty) == (NONE, epoch, 0)
+    assert list_offset(scene.peer, -2, topic=empty).leader_epoch == epoch
     assert ends(epoch + 7) == (NONE, -1, -1)
     assert ends(epoch, current=epoch + 1)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
     assert ends(epoch, partition=3)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

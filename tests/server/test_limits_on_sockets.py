@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import resource
+import select
 import socket
 import struct
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ from tests.handlers.frames import batch, fetch, produce, produce_request, values
 from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import asks, until
 
+from ottla.client.admin_results import ConfigChange, ConfigOperation, ConfigResource
+from ottla.client.sync import Admin
+from ottla.protocol.generated.api_versions import ApiVersionsRequest
 from ottla.protocol.generated.produce import ProduceResponse
 from ottla.server.broker import Broker
 from ottla.server.request_memory import BoundedRounds
@@ -38,6 +42,50 @@ def held(broker: Broker) -> int:
     rounds = broker._server._rounds
     assert isinstance(rounds, BoundedRounds)
     return rounds.held_bytes
+
+
+def served_at_once(running: BrokerThread, count: int, patience_s: float) -> int:
+    """Of so many connections side by side, how many are answered; all end before it returns."""
+    before = running.look(lambda broker: broker.connection_count)
+    with ExitStack() as connections:
+        peers = {peer.socket: peer for peer in (connections.enter_context(running.connect()) for _ in range(count))}
+        for peer in peers.values():
+            with suppress(OSError):  # closed already
+                peer.send(peer.frame(ApiVersionsRequest(client_software_name="t", client_software_version="1"), 3))
+        answered, waiting, deadline = 0, set(peers), time.monotonic() + 10
+        while waiting and time.monotonic() < deadline:
+            # Once as many are answered as may be, the rest is given a while to show that it is not.
+            ready = select.select(list(waiting), [], [], patience_s)[0]
+            if not ready:
+                break
+            for each in ready:
+                waiting.discard(each)
+                with suppress(EOFError, ConnectionError):
+                    peers[each].receive()
+                    answered += 1
+    until(lambda: running.look(lambda broker: broker.connection_count) <= before)
+    return answered
+
+
+@pytest.mark.parametrize(
+    "name", ["max.connections", "max.connections.per.ip", "listener.name.plaintext.max.connections"]
+)
+def test_limits_of_connections_change_while_the_broker_runs(make_broker: Make, name: str) -> None:
+    def alter(value: str | None) -> None:
+        operation = ConfigOperation.SET if value is not None else ConfigOperation.DELETE
+        with Admin(bootstrap_servers=f"127.0.0.1:{running.port}") as admin:
+            broker = ConfigResource.broker(running.look(lambda broker: broker.broker_id))
+            admin.incremental_alter_configs({broker: [ConfigChange(name, value, operation)]})
+        until(lambda: running.look(lambda broker: broker.connection_count) == 0)
+
+    with make_broker() as running:
+        assert served_at_once(running, 8, 10) == 8
+        alter("3")
+        assert served_at_once(running, 8, 0.5) == 3
+        alter("5")
+        assert served_at_once(running, 8, 0.5) == 5
+        alter(None)
+        assert served_at_once(running, 8, 10) == 8
 
 
 def test_many_half_sent_requests_hold_up_nobody_and_end(make_broker: Make) -> None:

@@ -9,14 +9,21 @@ from pathlib import Path
 
 from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import asks
-from tests.server.test_patient_requests import METADATA, Room, frame
+from tests.server.test_patient_requests import METADATA, Record, Room, frame
 
+from ottla.handlers.peer import Received
+from ottla.ports.memory.clock import Timeline, VirtualClock
 from ottla.ports.network import READABLE
 from ottla.protocol.generated.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.protocol.generated.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse
 from ottla.server.connection import Connection
 from ottla.server.listeners import ServedListener
-from ottla.server.rounds import FRAMES_A_ROUND
+from ottla.server.rounds import FRAMES_A_ROUND, ROUND_MS, Rounds
 
 TWO = {
     "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
@@ -153,3 +160,94 @@ def test_a_connection_with_many_frames_lets_others_come_between() -> None:
     assert [number for number in served if number < 1000] == list(range(count))
     # Its own turn in a round, and one more when everybody else has had theirs.
     assert all(len(each) <= 2 * FRAMES_A_ROUND + 1 for each in room.record.rounds)
+
+
+class Slow(Record):
+    """Each frame takes a millisecond of the room's time."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__()
+        self.timeline = timeline
+
+    def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None:
+        super().serve(connection, buffer, start, end)
+        self.timeline.move_to(self.timeline.seconds + 0.001)
+
+
+def slow_room() -> Room:
+    room, timeline = Room(), Timeline()
+    room.rounds = Rounds(VirtualClock(timeline), 1 << 20, lambda _: None)
+    room.record = Slow(timeline)
+    room.rounds.open(room.record)  # type: ignore[arg-type]
+    return room
+
+
+def test_a_crowd_of_slow_requests_is_served_for_a_moment_only_before_the_controllers_turn() -> None:
+    room = slow_room()
+    crowd = [connected(room, *(frame(METADATA, 100 * number + n) for n in range(20))) for number in range(30)]
+    control = connected(room, frame(METADATA, -1), frame(METADATA, -2), control=True)
+
+    async def scenario() -> None:
+        assert not room.rounds.control_first([(connection, READABLE) for connection in crowd])
+        room.rounds.control_first([(control, READABLE)])
+        await room.drain()
+
+    asyncio.run(scenario())
+    first, second, *others = ([number for _, number in each] for each in room.record.rounds)
+    assert first == list(range(ROUND_MS))
+    assert second == [-1, -2, *range(ROUND_MS, 2 * ROUND_MS)]
+    assert all(len(each) <= ROUND_MS for each in others)
+    served = [*first, *second, *(number for each in others for number in each)]
+    for number in range(30):
+        assert [n for n in served if n // 100 == number and n >= 0] == list(range(100 * number, 100 * number + 20))
+
+
+def test_who_comes_while_others_are_left_over_stands_behind_them() -> None:
+    room = slow_room()
+    crowd = [connected(room, frame(METADATA, number)) for number in range(3 * ROUND_MS)]
+
+    async def scenario() -> None:
+        room.run(*crowd)
+        room.run(connected(room, frame(METADATA, 1000)))
+        await room.drain()
+
+    asyncio.run(scenario())
+    assert [number for each in room.record.rounds for _, number in each] == [*range(3 * ROUND_MS), 1000]
+
+
+def test_a_controller_that_sends_much_is_served_before_what_others_have_left() -> None:
+    room = slow_room()
+    count = 2 * FRAMES_A_ROUND
+    crowd = [connected(room, frame(METADATA, number)) for number in range(3 * ROUND_MS)]
+    control = connected(room, *(frame(METADATA, 1000 + number) for number in range(count)), control=True)
+
+    async def scenario() -> None:
+        room.rounds.control_first([(connection, READABLE) for connection in (*crowd, control)])
+        await room.drain()
+
+    asyncio.run(scenario())
+    served = [number for each in room.record.rounds for _, number in each]
+    assert served == [*range(1000, 1000 + count), *range(3 * ROUND_MS)]
+
+
+def test_the_controller_is_answered_beside_a_crowd_with_slow_requests(tmp_path: Path) -> None:
+    resource = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
+    question = DescribeConfigsRequest(resources=[resource], include_synonyms=True, include_documentation=True)
+    with (
+        BrokerThread(str(tmp_path), **TWO, **{"control.plane.listener.name": "INSIDE", "broker.id": "1"}) as running,
+        ExitStack() as stack,
+        Peer(running.broker.endpoints[0].port) as control,
+    ):
+        server = running.broker._server
+        assert server is not None
+        assert server._on_round == server._rounds.control_first
+        crowd = [stack.enter_context(Peer(running.broker.endpoints[1].port)) for _ in range(20)]
+        assert asks(control)
+        for peer in crowd:
+            peer.send(peer.frame(question, 4) * 20)
+        assert asks(control)
+        answered = running.look(lambda broker: broker.services.metrics.of_api("DescribeConfigs")[0].value)
+        assert answered < 200
+        for peer in crowd:
+            for _ in range(20):
+                assert not peer.answer(DescribeConfigsResponse, 4).results[0].error_code

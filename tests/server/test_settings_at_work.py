@@ -22,7 +22,7 @@ from ottla.protocol.generated.incremental_alter_configs import (
 from ottla.testing.sim.producer import IdempotentProducer
 from ottla.testing.sim.reader import end_offset
 
-BROKER = 4
+TOPIC, BROKER = 2, 4
 EARLIEST = -2
 SET, DELETE = 0, 1
 TWO = {"log.dirs": "/data/a,/data/b", "broker.id": "1"}
@@ -162,3 +162,77 @@ def test_deleted_records_stay_deleted_through_a_kill() -> None:
         assert await end_offset(one.client, TP, EARLIEST) == 7
 
     run(scenario)
+
+
+def test_the_index_interval_changes_with_the_next_segment() -> None:
+    async def scenario(one: OneBroker) -> None:
+        assert await one.create(configs={"segment.ms": "1000"}) == ErrorCode.NONE
+        await one.must_produce(batches=5)
+        resource = AlterConfigsResource(
+            resource_type=TOPIC,
+            resource_name=TP.topic,
+            configs=[AlterableConfig(name="index.interval.bytes", config_operation=SET, value="0")],
+        )
+        answer = await one.client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        assert answer.responses[0].error_code == ErrorCode.NONE
+        # The segment that is in use goes on as it began.
+        await one.must_produce(batches=5)
+        for _ in range(2):
+            await asyncio.sleep(2)
+            await one.must_produce(batches=5)
+        await one.stop_and_start()
+        folder = "/data/a/t-0"
+        indexes = {
+            name: one.disk.size(f"{folder}/{name}") for name in one.disk.names(folder) if name.endswith(".index")
+        }
+        assert indexes == {f"{10:020}.index": 4 * 8, f"{15:020}.index": 4 * 8, f"{0:020}.index": 0}
+        await one.check()
+
+    run(scenario)
+
+
+def test_an_index_that_was_begun_with_a_smaller_interval_is_never_overfull() -> None:
+    async def scenario(one: OneBroker) -> None:
+        configs = {"index.interval.bytes": "0", "segment.index.bytes": "120"}
+        assert await one.create(configs=configs) == ErrorCode.NONE
+        await one.must_produce(batches=2)
+        resource = AlterConfigsResource(
+            resource_type=TOPIC,
+            resource_name=TP.topic,
+            configs=[AlterableConfig(name="index.interval.bytes", config_operation=SET, value="4096")],
+        )
+        answer = await one.client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        assert answer.responses[0].error_code == ErrorCode.NONE
+        await one.must_produce(batches=60)
+        await one.stop_and_start()
+        folder = "/data/a/t-0"
+        sizes = [one.disk.size(f"{folder}/{name}") for name in one.disk.names(folder) if name.endswith("index")]
+        assert 0 < max(sizes) <= 120
+        await one.check()
+
+    run(scenario)
+
+
+def test_producers_are_known_for_as_long_as_is_asked_for() -> None:
+    """More than a day as well: retention, which looks at every log, has nothing to do with them."""
+
+    async def scenario(one: OneBroker) -> None:
+        assert await one.create() == ErrorCode.NONE
+        clock, random = one.broker.ports.clock, one.simulation.random
+        await IdempotentProducer(one.new_client("p"), clock, one.history, random, [TP], 3).run()
+        await asyncio.sleep(40 * 3600)
+        request = DescribeProducersRequest(topics=[TopicRequest(name=TP.topic, partition_indexes=[0])])
+        assert len((await one.client.ask(request, 0)).topics[0].partitions[0].active_producers) == 1
+
+    run(
+        scenario,
+        {
+            "producer.id.expiration.ms": str(72 * 3600 * 1000),
+            "log.retention.check.interval.ms": "3600000",
+            "producer.id.expiration.check.interval.ms": "3600000",
+            "replica.high.watermark.checkpoint.interval.ms": "3600000",
+            "log.flush.offset.checkpoint.interval.ms": "3600000",
+            "log.flush.start.offset.checkpoint.interval.ms": "3600000",
+            "connections.max.idle.ms": "-1",
+        },
+    )

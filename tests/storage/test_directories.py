@@ -6,7 +6,20 @@ import errno
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.storage.directory_world import CONFIG, NOW, TOPIC_ID, TP, A, B, World, append, expected, values
+from tests.storage.directory_world import (
+    CONFIG,
+    NOW,
+    TOPIC_ID,
+    TP,
+    A,
+    B,
+    World,
+    append,
+    copy_all,
+    expected,
+    flush,
+    values,
+)
 
 from ottla.model import TopicPartition
 from ottla.ports.real.disk import RealDisk
@@ -460,6 +473,137 @@ def test_a_partition_that_stands_twice_is_not_opened(world):
     assert again.get(TP) is None
     assert f"{A}/orders-0 and {B}/orders-0" in again.offline[TP]
     assert again.get(OTHER).end_offset == 5
+
+
+@pytest.fixture(params=["clean", "killed"])
+def filled(world, request):
+    """10 records each in orders-0 (in A) and payments-3 (in B), checkpointed, and the broker is gone."""
+    directories = world.open()
+    for partition in (TP, OTHER):
+        append(create(directories, partition), 10)
+        flush(directories.get(partition))
+    marks = {TP: 10, OTHER: 10}
+    directories.write_checkpoints(marks)
+    if request.param == "clean":
+        directories.close(marks)
+    else:
+        world.kill()
+    return world
+
+
+def missed(world, directories, reason):
+    """The partition is offline, its neighbour is not, and this stays so over further starts until it is dealt with."""
+    for _ in range(2):
+        assert directories.get(TP) is None
+        assert reason in directories.offline[TP]
+        assert [reason in each for each in world.said(Severity.ERROR)] == [True]
+        assert values(directories.get(OTHER)) == expected(0, 10)
+        with pytest.raises(PartitionOffline):
+            create(directories, is_new=False)
+        directories.write_checkpoints({OTHER: 10})
+        directories.close({OTHER: 10})
+        directories = world.open()
+    directories.close({OTHER: 10})
+
+
+def test_a_folder_that_is_gone_is_missed(filled):
+    filled.disk.rename(f"{A}/orders-0", "/data/kept")
+    missed(filled, filled.open(), f"{A}/orders-0 is gone, and had records up to offset 10")
+    filled.disk.rename("/data/kept", f"{A}/orders-0")
+    assert values(filled.open().get(TP)) == expected(0, 10)
+
+
+def test_a_folder_whose_segment_is_gone_is_missed(filled):
+    filled.disk.rename(f"{A}/orders-0/{'0' * 20}.log", "/data/kept")
+    missed(filled, filled.open(), f"{A}/orders-0 ends at offset 0, and its records up to 10 were safely on disk")
+    filled.disk.rename("/data/kept", f"{A}/orders-0/{'0' * 20}.log")
+    assert values(filled.open().get(TP)) == expected(0, 10)
+
+
+def test_a_log_that_lost_its_end_is_missed(filled):
+    path = f"{A}/orders-0/{'0' * 20}.log"
+    file = filled.disk.open(path)
+    whole = file.read(file.size(), 0)
+    file.truncate(len(whole) // 10 * 6)
+    missed(filled, filled.open(), "ends at offset 6, and its records up to 10 were safely on disk")
+    file.append([whole[len(whole) // 10 * 6 :]])
+    assert values(filled.open().get(TP)) == expected(0, 10)
+
+
+def test_an_empty_folder_in_its_place_gives_the_records_up(filled):
+    filled.disk.remove_tree(f"{A}/orders-0")
+    filled.open().close({})
+    filled.disk.make_directory(f"{A}/orders-0")
+    again = filled.open()
+    assert again.offline == {}
+    assert "it begins anew, without its records up to 10" in filled.said(Severity.WARNING)[0]
+    append(again.get(TP), 3, word="new")
+    filled.kill()
+    # The old recovery point is gone, so that these are taken for what they are.
+    again = filled.open()
+    assert values(again.get(TP)) == expected(0, 3, "new")
+    assert again.offline == {}
+
+
+def test_what_was_deleted_is_not_missed(filled):
+    directories = filled.open()
+    removals = directories.delete(TP)
+    filled.kill()
+    # Its new name says that it was given up, also where the checkpoints have not heard of it.
+    directories = filled.open()
+    assert directories.offline == {}
+    assert [each.path for each in directories.removals] == [each.path for each in removals]
+    directories.write_checkpoints({})
+    for removal in directories.removals:
+        removal.run()
+    filled.kill()
+    directories = filled.open()
+    assert directories.offline == {}
+    assert create(directories, is_new=False).end_offset == 0
+
+
+def test_what_was_moved_is_not_missed_where_it_was(filled):
+    directories = filled.open()
+    directories.start_move(TP, B, CONFIG, now_ms=NOW)
+    copy_all(directories)
+    directories.finish_move(TP, CONFIG, now_ms=NOW)
+    filled.kill()
+    directories = filled.open()
+    assert directories.offline == {}
+    assert values(directories.get(TP)) == expected(0, 10)
+
+
+def test_a_directory_that_was_exchanged_for_an_empty_one_misses_nothing(filled):
+    filled.disk.remove_tree(A)
+    directories = filled.open()
+    assert directories.offline == {}
+    assert create(directories, is_new=False).end_offset == 0
+
+
+def test_a_folder_of_an_unknown_topic_is_not_missed(filled):
+    filled.disk.remove_tree(f"{A}/orders-0")
+    filled.topics = {"payments"}
+    assert filled.open().offline == {}
+
+
+def test_a_folder_that_is_missed_can_be_deleted_and_made_anew(filled):
+    filled.disk.remove_tree(f"{A}/orders-0")
+    directories = filled.open()
+    assert directories.delete(TP) == []
+    assert directories.offline == {}
+    append(create(directories), 2, word="new")
+    filled.kill()
+    assert values(filled.open().get(TP)) == expected(0, 2, "new")
+
+
+def test_a_replica_that_is_missed_may_be_filled_from_its_leader(filled):
+    filled.disk.remove_tree(f"{A}/orders-0")
+    directories = filled.open()
+    directories.give_up_missing(TP)
+    assert create(directories, is_new=False).end_offset == 0
+    assert "copied from its leader" in filled.said(Severity.WARNING)[0]
+    directories.close({})
+    assert filled.open().offline == {}
 
 
 def test_folders_of_unknown_topics_are_reported_and_left(world):

@@ -148,7 +148,9 @@ def test_creating_and_flushing():
 
 def test_deleting():
     def act(directories):
-        for removal in directories.delete(TP):
+        removals = directories.delete(TP)
+        directories.write_checkpoints({})
+        for removal in removals:
             removal.run()
 
     def check(world, again, finished):

@@ -193,10 +193,25 @@ def test_a_copy_that_is_longer_than_its_original_begins_again(world, directories
 def test_a_copy_without_an_original_is_removed(world, directories):
     start(directories)
     directories.close({})
-    world.disk.remove_tree(f"{A}/orders-0")
+    for name in world.disk.names(A):
+        if name == "orders-0":
+            world.disk.remove_tree(f"{A}/{name}")
+        else:
+            world.disk.remove(f"{A}/{name}")
     again = world.open()
     assert again.moves == {}
     assert len(again.removals) == 1
+    assert again.offline == {}
+
+
+def test_a_copy_whose_original_is_missed_stays(world, directories):
+    start(directories)
+    directories.close({})
+    world.disk.remove_tree(f"{A}/orders-0")
+    again = world.open()
+    assert (again.moves, again.removals) == ({}, [])
+    assert f"{A}/orders-0 is gone" in again.offline[TP]
+    assert sum("-future" in name for name in world.disk.names(B)) == 1
 
 
 def test_a_copy_whose_original_is_away_waits(world, directories):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -99,6 +100,35 @@ def test_terms_and_where_they_end() -> None:
     assert EpochCache().latest == -1
 
 
+def test_a_term_is_known_before_it_has_records_and_costs_no_file() -> None:
+    cache = EpochCache([(1, 0)])
+    cache.begin(3, 10)
+    assert (cache.entries(), cache.dirty) == ([(1, 0), (3, 10)], False)
+    assert {epoch: cache.end_offset_for(epoch, 10) for epoch in (1, 2, 3, 4)} == {
+        1: (1, 10),
+        2: (1, 10),
+        3: (3, 10),
+        4: None,
+    }
+    # The third wrote nothing, so that it leaves no trace, in Kafka neither.
+    cache.begin(4, 10)
+    cache.begin(4, 10)
+    assert (cache.entries(), cache.dirty) == ([(1, 0), (4, 10)], False)
+    cache.assign(4, 10)
+    assert (cache.entries(), cache.dirty, cache.is_pending) == ([(1, 0), (4, 10)], True, False)
+    cache.dirty = False
+    cache.begin(5, 12)
+    cache.truncate_from_end(12)
+    assert (cache.entries(), cache.is_pending) == ([(1, 0), (4, 10)], False)
+    # A leader of an older term, as after the loss of a controller's memory: what contradicts it goes.
+    cache.dirty = False
+    cache.begin(2, 15)
+    assert (cache.entries(), cache.dirty) == ([(1, 0), (2, 15)], True)
+    empty = EpochCache()
+    empty.begin(0, 0)
+    assert (empty.end_offset_for(0, 0), empty.epoch_at(0), empty.dirty) == ((0, 0), 0, False)
+
+
 class FakeOpen:
     """Counts, where a segment would hold a file."""
 
@@ -147,6 +177,80 @@ def test_a_reader_from_outside_follows_a_log_that_is_written_to() -> None:
     assert (limited[0], limited[-1]) == (11, 19)
     sealed = LogReader(world.disk, world.folder, sealed_only=True)
     assert [*sealed.batches()][-1].header.next_offset == log.active.base_offset
+
+
+class CountedReads:
+    """A disk of which only the bytes matter that are read from log files."""
+
+    def __init__(self, disk: Any) -> None:
+        self._disk = disk
+        self.bytes = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._disk, name)
+
+    def open_read_only(self, path: str) -> Any:
+        return CountedFile(self, self._disk.open_read_only(path))
+
+
+class CountedFile:
+    def __init__(self, disk: CountedReads, file: Any) -> None:
+        self._disk, self._file = disk, file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def read(self, size: int, position: int) -> bytes:
+        data: bytes = self._file.read(size, position)
+        self._disk.bytes += len(data)
+        return data
+
+
+def test_a_reader_from_outside_goes_on_where_it_was() -> None:
+    world = World(config=LogConfig(index_interval_bytes=4096))
+    log = world.open()
+    for number in range(2000):
+        append(log, b"%d" % number * 200)
+    disk = CountedReads(world.disk)
+    reader = LogReader(disk, world.folder)
+    assert len([*reader.batches()]) == 2000
+    assert disk.bytes >= log.size > 1_000_000
+    for _ in range(20):
+        offset = log.end_offset
+        append(log, b"news")
+        disk.bytes = 0
+        assert [stored.header.base_offset for stored in reader.batches(offset)] == [offset]
+        assert [*reader.batches(offset + 1)] == []
+        assert disk.bytes < 10_000
+    # The owner cuts its log and writes other batches: the place that was remembered is none any more.
+    log.truncate_to(1500)
+    append(log, b"other" * 700)
+    append(log, b"other")
+    assert [stored.header.base_offset for stored in reader.batches(1501)] == [1501]
+    assert [stored.header.base_offset for stored in reader.batches(1499)] == [1499, 1500, 1501]
+
+
+@pytest.mark.parametrize("damage", ["", "cut", "other", "gone"])
+def test_a_reader_from_outside_begins_where_the_index_says(damage: str) -> None:
+    world = World(config=LogConfig(index_interval_bytes=4096))
+    log = world.open()
+    for number in range(4000):
+        append(log, b"%d" % number * 200)
+    log.close()
+    index = log.active.path(".index")
+    data = world.disk.read_file(index)
+    assert len(data) > 100
+    if damage == "gone":
+        world.disk.remove(index)
+    elif damage:
+        file = world.disk.open(index)
+        file.truncate(len(data) - 3) if damage == "cut" else file.write(b"\0\0\0\7" * (len(data) // 4), 0)
+    disk = CountedReads(world.disk)
+    for offset in (3000, 10, 3999):
+        found = [stored.header.base_offset for stored in LogReader(disk, world.folder).batches(offset, offset + 1)]
+        assert found == [offset]
+    if not damage:
+        assert disk.bytes < 3 * (1 << 20) + 1000
 
 
 def test_a_reader_stops_before_what_is_not_whole_and_says_what_is_damaged() -> None:

@@ -185,9 +185,12 @@ def test_silent_producers_expire() -> None:
     log = world.open()
     put(log, batch(b"old", producer=(1, 0, 0), timestamp=NOW - 30 * DAY))
     put(log, batch(b"open", producer=(2, 0, 0), transactional=True))
-    log.expire(NOW + DAY - 1, 0)
+    log.producers.expire(NOW + DAY - 1, DAY)
     # Its record's time is long past, but it was heard of a moment ago.
     assert [each.producer_id for each in log.describe_producers()] == [1, 2]
-    log.expire(NOW + DAY, 0)
+    # Retention has to do with records only.
+    log.expire(NOW + 2 * DAY, 0)
+    assert [each.producer_id for each in log.describe_producers()] == [1, 2]
+    log.producers.expire(NOW + DAY, DAY)
     assert [each.producer_id for each in log.describe_producers()] == [2]
     assert send(log, 99).first_offset == 2

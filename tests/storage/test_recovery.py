@@ -9,7 +9,7 @@ from tests.storage.log_world import NOW, SMALL, World, append, batch, put, read_
 
 from ottla.config.log import LogConfig
 from ottla.ports.disk import Disk
-from ottla.storage.errors import CorruptLog
+from ottla.storage.errors import CorruptLog, LostRecords
 from ottla.storage.log import Log
 
 
@@ -154,14 +154,46 @@ def test_a_batch_that_straddles_the_recovery_point_is_not_cut_either() -> None:
         world.open(clean=False)
 
 
-def test_a_log_that_ends_below_its_recovery_point_says_so() -> None:
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_that_ends_below_its_recovery_point_is_not_opened(clean: bool) -> None:
     world = World(config=LogConfig())
-    filled(world, 3).abandon()
-    world.recovery_point = 10
-    log = world.open(clean=False)
-    assert log.recovery is not None
-    assert (log.end_offset, log.recovery_point, log.recovery.missing_offsets) == (3, 3, 7)
-    assert "7 offsets below its recovery point" in world.warnings[0]
+    log = filled(world, 3)
+    path, before = log.active.path(), world.disk.read_file(log.active.path())
+    log.close()
+    world.recovery_point = 4
+    with pytest.raises(LostRecords, match="ends at offset 3, and its records up to 4 were safely on disk"):
+        world.open(clean=clean)
+    assert world.disk.read_file(path) == before
+    # As the message says to go on with what is left.
+    world.recovery_point = 3
+    assert world.open(clean=clean).end_offset == 3
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_without_its_only_segment_is_not_begun_anew(clean: bool) -> None:
+    world = World(config=LogConfig())
+    log = filled(world, 3)
+    world.close(log)
+    world.disk.remove(log.active.path())
+    with pytest.raises(LostRecords, match="ends at offset 0"):
+        world.open(clean=clean)
+    assert not world.disk.exists(log.active.path())
+    # Nothing is lost where all of it had been deleted.
+    world.start_offset = 3
+    assert world.open(clean=clean).end_offset == 3
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_without_its_last_segment_is_not_opened(clean: bool) -> None:
+    world = World()
+    log = filled(world, 40)
+    world.close(log)
+    last = log.active
+    assert last.base_offset > 0
+    assert last.size
+    world.disk.remove(last.path())
+    with pytest.raises(LostRecords, match=f"ends at offset {last.base_offset}, and its records up to 40 "):
+        world.open(clean=clean)
 
 
 def test_only_what_is_above_the_recovery_point_is_read() -> None:

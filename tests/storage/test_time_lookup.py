@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.storage.log_world import NOW, World, batch, put
 
 from ottla.config.log import LogConfig
+from ottla.records.batch import set_max_timestamp
 from ottla.storage.log import Log
+from ottla.storage.time_lookup import HEADERS_AT_ONCE, Elsewhere, Lookup, Pause, TimestampOffset
 
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=100, retention_ms=-1)
 
 
-def log_with(*times: int, compression: int = 0, per_batch: int = 2) -> Log:
+def log_with(*times: int, compression: int = 0, per_batch: int = 2, config: LogConfig = CONFIG) -> Log:
     """Batches of records at t, t + 1, ..."""
-    world = World(config=CONFIG)
+    world = World(config=config)
     log = world.open()
     for time in times:
         put(log, batch(*[b"v" * 30] * per_batch, timestamp=NOW + time, compression=compression))
@@ -69,3 +72,81 @@ def test_records_without_times() -> None:
     put(log, batch(b"v", timestamp=-1))
     assert log.max_timestamp_offset() is None
     assert log.offset_for_timestamp(0, log.end_offset) is None
+
+
+def steps(lookup: Lookup) -> tuple[list[Pause | Elsewhere], TimestampOffset | None]:
+    """What a look-up leaves to its driver, and what it finds."""
+    taken: list[Pause | Elsewhere] = []
+    try:
+        step = next(lookup)
+        while True:
+            taken.append(step)
+            step = lookup.send(None if isinstance(step, Pause) else step.work(*step.arguments()))
+    except StopIteration as end:
+        return taken, end.value
+
+
+def lying_batch(count: int, latest: int) -> memoryview:
+    """Its header claims a time that no record has."""
+    raw = bytearray(batch(*[b"v"] * count, timestamp=NOW))
+    set_max_timestamp(raw, 0, NOW + latest, log_append_time=False)
+    return memoryview(raw)
+
+
+def test_what_is_little_is_done_at_once() -> None:
+    taken, found = steps(log_with(0, 5000, per_batch=900, config=LogConfig()).look_up(NOW + 850, 1800))
+    assert taken == []
+    assert found is not None
+    assert found.offset == 850
+
+
+def test_a_batch_of_many_records_is_opened_elsewhere() -> None:
+    log = log_with(0, 5000, per_batch=1200, config=LogConfig())
+    (only,), found = steps(log.look_up(NOW + 850, 2400))
+    assert isinstance(only, Elsewhere)
+    assert only.arguments()[1:] == (NOW + 850, 0, False)
+    assert found is not None
+    assert found.offset == 850
+    (only,), found = steps(log.look_up_largest())
+    assert isinstance(only, Elsewhere)
+    assert found is not None
+    assert (found.timestamp, found.offset) == (NOW + 6199, 2399)
+
+
+def test_many_batches_whose_headers_lie_are_opened_elsewhere() -> None:
+    world = World(config=LogConfig())
+    log = world.open()
+    for _ in range(100):
+        put(log, lying_batch(3, 50))
+    put(log, batch(b"there", timestamp=NOW + 40))
+    taken, found = steps(log.look_up(NOW + 30, log.end_offset))
+    assert found is not None
+    assert found.offset == 300
+    # Twenty are opened in place.
+    assert [type(step) for step in taken] == [Elsewhere] * (len(taken))
+    assert 75 <= len(taken) <= 85
+    assert log.offset_for_timestamp(NOW + 30, log.end_offset) == found
+
+
+def test_headers_are_read_with_pauses() -> None:
+    log = World(config=LogConfig()).open()
+    put(log, lying_batch(1, 50))
+    for _ in range(2 * HEADERS_AT_ONCE):
+        put(log, batch(b"v", timestamp=NOW))
+    taken, found = steps(log.look_up(NOW + 30, log.end_offset))
+    assert found is None
+    assert [type(step) for step in taken] == [Pause] * 3
+
+
+def test_a_segment_may_go_while_it_is_searched() -> None:
+    log = log_with(0, 10_000, 20_000, per_batch=1200, config=LogConfig(segment_bytes=60_000, retention_ms=-1))
+    assert len(log.segments) == 3
+    lookup = log.look_up(NOW + 500, log.end_offset)
+    step = next(lookup)
+    assert isinstance(step, Elsewhere)
+    log.advance_start(3000)
+    for segment in log.segments[:2]:
+        segment.set_aside()
+    with pytest.raises(StopIteration) as end:
+        lookup.send(step.work(*step.arguments()))
+    assert end.value.value.offset == 500

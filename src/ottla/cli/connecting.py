@@ -30,6 +30,7 @@ _EXIT_CODES = {
     ErrorCode.GROUP_ID_NOT_FOUND: NOT_FOUND,
 }
 _ADVICE = {
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "names are ASCII letters, digits, '.', '_' and '-', 249 of them at most",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` names the topics",
     ErrorCode.BROKER_NOT_AVAILABLE: "`ottla cluster describe` lists the brokers",
     ErrorCode.TOPIC_ALREADY_EXISTS: "--if-not-exists makes this no error",
@@ -40,6 +41,7 @@ _ADVICE = {
 }
 #: Instead of what a broker says.
 _PLAIN = {
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "no topic can have this name",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
     ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
     ErrorCode.NON_EMPTY_GROUP: "the group has members",

@@ -33,3 +33,7 @@ class UsageFault(CommandFault):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, USAGE)
+
+
+class SaidFault(CommandFault):
+    """What is wrong was said already, where it is looked for."""

@@ -17,7 +17,7 @@ class LineFault(ValueError):
     """A line is not what it was said to be."""
 
 
-#: What Kafka's line reader knows, with its defaults.
+#: What Kafka's line reader knows, with its defaults. Without a null.marker nothing is null; an empty one is one, too.
 READER_DEFAULTS: Mapping[str, bytes] = {
     "parse.key": b"false",
     "parse.headers": b"false",
@@ -26,19 +26,20 @@ READER_DEFAULTS: Mapping[str, bytes] = {
     "headers.separator": b",",
     "headers.key.separator": b":",
     "ignore.error": b"false",
-    "null.marker": b"",
 }
+_NULL_MARKER = "null.marker"
 
 
 def kafka_lines(properties: Mapping[str, bytes]) -> Parse:
     """`headers<delimiter>key<separator>value`, as far as the properties ask for them."""
+    known = (*READER_DEFAULTS, _NULL_MARKER)
     for name in properties:
-        if name not in READER_DEFAULTS:
-            raise UsageFault(f"--property: there is no {name}; known are {', '.join(READER_DEFAULTS)}")
+        if name not in known:
+            raise UsageFault(f"--property: there is no {name}; known are {', '.join(known)}")
     chosen = {**READER_DEFAULTS, **properties}
     has_key, has_headers = chosen["parse.key"] == b"true", chosen["parse.headers"] == b"true"
     separator, delimiter = chosen["key.separator"], chosen["headers.delimiter"]
-    null, lenient = chosen["null.marker"], chosen["ignore.error"] == b"true"
+    null, lenient = properties.get(_NULL_MARKER), chosen["ignore.error"] == b"true"
     if has_key and not separator:
         raise UsageFault("the separator of key and value is empty")
 
@@ -63,11 +64,14 @@ def kafka_lines(properties: Mapping[str, bytes]) -> Parse:
     return parse
 
 
-def _headers(text: bytes, chosen: Mapping[str, bytes], null: bytes) -> list[tuple[str, bytes | None]]:
-    if not text or text == null:
+def _headers(text: bytes, chosen: Mapping[str, bytes], null: bytes | None) -> list[tuple[str, bytes | None]]:
+    if text == null:
         return []
+    pairs = text.split(chosen["headers.separator"])
+    while text and pairs and not pairs[-1]:  # as Java splits
+        pairs.pop()
     headers = []
-    for pair in text.split(chosen["headers.separator"]):
+    for pair in pairs:
         name, found, value = pair.partition(chosen["headers.key.separator"])
         if not found:
             raise LineFault(f"the header {_shown(pair)} has no {_shown(chosen['headers.key.separator'])}")
@@ -75,8 +79,8 @@ def _headers(text: bytes, chosen: Mapping[str, bytes], null: bytes) -> list[tupl
     return headers
 
 
-def _unless_null(content: bytes | None, null: bytes) -> bytes | None:
-    return None if null and content == null else content
+def _unless_null(content: bytes | None, null: bytes | None) -> bytes | None:
+    return None if content == null else content
 
 
 def _shown(text: bytes) -> str:

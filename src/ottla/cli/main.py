@@ -18,6 +18,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         code = _run(words)
         sys.stdout.flush()
+    except faults.SaidFault as fault:
+        return fault.code
     except faults.CommandFault as fault:
         return _say(str(fault), fault.code)
     except KeyboardInterrupt:

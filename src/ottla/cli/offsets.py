@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Offsets = dict[TopicPartition, int]
 
 OFFSET_MAX = 2**63 - 1
+#: More digits are too large in any case, and Python refuses to read thousands of them.
+_DIGITS_MAX = 19
 #: What the words stand for in requests for offsets; a time asks for the first record at or after it.
 LATEST = -1
 EARLIEST = -2
@@ -50,9 +52,22 @@ def parse_place(text: str) -> Place:
     if text.startswith("@"):
         return _times(text[1:])
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or int(digits) > OFFSET_MAX:
-        raise UsageFault(f"'{text}' is no offset: give start, end, a number, -N, @TIME or @FROM:TO")
-    return Place(before_end=int(digits)) if text.startswith("-") else Place(offset=int(digits))
+    number = _number(digits)
+    if number is None:
+        raise UsageFault(f"'{_shortened(text)}' is no offset: give start, end, a number, -N, @TIME or @FROM:TO")
+    return Place(before_end=number) if text.startswith("-") else Place(offset=number)
+
+
+def _number(digits: str) -> int | None:
+    """0 to OFFSET_MAX, or None."""
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    significant = digits.lstrip("0") or "0"
+    return int(significant) if len(significant) <= _DIGITS_MAX and int(significant) <= OFFSET_MAX else None
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _times(text: str) -> Place:
@@ -71,15 +86,16 @@ def _times(text: str) -> Place:
         if end is not None and end < start:
             raise UsageFault(f"@{text}: the second time is before the first")
         return Place(time_ms=start, until_ms=end)
-    raise UsageFault(f"'@{text}' holds no time: give ISO 8601 (2026-11-21T10:00) or milliseconds since 1970")
+    raise UsageFault(
+        f"'@{_shortened(text)}' holds no time: give ISO 8601 (2026-11-21T10:00) or milliseconds since 1970"
+    )
 
 
 def parse_time(text: str) -> int | None:
     """Milliseconds since 1970, or None if the text is no time."""
-    if text.isascii() and text.isdigit():
-        # ISO 8601 has a form without separators, 20261121: eight digits that begin a plausible year are a date.
-        return int(text) if len(text) != 8 and int(text) <= OFFSET_MAX else _iso_ms(text)
-    return _iso_ms(text)
+    # ISO 8601 has a form without separators, 20261121: eight digits that begin a plausible year are a date.
+    is_date = not (text.isascii() and text.isdigit()) or len(text) == 8
+    return _iso_ms(text) if is_date else _number(text)
 
 
 def _iso_ms(text: str) -> int | None:
@@ -88,10 +104,11 @@ def _iso_ms(text: str) -> int | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        return int(text) if text.isascii() and text.isdigit() else None
+        return _number(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
+    # No record is older than that, and numbers below it stand for LATEST and its like.
+    return max(0, round(moment.timestamp() * 1000))
 
 
 async def resolved(cluster: Cluster, places: Mapping[TopicPartition, Place], isolation: int = 0) -> Offsets:

@@ -66,6 +66,7 @@ def _complete_topics(parser: argparse.ArgumentParser) -> None:
 
 def topic_of(options: argparse.Namespace) -> str:
     from ottla.cli.faults import UsageFault
+    from ottla.model import topic_name_fault
 
     named: str | None = options.topic
     if named is not None and options.topic_option is not None:
@@ -73,6 +74,9 @@ def topic_of(options: argparse.Namespace) -> str:
     name = named if named is not None else options.topic_option
     if not name:
         raise UsageFault("a topic is missing: give TOPIC or --topic TOPIC")
+    fault = topic_name_fault(name)
+    if fault:
+        raise UsageFault(f"no topic can have this name: {fault}")
     return str(name)
 
 

@@ -28,6 +28,10 @@ class Progress:
                 delay=0.5,
             )
 
+    @property
+    def is_shown(self) -> bool:
+        return self._bar is not None
+
     def add(self, amount: int) -> None:
         if self._bar is not None:
             self._bar.update(amount)

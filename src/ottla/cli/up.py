@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 
+from ottla.cli.faults import UsageFault
 from ottla.cli.numbers import port_number
 
 PORT_DEFAULT = 9092
@@ -41,6 +42,8 @@ def _explicit(options: argparse.Namespace) -> dict[str, str]:
     explicit = {}
     if options.port is not None:
         explicit["listeners"] = _listener(options.port)
+    if options.data == "":
+        raise UsageFault("--data is empty: name a folder, or leave it out for the user's state folder")
     if options.data is not None:
         explicit["log.dirs"] = _log_directory(os.path.abspath(options.data))
     if options.json_logs:
@@ -51,10 +54,14 @@ def _explicit(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _log_directory(data: str) -> str:
-    """A folder of it; or itself, where Kafka has used it as a log directory."""
+    """A folder of it; or itself, where a broker has used it as a log directory.
+
+    The tree beside it tells that too: of a directory that has lost its file, or is not mounted, no other is begun.
+    """
     import os.path
 
-    return data if os.path.exists(os.path.join(data, "meta.properties")) else os.path.join(data, "data")
+    used = os.path.exists(os.path.join(data, "meta.properties")) or os.path.exists(f"{data}.coordination")
+    return data if used else os.path.join(data, "data")
 
 
 def _listener(port: int) -> str:

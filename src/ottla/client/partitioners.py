@@ -31,6 +31,8 @@ _SEED: Final = 0x9747_B28C
 _REMEMBERED: Final = 16_384
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
+#: Of an int in Java. Python refuses to read thousands.
+_INT_DIGITS_MAX: Final = 10
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -97,6 +99,11 @@ def _java_int(text: str) -> int | None:
     digits = text[1:] if text[:1] in {"+", "-"} else text
     if not digits.isdecimal():
         return None
+    if len(digits) > _INT_DIGITS_MAX:  # zeros may stand before it, as many as one likes, in any script
+        significant = "".join(str(int(digit)) for digit in digits).lstrip("0")
+        if len(significant) > _INT_DIGITS_MAX:
+            return None
+        text = text[: len(text) - len(digits)] + (significant or "0")
     number = int(text)
     return number if _INT32_MIN <= number <= _INT32_MAX else None
 

@@ -158,6 +158,9 @@ class Sender:
                 leader = self._cluster.metadata.leader(queue.topic, queue.partition)
                 if leader is None:
                     self._cluster.request_update()
+                    if batch.last_fault is None:
+                        about = str(queue)
+                        batch.last_fault = error_of(ErrorCode.LEADER_NOT_AVAILABLE, "it has no leader", about=about)
                     continue
                 node = leader.leader
                 if node not in rooms or node not in requests:

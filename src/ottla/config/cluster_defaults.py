@@ -17,4 +17,6 @@ def up_defaults(brokers: int) -> dict[str, str]:
         "offsets.topic.replication.factor": copies,
         "transaction.state.log.replication.factor": copies,
         "transaction.state.log.min.isr": needed,
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": needed,
     }

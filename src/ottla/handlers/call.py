@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.controller.interface import Controller
+from ottla.handlers.checks import Checks
 from ottla.handlers.groups_on_demand import GroupsOnDemand
 from ottla.handlers.offsets_topic import OffsetsTopic
 from ottla.handlers.request_metrics import RequestMetrics
@@ -39,6 +40,7 @@ class Services(NamedTuple):
     groups_on_demand: GroupsOnDemand
     offsets_topic: OffsetsTopic
     journals: Journals
+    checks: Checks
     metrics: RequestMetrics
 
     @property

@@ -92,11 +92,13 @@ class PartitionRead:
 class Reader:
     """One kind of reader: a consumer with its isolation level, or a follower."""
 
-    __slots__ = ("_committed", "_services", "replica_id")
+    __slots__ = ("_committed", "_is_follower", "_services", "replica_id")
 
     def __init__(self, services: Services, replica_id: int, isolation_level: int) -> None:
         self._services = services
         self.replica_id = replica_id
+        #: Tools for debugging give -2, which makes them no followers.
+        self._is_follower = replica_id >= 0
         self._committed = isolation_level == READ_COMMITTED
 
     def read_all(self, asked: list[Asked], max_bytes: int) -> list[PartitionRead]:
@@ -144,12 +146,12 @@ class Reader:
                 raise OffsetOutOfRange(asked.fetch_offset, log.start_offset, log.end_offset)
             return
         read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
-        if self._committed and self.replica_id == CONSUMER:
+        if self._committed and not self._is_follower:
             read.aborted = log.aborted_transactions(asked.fetch_offset, read.last_stable_offset)
 
     def limit(self, leader: Leader) -> int:
         """Where this reader's view of the log ends."""
-        if self.replica_id != CONSUMER:
+        if self._is_follower:
             return leader.log.end_offset
         return leader.last_stable_offset if self._committed else leader.high_watermark
 
@@ -165,7 +167,7 @@ class Reader:
         if leader is None:
             return self._services.replicas.why_not_leader(tp)
         # Only a broker that holds a replica may say how far that replica is: the high watermark rests on it.
-        if self.replica_id >= 0 and self.replica_id not in leader.isr.followers:
+        if self._is_follower and self.replica_id not in leader.isr.followers:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return leader
 

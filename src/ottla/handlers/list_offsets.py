@@ -3,13 +3,19 @@
 Special timestamps: -1 latest, -2 earliest, -3 of the largest timestamp (version 7), -4 earliest local (8), -5 latest
 tiered (9), -6 earliest pending upload (11). Without tiered storage the earliest local offset is the earliest, and
 nothing is tiered or pending, which is said with offset -1.
+
+A look-up by timestamp opens batches. What is more than a little work is done by another process, and the connection
+waits (docs/decisions/record-checks.md).
 """
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from collections.abc import Coroutine, Generator
+from typing import Any, Final, NamedTuple
 
 from ottla.handlers.call import Call
+from ottla.handlers.checks import CheckFailed
 from ottla.handlers.topic_partitions import leader_for
 from ottla.model import ErrorCode
 from ottla.protocol.generated.list_offsets import (
@@ -19,9 +25,11 @@ from ottla.protocol.generated.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from ottla.records.errors import RecordError
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
 from ottla.storage.errors import StorageFault
+from ottla.storage.time_lookup import Elsewhere, Lookup, Pause, TimestampOffset
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -43,6 +51,8 @@ _READ_UNCOMMITTED: Final = 0
 _READ_COMMITTED: Final = 1
 #: Earlier versions have no room for the leader's epoch.
 _EPOCH_SINCE: Final = 4
+#: Earlier versions do not say how long the client waits.
+_TIMEOUT_SINCE: Final = 10
 #: What an ordinary client gives as its replica id.
 _CONSUMER: Final = -1
 
@@ -51,7 +61,46 @@ Found = tuple[int, int, int]
 _NOTHING: Final[Found] = (-1, -1, -1)
 
 
-def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+#: Look-ups end after so long, or after the request's own time-out (version 10): what they walk has no other bound.
+SECONDS_MAX: Final = 30
+#: Look-ups of one request that are begun at once; each may take a millisecond. Others have their turns between more.
+AT_ONCE_MAX: Final = 16
+
+
+class _Unfinished(NamedTuple):
+    """A look-up with more to do than fits between two requests."""
+
+    leader: Leader
+    lookup: Lookup
+    step: Pause | Elsewhere
+    #: Where the answer is to stand.
+    answers: list[ListOffsetsPartitionResponse]
+    place: int
+
+
+class _Lookups:
+    """Those of one request."""
+
+    __slots__ = ("begun", "unfinished")
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.unfinished: list[_Unfinished] = []
+
+    def begin(self, leader: Leader, lookup: Lookup, answers: list[ListOffsetsPartitionResponse]) -> Found | None:
+        """What it finds at once; None where the next one of `answers` is to be filled in later."""
+        self.begun += 1
+        step: Pause | Elsewhere = Pause()
+        if self.begun <= AT_ONCE_MAX:
+            try:
+                step = next(lookup)
+            except StopIteration as end:
+                return _found(end.value)
+        self.unfinished.append(_Unfinished(leader, lookup, step, answers, len(answers)))
+        return None
+
+
+def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse | Coroutine[Any, Any, ListOffsetsResponse]:
     asked: set[tuple[str, int]] = set()
     twice: set[tuple[str, int]] = set()
     for topic in request.topics:
@@ -59,15 +108,65 @@ def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
             key = (topic.name, partition.partition_index)
             (twice if key in asked else asked).add(key)
     topics = []
+    lookups = _Lookups()
     for topic in request.topics:
-        answers = []
+        answers: list[ListOffsetsPartitionResponse] = []
         for partition in topic.partitions:
             if (topic.name, partition.partition_index) in twice:
                 answers.append(_failed(partition, ErrorCode.INVALID_REQUEST))
             else:
-                answers.append(_partition(call, request, topic.name, partition))
+                answers.append(_partition(call, request, topic.name, partition, answers, lookups))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return ListOffsetsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
+    response = ListOffsetsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
+    return _finished(call, request, response, lookups.unfinished) if lookups.unfinished else response
+
+
+async def _finished(
+    call: Call, request: ListOffsetsRequest, response: ListOffsetsResponse, unfinished: list[_Unfinished]
+) -> ListOffsetsResponse:
+    timeout_ms = SECONDS_MAX * 1000
+    if call.version >= _TIMEOUT_SINCE and request.timeout_ms > 0:
+        timeout_ms = min(timeout_ms, request.timeout_ms)
+    deadline_ms = call.services.clock.monotonic_ms() + timeout_ms
+    for each in unfinished:
+        answer = each.answers[each.place]
+        try:
+            found = await _driven(call, each.lookup, each.step, deadline_ms)
+        except StorageFault:
+            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        except (CheckFailed, TimeoutError):
+            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        else:
+            _fill(answer, found, call.version)
+        if not each.leader.active:
+            # What was looked into may have been cut off meanwhile.
+            each.answers[each.place] = ListOffsetsPartitionResponse(
+                partition_index=answer.partition_index, error_code=each.leader.end_error
+            )
+    return response
+
+
+async def _driven(call: Call, lookup: Lookup, step: Pause | Elsewhere, deadline_ms: int) -> Found:
+    """Takes a look-up to its end; raises TimeoutError where that is too far."""
+    services = call.services
+    try:
+        while True:
+            if services.clock.monotonic_ms() >= deadline_ms:
+                raise TimeoutError
+            if isinstance(step, Pause):
+                await asyncio.sleep(0)
+                step = lookup.send(None)
+                continue
+            try:
+                result = await services.checks.run(step.work, step.arguments)
+            except (RecordError, OSError) as error:
+                step = lookup.throw(error)
+            else:
+                step = lookup.send(result)
+    except StopIteration as end:
+        return _found(end.value)
+    finally:
+        lookup.close()
 
 
 def _failed(partition: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:
@@ -75,8 +174,14 @@ def _failed(partition: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPar
 
 
 def _partition(
-    call: Call, request: ListOffsetsRequest, topic: str, partition: ListOffsetsPartition
+    call: Call,
+    request: ListOffsetsRequest,
+    topic: str,
+    partition: ListOffsetsPartition,
+    answers: list[ListOffsetsPartitionResponse],
+    lookups: _Lookups,
 ) -> ListOffsetsPartitionResponse:
+    """The partition's answer, the next one of `answers`; `lookups` tells whether it is to be filled in later."""
     if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         return _failed(partition, ErrorCode.UNKNOWN_SERVER_ERROR)
     if partition.timestamp < 0 and call.version < _SINCE.get(partition.timestamp, 2**15):
@@ -85,21 +190,29 @@ def _partition(
     if isinstance(leader, ErrorCode):
         return _failed(partition, leader)
     committed = request.isolation_level == _READ_COMMITTED
+    answer = ListOffsetsPartitionResponse(partition_index=partition.partition_index)
     try:
         if request.replica_id != _CONSUMER:
             limit = leader.log.end_offset
         else:
             limit = leader.last_stable_offset if committed else leader.high_watermark
-        timestamp, offset, epoch = _find(leader, partition.timestamp, limit)
+        found = _find(leader, partition.timestamp, limit)
+        if isinstance(found, Generator):
+            found = lookups.begin(leader, found, answers)
     except StorageFault:
         return _failed(partition, ErrorCode.KAFKA_STORAGE_ERROR)
-    answer = ListOffsetsPartitionResponse(partition_index=partition.partition_index, timestamp=timestamp, offset=offset)
-    if call.version >= _EPOCH_SINCE:
-        answer.leader_epoch = epoch
+    if found is not None:
+        _fill(answer, found, call.version)
     return answer
 
 
-def _find(leader: Leader, timestamp: int, limit: int) -> Found:
+def _fill(answer: ListOffsetsPartitionResponse, found: Found, version: int) -> None:
+    answer.timestamp, answer.offset, epoch = found
+    if version >= _EPOCH_SINCE:
+        answer.leader_epoch = epoch
+
+
+def _find(leader: Leader, timestamp: int, limit: int) -> Found | Lookup | None:
     log = leader.log
     if timestamp == LATEST:
         return -1, limit, leader.epoch
@@ -107,5 +220,13 @@ def _find(leader: Leader, timestamp: int, limit: int) -> Found:
         return -1, log.start_offset, log.epochs.epoch_at(log.start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _NOTHING
-    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp, limit)
+    return _below(limit, log.look_up_largest() if timestamp == MAX_TIMESTAMP else log.look_up(timestamp, limit))
+
+
+def _below(limit: int, lookup: Lookup) -> Lookup:
+    found = yield from lookup
+    return found if found is not None and found.offset < limit else None
+
+
+def _found(found: TimestampOffset | None) -> Found:
     return _NOTHING if found is None else (found.timestamp, found.offset, found.leader_epoch)

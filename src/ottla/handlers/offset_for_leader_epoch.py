@@ -35,7 +35,7 @@ def _partition(call: Call, topic: str, asked: OffsetForLeaderPartition) -> Epoch
         return EpochEndOffset(error_code=leader, partition=asked.partition)
     log = leader.log
     try:
-        # A term that is the leader's own ends where its log ends now.
+        # The latest term is the leader's own, records or none, and ends where its log ends now.
         found = log.epochs.end_offset_for(asked.leader_epoch, log.end_offset)
     except StorageFault:
         return EpochEndOffset(error_code=ErrorCode.KAFKA_STORAGE_ERROR, partition=asked.partition)

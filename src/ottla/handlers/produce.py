@@ -10,6 +10,7 @@ is refused as by Kafka.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -17,19 +18,21 @@ from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.peer import Peer, Received, Slot
 from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer, encode_answer
-from ottla.handlers.produce_checks import any_transactional, is_refused_unseen, is_to_be_parsed, refused_in
+from ottla.handlers.produce_checks import ProduceChecks, Unchecked
 from ottla.handlers.produce_lanes import Lanes
 from ottla.handlers.produce_memo import Memo, remember
+from ottla.handlers.produce_rules import any_transactional, is_refused_unseen, is_to_be_parsed, refused_in
 from ottla.handlers.produce_wait import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Outcome, ProduceWait
 from ottla.handlers.routes import HOT, PRODUCE
 from ottla.model import INTERNAL_TOPICS, ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import decode_request_header, request_body_start
 from ottla.protocol.hot.produce import parse_produce
+from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation, Resource
 from ottla.security.quotas import Use
 from ottla.storage.append import Appended
-from ottla.storage.errors import AppendRefused, StorageFault
+from ottla.storage.errors import AppendRefused, StorageFault, TooLongToCheck
 
 log_event = logs.logger("handlers")
 
@@ -53,6 +56,11 @@ class ProduceHandler:
         self._left_waiting = 0
         #: Requests of this round in the order they came: recognised ones, and all others.
         self._open: list[Quick | tuple[Peer, ProduceWait]] = []
+        #: Requests of earlier rounds whose last batches are staged in this one.
+        self._resumed: list[ProduceWait] = []
+        self.checks = ProduceChecks(services.checks, services.clock, self._resume)
+        #: Runs a round without the network's; the dispatcher sets it.
+        self.run_round: Callable[[Callable[[], None]], None] = lambda stage: stage()
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
         self._unlimited = services.quotas.unlimited
         self._remembers = services.authorizer.allows_all and self._unlimited
@@ -107,6 +115,7 @@ class ProduceHandler:
             return
         foreign = any_transactional(buffer.view, topics) and not self._may_use(peer, transactional_id)
         outcomes: Outcomes = []
+        unchecked: list[Unchecked] = []
         for topic, partitions in topics:
             name, fault = self._topic(topic, peer, transactional_id, acks)
             if foreign:
@@ -121,14 +130,20 @@ class ProduceHandler:
                     why, message = refused
                     served.append(Outcome(partition, answer=PartitionAnswer(partition, why, message=message)))
                     continue
-                served.append(self._append(TopicPartition(name, partition), records, acks))
+                served.append(self._append(TopicPartition(name, partition), records, acks, unchecked))
             outcomes.append((topic, served))
         if self._remembers and len(outcomes) == 1 and len(outcomes[0][1]) == 1:
             _, records_start, records_end = topics[0][1][0]
             self._remember(peer, buffer, start, end, version, acks, timeout_ms, records_start, records_end, outcomes[0])
         throttle_ms = 0 if self._unlimited else self._throttle_ms(peer, buffer, start, end, acks)
+        wait = self._wait(peer, version, correlation, acks, timeout_ms, outcomes, throttle_ms)
+        self._opened(peer, wait, unchecked)
+
+    def _opened(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
         peer.produces_open += 1
-        self._open.append((peer, self._wait(peer, version, correlation, acks, timeout_ms, outcomes, throttle_ms)))
+        self._open.append((peer, wait))
+        if unchecked:
+            self.checks.begin(peer, wait, unchecked)
 
     def _may_use(self, peer: Peer, transactional_id: str | None) -> bool:
         return transactional_id is not None and self._allowed(
@@ -168,7 +183,8 @@ class ProduceHandler:
             return name, ErrorCode.INVALID_TOPIC_EXCEPTION
         return name, None
 
-    def _append(self, tp: TopicPartition, records: memoryview | None, acks: int) -> Outcome:
+    def _append(self, tp: TopicPartition, records: memoryview | None, acks: int, unchecked: list[Unchecked]) -> Outcome:
+        """What the partition's part comes to; it stays undecided where `unchecked` then has its batch."""
         leader = self._replicas.leaders.get(tp)
         if leader is None:
             return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, self._replicas.why_not_leader(tp)))
@@ -178,23 +194,64 @@ class ProduceHandler:
             return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.NOT_ENOUGH_REPLICAS))
         if leader.fault is not None:
             return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, leader.fault))
+        outcome = Outcome(tp.partition)
         try:
-            appended = leader.append(records, self._now_ms)
-        except StorageFault as fault:
-            # The segment was to be rolled. What this round staged and is not written will not be.
-            self._replicas.write_failed(leader, fault)
-            return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.KAFKA_STORAGE_ERROR))
-        except AppendRefused as refused:
-            answer = PartitionAnswer(
-                tp.partition,
-                refused.error,
-                log_start_offset=-1 if is_refused_unseen(refused) else leader.log.start_offset,
-                record_errors=tuple(refused.record_errors),
-                message=refused.message,
-            )
-            return Outcome(tp.partition, answer=answer)
+            self._staged(outcome, leader, leader.append(records, self._now_ms))
+        except TooLongToCheck:
+            unchecked.append(Unchecked(tp, outcome, records, leader.log))
+        except (StorageFault, AppendRefused) as error:
+            self._not_staged(outcome, leader, error)
+        return outcome
+
+    def _staged(self, outcome: Outcome, leader: Leader, appended: Appended) -> None:
         self._replicas.staged(leader)
-        return Outcome(tp.partition, leader, appended)
+        outcome.leader, outcome.appended = leader, appended
+
+    def _not_staged(self, outcome: Outcome, leader: Leader, error: StorageFault | AppendRefused) -> None:
+        if isinstance(error, StorageFault):
+            # The segment was to be rolled. What this round staged and is not written will not be.
+            self._replicas.write_failed(leader, error)
+            outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        start = -1 if is_refused_unseen(error) else leader.log.start_offset
+        outcome.refuse(error.error, error.message, error.record_errors, start)
+
+    # -- batches that another process has looked into
+
+    def _resume(self, peer: Peer, wait: ProduceWait, checked: list[Unchecked]) -> None:
+        """Stages what was found good, in a round of its own, and answers the request as at the end of any round."""
+
+        def stage() -> None:
+            for each in checked:
+                if each.outcome.answer is None:
+                    self._append_checked(each, wait.acks)
+            self._resumed.append(wait)
+
+        self.run_round(stage)
+        peer.finish()
+
+    def _append_checked(self, unchecked: Unchecked, acks: int) -> None:
+        outcome, tp, verdict = unchecked.outcome, unchecked.tp, unchecked.verdict
+        assert verdict is not None
+        leader = self._replicas.leaders.get(tp)
+        if leader is None:
+            outcome.fail(self._replicas.why_not_leader(tp))
+        elif leader.log is not unchecked.log:
+            # Deleted and created again, perhaps: whoever sent it finds out.
+            outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif acks == ACKS_ALL and not leader.has_enough_replicas():
+            outcome.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
+        elif leader.fault is not None:
+            outcome.fail(leader.fault)
+        else:
+            try:
+                refused = verdict.refused()
+                if refused is not None:
+                    raise refused
+                records = memoryview(unchecked.records if verdict.changed is None else bytearray(verdict.changed))
+                self._staged(outcome, leader, leader.append_checked(records, self._now_ms))
+            except (StorageFault, AppendRefused) as error:
+                self._not_staged(outcome, leader, error)
 
     def _remember(
         self,
@@ -221,19 +278,19 @@ class ProduceHandler:
     def stage(self) -> None:
         """What lanes have collected in this round."""
         for peer, memo, correlation, records in self._lanes.stage(self._now_ms):
-            outcome = self._append(memo.leader.tp, memoryview(records), memo.acks)
-            peer.produces_open += 1
-            self._open.append(
-                (
-                    peer,
-                    self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, [(memo.topic, [outcome])]),
-                )
-            )
+            unchecked: list[Unchecked] = []
+            outcomes: Outcomes = [
+                (memo.topic, [self._append(memo.leader.tp, memoryview(records), memo.acks, unchecked)])
+            ]
+            wait = self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes)
+            self._opened(peer, wait, unchecked)
 
     # -- second half: answer
 
     def end_round(self) -> None:
         answered, waiting = self._lanes.answer()
+        if self._resumed:
+            self._answer_resumed()
         if not answered and not self._open:
             return
         for peer, memo, correlation, first, last in waiting:
@@ -294,9 +351,26 @@ class ProduceHandler:
     def _settle(self, peer: Peer, wait: ProduceWait) -> None:
         peer.hold(wait.slot)
         wait.fail_unwritten()
+        if wait.unchecked:
+            self._leave_waiting(wait)
+        else:
+            self._answer_or_park(wait)
+
+    def _leave_waiting(self, wait: ProduceWait) -> None:
+        wait.began_ms = self._metrics.round_began_ms
+        self._left_waiting += 1
+
+    def _answer_resumed(self) -> None:
+        resumed, self._resumed = self._resumed, []
+        for wait in resumed:
+            wait.unchecked = False
+            wait.fail_unwritten()
+            self._answer_or_park(wait)
+
+    def _answer_or_park(self, wait: ProduceWait) -> None:
         if not wait.try_complete(self._now_ms):
-            wait.began_ms = self._metrics.round_began_ms
-            self._left_waiting += 1
+            if wait.began_ms is None:
+                self._leave_waiting(wait)
             deadline_ms = self._services.clock.monotonic_ms() + max(0, wait.timeout_ms)
             self._replicas.waiters.park(wait, wait.partitions(), deadline_ms)
 

@@ -1,60 +1,109 @@
-"""What a Produce request is refused for before a log looks at its batches.
+"""Produce requests with batches that another process has to look into (docs/decisions/record-checks.md).
 
-A transactional batch belongs to a transactional id that its writer may use. Kafka fails the whole request where one
-comes without: a transaction that no coordinator knows of would hold up readers of committed records for ever.
+The connection is busy meanwhile, so that what its client sent after it stays behind it. The request's other batches
+are written as ever; those that were checked are staged in a round of their own, and then all are answered together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+import traceback
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from ottla.model import ErrorCode
-from ottla.records.batch import COMPRESSION_MASK, HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL
-from ottla.records.compression import ZSTD
-from ottla.records.errors import RecordError
-from ottla.records.validate import ZSTD_PRODUCE_VERSION, produced_batch
-from ottla.storage.errors import AppendRefused
+from ottla import logs
+from ottla.config import LogConfig
+from ottla.handlers.checks import CheckFailed, Checks
+from ottla.handlers.peer import Peer
+from ottla.handlers.produce_wait import Outcome, ProduceWait
+from ottla.handlers.routes import PRODUCE
+from ottla.model import ErrorCode, TopicPartition
+from ottla.ports import Clock
+from ottla.storage.append import Verdict, examine_whole
+from ottla.storage.log import Log
 
-#: The lower byte of a batch's attributes: codec, type of time, transactional, control.
-_ATTRIBUTES_AT: Final = 22
-_LENGTH_AT: Final = 8
-_UNSEEN: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+log_event = logs.logger("handlers")
 
-
-def is_transactional(records: memoryview) -> bool:
-    """Whether the first batch is whole, and of a transaction."""
-    if len(records) < HEADER_SIZE or records[MAGIC_AT] != MAGIC or not records[_ATTRIBUTES_AT] & TRANSACTIONAL:
-        return False
-    length = int.from_bytes(records[_LENGTH_AT : _LENGTH_AT + 4], "big", signed=True)
-    return length + LOG_OVERHEAD <= len(records)
+#: Batches of clients that have gone are still looked into and stored, up to so many bytes; more are dropped.
+ABANDONED_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
-def any_transactional(view: memoryview, topics: Iterable[tuple[str | bytes, Sequence[tuple[int, int, int]]]]) -> bool:
-    """Whether a parsed request carries a transactional batch."""
-    return any(is_transactional(view[start:end]) for _, partitions in topics for _, start, end in partitions)
+class Unchecked:
+    """One batch that waits for its verdict, or has it."""
+
+    __slots__ = ("config", "log", "outcome", "records", "tp", "verdict")
+
+    def __init__(self, tp: TopicPartition, outcome: Outcome, records: memoryview, log: Log) -> None:
+        self.tp = tp
+        #: Undecided until the batch is staged or refused.
+        self.outcome = outcome
+        #: A copy: the request's buffer goes back to the pool at the round's end.
+        self.records = bytearray(records)
+        self.log = log
+        #: What the batch was judged by: under another configuration the verdict is worth nothing.
+        self.config: LogConfig | None = None
+        self.verdict: Verdict | None = None
+
+    @property
+    def is_judged(self) -> bool:
+        return self.outcome.answer is not None or self.log.config == self.config
 
 
-def has_zstd(records: memoryview) -> bool:
-    return len(records) >= HEADER_SIZE and records[_ATTRIBUTES_AT] & COMPRESSION_MASK == ZSTD
+#: Stages and answers a request all of whose batches have their verdicts.
+Resume = Callable[[Peer, ProduceWait, list[Unchecked]], None]
 
 
-def refused_in(version: int, records: memoryview) -> tuple[ErrorCode, str] | None:
-    """Why a batch may not come in a request of this version, if its version is why."""
-    if version >= ZSTD_PRODUCE_VERSION or not has_zstd(records):
-        return None
-    try:
-        produced_batch(records, 0, len(records), api_version=version)
-    except RecordError as error:
-        return error.error_code, error.message
-    return None
+class ProduceChecks:
+    def __init__(self, checks: Checks, clock: Clock, resume: Resume) -> None:
+        self._checks = checks
+        self._clock = clock
+        self._resume = resume
+        #: The requests that wait here: kept so that they are not collected, and can be ended at stop.
+        self.tasks: dict[asyncio.Future[None], None] = {}
+        self._abandoned_bytes = 0
+
+    def begin(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
+        """Has the batches looked into; the connection takes nothing more until then."""
+        peer.busy = True
+        wait.unchecked = True
+        task = asyncio.ensure_future(self._judge(peer, wait, unchecked))
+        self.tasks[task] = None
+        task.add_done_callback(partial(self._ended, peer))
+        peer.cancel = partial(self._abandon, task, sum(len(each.records) for each in unchecked))
+
+    def _ended(self, peer: Peer, task: asyncio.Future[None]) -> None:
+        del self.tasks[task]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log_event.error("a request failed", api=PRODUCE, error="".join(traceback.format_exception(error)))
+            peer.abort()
+
+    def _abandon(self, task: asyncio.Future[None], size: int) -> None:
+        """The client has gone. It may have wanted no answer, so that its records are kept where that costs little."""
+        if self._abandoned_bytes + size > ABANDONED_BYTES_MAX:
+            task.cancel()
+            return
+        self._abandoned_bytes += size
+        task.add_done_callback(lambda _: self._forget(size))
+
+    def _forget(self, size: int) -> None:
+        self._abandoned_bytes -= size
+
+    async def _judge(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
+        # Again where the topic's configuration has changed meanwhile, which takes a change of the tree each time.
+        while waiting := [each for each in unchecked if not each.is_judged]:
+            for each in waiting:
+                config = each.log.config
+                try:
+                    each.verdict = await self._checks.run(
+                        examine_whole, partial(_arguments, each.records, config, self._clock.wall_ms())
+                    )
+                except CheckFailed:
+                    each.outcome.fail(ErrorCode.REQUEST_TIMED_OUT, "the records could not be looked at")
+                each.config = config
+        self._resume(peer, wait, unchecked)
 
 
-def is_refused_unseen(refused: AppendRefused) -> bool:
-    """Whether Kafka would have answered before it looked at the log: then the log's start is not told."""
-    return refused.is_no_batch or refused.error in _UNSEEN
-
-
-def is_to_be_parsed(version: int, records: memoryview) -> bool:
-    """Whether a batch in a request that was recognised is one that the request's fields decide about."""
-    return is_transactional(records) or (version < ZSTD_PRODUCE_VERSION and has_zstd(records))
+def _arguments(*values: object) -> tuple[object, ...]:
+    return values

@@ -35,7 +35,7 @@ class Lanes:
     def open(self, peer: Peer, memo: Memo) -> None:
         """From the next request on the connection has a lane, where it can have one."""
         fd = peer.fileno()
-        if self._run is None or fd < 0 or memo.acks == ACKS_NONE:
+        if self._run is None or fd < 0 or memo.acks == ACKS_NONE or not memo.log.takes_runs:
             return
         leader = memo.leader
         run = leader.run

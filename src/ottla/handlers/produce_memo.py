@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.peer import Peer
 from ottla.handlers.produce_answer import AnswerTemplate
-from ottla.handlers.produce_checks import has_zstd
+from ottla.handlers.produce_rules import has_zstd
 from ottla.records.validate import ZSTD_PRODUCE_VERSION
 from ottla.replication.leader import Leader
 from ottla.storage.log import Log

@@ -6,7 +6,7 @@ where replicas or the disk are behind; a leader that resigns meanwhile answers f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ottla.handlers.peer import Slot
@@ -46,6 +46,11 @@ class Outcome:
     def fail(self, error: ErrorCode, message: str | None = None) -> None:
         self.answer = PartitionAnswer(self.partition, error, message=message)
 
+    def refuse(self, error: ErrorCode, message: str, faults: Sequence[tuple[int, str | None]], log_start: int) -> None:
+        self.answer = PartitionAnswer(
+            self.partition, error, log_start_offset=log_start, record_errors=tuple(faults), message=message
+        )
+
 
 def _settle(outcome: Outcome, acks: int) -> bool:
     """Decides a partition's part if it can be decided now."""
@@ -74,7 +79,7 @@ def _settle(outcome: Outcome, acks: int) -> bool:
 class ProduceWait:
     """A request from the end of its round until its answer."""
 
-    __slots__ = ("_answered", "acks", "began_ms", "slot", "timeout_ms", "topics")
+    __slots__ = ("_answered", "acks", "began_ms", "slot", "timeout_ms", "topics", "unchecked")
 
     def __init__(
         self,
@@ -90,6 +95,8 @@ class ProduceWait:
         self.began_ms: int | None = None
         #: The answer's place behind those of earlier requests.
         self.slot = Slot()
+        #: Whether some of its batches are still being looked into by another process.
+        self.unchecked = False
         self._answered = answered
 
     @property

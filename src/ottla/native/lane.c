@@ -46,10 +46,11 @@
 #define FRAME_MAX 4096
 /* An answer holds a topic's name of at most 249 bytes. */
 #define ANSWER_MAX 512
+/* A run keeps so much memory from round to round. */
+#define KEPT_MAX (64 * 1024)
 
-/* What `receive` gives where it has dealt with the request itself; FAILED stays in here. */
+/* What `receive` gives where it has dealt with the request itself. */
 #define TAKEN -1
-#define FAILED -2
 
 /* -- numbers of the wire, and the checksum */
 
@@ -187,24 +188,28 @@ static int grow(void **data, size_t *room, size_t wanted, size_t item)
 
 static void run_forget(Run *run)
 {
-    size_t length = run->length;
-    run->length = run->size = 0;
+    while (run->length)
+        Py_DECREF((PyObject *)run->requests[--run->length].lane);
+    run->size = 0;
     run->records = run->largest = run->attributes = run->idempotent = 0;
     run->max_timestamp = INT64_MIN;
-    for (size_t i = 0; i < length; i++)
-        Py_DECREF((PyObject *)run->requests[i].lane);
+    if (run->room > KEPT_MAX) {
+        free(run->data);
+        run->data = NULL;
+        run->room = 0;
+    }
 }
 
-/* Takes a batch up; -1 with an exception where there is no memory. */
+/* Takes a batch up; -1 where there is no memory. */
 static int run_add(Run *run, Lane *lane, uint32_t correlation, const uint8_t *batch, uint32_t size)
 {
     if (grow((void **)&run->data, &run->room, run->size + size, 1) < 0
-        || grow((void **)&run->requests, &run->requests_room, run->length + 1, sizeof(Request)) < 0) {
-        PyErr_NoMemory();
+        || grow((void **)&run->requests, &run->requests_room, run->length + 1, sizeof(Request)) < 0)
+        return -1;
+    if (run->length == 0 && PyList_Append(run->gathered, (PyObject *)run) < 0) {
+        PyErr_Clear();
         return -1;
     }
-    if (run->length == 0 && PyList_Append(run->gathered, (PyObject *)run) < 0)
-        return -1;
     Request *request = &run->requests[run->length++];
     Py_INCREF((PyObject *)lane);
     request->lane = lane;
@@ -521,11 +526,11 @@ static PyObject *lane_receive(Lane *lane, PyObject *view)
         const uint8_t *batch;
         const uint8_t *frame = buffer.buf;
         uint32_t size = find_batch(lane, frame, (uint32_t)received, &batch);
-        if (size && is_plain(batch, size))
-            result = run_add(lane->run, lane, read32(frame + 8), batch, size) < 0 ? FAILED : TAKEN;
+        if (size && is_plain(batch, size) && run_add(lane->run, lane, read32(frame + 8), batch, size) == 0)
+            result = TAKEN;
     }
     PyBuffer_Release(&buffer);
-    return received < 0 || result == FAILED ? NULL : PyLong_FromLong(result);
+    return received < 0 ? NULL : PyLong_FromLong(result);
 }
 
 static PyObject *lane_close(Lane *lane, PyObject *Py_UNUSED(ignored))

@@ -1,4 +1,4 @@
-"""Work that would stall the loop: fsync, deletion, cold reads in threads; cleaning in a process of its own.
+"""Work that would stall the loop: fsync, deletion, cold reads in threads; what computes in processes of their own.
 
 The loop is never waited for inside a worker, and a worker touches nothing that the loop owns: it gets plain values and
 open files, and returns a plain value.
@@ -27,6 +27,13 @@ class Workers(Protocol):
         """
         ...
 
+    def check(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        """As `process`, in one of its own: for what a client waits for, which cannot stand behind minutes of cleaning.
+
+        One at a time, in the order in which they came; what is cancelled before its turn is never run.
+        """
+        ...
+
     def close(self) -> None:
-        """Waits for the threads' running work, ends the process, and starts nothing more. What waited is cancelled."""
+        """Waits for the threads' running work, ends the processes, starts nothing more. What waited is cancelled."""
         ...

@@ -38,9 +38,9 @@ def recompress(
     return _under_codec(header, payload, codec, level)
 
 
-def recompress_scanned(columns: BatchColumns, codec: int, level: int | None = None) -> bytes:
+def recompress_payload(header: BatchHeader, payload: bytes, codec: int, level: int | None = None) -> bytes:
     """As `recompress`, for a batch whose records have been looked at already."""
-    return _under_codec(columns.header, bytes(columns.payload), codec, level)
+    return _under_codec(header, payload, codec, level)
 
 
 def filter_batch(columns: BatchColumns, keep: Sequence[int], *, delete_horizon_ms: int | None = None) -> bytes:

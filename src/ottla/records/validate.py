@@ -32,7 +32,7 @@ from ottla.records.batch import (
     set_log_append_time,
     set_max_timestamp,
 )
-from ottla.records.compression import DECOMPRESSED_BYTES_MAX, ZSTD
+from ottla.records.compression import ZSTD
 from ottla.records.errors import (
     BatchTooLarge,
     CorruptBatch,
@@ -44,7 +44,7 @@ from ottla.records.errors import (
     UnsupportedCodec,
 )
 from ottla.records.record import RECORD_BYTES_MIN
-from ottla.records.scan import BatchColumns, scan_batch
+from ottla.records.walk import Allowance, unpacked, walk_records
 
 #: Kafka's default of message.timestamp.before.max.ms: no bound.
 NO_BOUND_MS: Final = 2**63 - 1
@@ -54,6 +54,9 @@ ZSTD_PRODUCE_VERSION: Final = 7
 COUNTED_RECORDS_MAX: Final = 16
 #: A refused batch names so many of its records, and an answer stays small.
 RECORD_FAULTS_MAX: Final = 1000
+#: A produced batch may unfold to so much where its records are looked at, or to twice the topic's max.message.bytes.
+#: Readers take more: what was accepted can be read.
+UNFOLDED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 _REFUSED_BITS: Final = CONTROL | TIMESTAMP_TYPE_LOG_APPEND
 _SIZE: Final = struct.Struct(">i")
@@ -120,17 +123,21 @@ def validate_for_append(
     before_max_ms: int,
     after_max_ms: int,
     now_ms: int,
-    max_decompressed: int = DECOMPRESSED_BYTES_MAX,
 ) -> None:
     """All checks of a client's batch that the topic needs; raises the RecordError whose code is the answer."""
     rules = AppendRules(max_message_bytes, compacted, timestamp_type, before_max_ms, after_max_ms)
     check_header(header, buf, pos, rules, now_ms)
     if needs_records(header, rules):
-        check_records(header, buf, pos, rules, now_ms, max_decompressed=max_decompressed)
+        check_records(header, buf, pos, rules, now_ms)
 
 
-def check_header(header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int) -> None:
-    """The checks that need no records, for every batch: a handful of comparisons, and the checksum."""
+def check_header(
+    header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int, within: Allowance | None = None
+) -> None:
+    """The checks that need no records, for every batch: a handful of comparisons, and the checksum.
+
+    A batch that is refused for its time is walked to name its records; `within` as in `check_records`.
+    """
     base_offset, length, _, magic, _, attributes, last_delta, _, max_timestamp, producer_id, _, sequence, count = header
     size = length + LOG_OVERHEAD
     sound = (
@@ -147,7 +154,7 @@ def check_header(header: BatchHeader, buf: Readable, pos: int, rules: AppendRule
         and check_crc(buf, pos, size)
     )
     if not sound:
-        _refuse(header, buf, pos, rules, now_ms)
+        _refuse(header, buf, pos, rules, now_ms, within)
     if count <= COUNTED_RECORDS_MAX and not attributes & COMPRESSION_MASK:
         if count == 1 and (first := buf[pos + HEADER_SIZE]) > 127:  # one record of 64 to 8191 bytes: one comparison
             second = buf[pos + HEADER_SIZE + 1]
@@ -178,7 +185,9 @@ def _count_records(buf: Readable, pos: int, end: int, count: int) -> None:
         raise InvalidRecord("Incorrect declared batch size, records still remaining in file")
 
 
-def _refuse(header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int) -> None:
+def _refuse(
+    header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int, within: Allowance | None
+) -> None:
     """Says which check of `check_header` failed: the first one in Kafka's order. Passes where Kafka would."""
     if header.base_offset != 0:
         raise InvalidRecord(f"the base offset of a produced batch must be 0, but it is {header.base_offset}")
@@ -202,10 +211,12 @@ def _refuse(header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, no
         raise InvalidRecord(f"invalid sequence number {header.base_sequence} of producer {header.producer_id}")
     if not header.compression and header.count * RECORD_BYTES_MIN > header.size - HEADER_SIZE:
         raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
-    _refuse_time(header, buf, pos, rules, now_ms)
+    _refuse_time(header, buf, pos, rules, now_ms, within)
 
 
-def _refuse_time(header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int) -> None:
+def _refuse_time(
+    header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int, within: Allowance | None
+) -> None:
     latest = header.max_timestamp
     if header.is_log_append_time:
         # Then every record has the batch's latest time. Kafka lets it pass where the topic wants CreateTime.
@@ -217,7 +228,7 @@ def _refuse_time(header: BatchHeader, buf: Readable, pos: int, rules: AppendRule
             raise _late_batch([RecordFault(index, _out_of_range(latest, index, rules, now_ms)) for index in indexes])
         return
     if rules.timestamp_type == CREATE_TIME and latest - now_ms > rules.after_max_ms:
-        check_records(header, buf, pos, rules, now_ms)  # names the records
+        check_records(header, buf, pos, rules, now_ms, within=within)  # names the records
         raise InvalidTimestamp(f"the batch's latest time is out of range, though no record's is: {latest}")
 
 
@@ -239,47 +250,54 @@ def check_records(
     rules: AppendRules,
     now_ms: int,
     *,
-    max_decompressed: int = DECOMPRESSED_BYTES_MAX,
-) -> BatchColumns:
-    """The checks of each record of a batch whose header has passed; its columns, for who goes on with them."""
+    bytes_max: int | None = None,
+    within: Allowance | None = None,
+) -> bytes:
+    """The checks of each record of a batch whose header has passed; the records, for who goes on with them.
+
+    Raises WalkTooLong where that takes more than may be done in this place.
+    """
     assert header.magic == MAGIC
+    if bytes_max is None:
+        bytes_max = max(UNFOLDED_BYTES_MAX, 2 * rules.max_message_bytes)
     try:
-        columns = scan_batch(buf, pos, max_decompressed=max_decompressed, check_crcs=False)
+        _, payload = unpacked(buf, pos, bytes_max=bytes_max, within=within, check_crcs=False)
+        _judge_records(header, payload, rules, now_ms, within)
     except CorruptBlock as error:
         raise UnreadableBatch(error.message) from error
     except CorruptBatch as error:
         # The checksum is right, so that the producer wrote what cannot be read: Kafka calls that an invalid record.
         raise InvalidRecord(error.message) from error
-    faults = _keyless_records(columns) if rules.compacted else {}
-    late = _late_records(columns, rules, now_ms) if rules.timestamp_type == CREATE_TIME else {}
-    # A record has one fault, its missing key first; one late record decides the answer for all.
-    late = {index: fault for index, fault in late.items() if index not in faults}
+    return payload
+
+
+def _judge_records(
+    header: BatchHeader, payload: bytes, rules: AppendRules, now_ms: int, within: Allowance | None
+) -> None:
+    """A batch that cannot be read through is refused for that; then a late record decides for all, then a missing key,
+    then an offset. A record has one fault, its missing key first."""
+    low, high = now_ms - rules.before_max_ms, now_ms + rules.after_max_ms
+    wants_keys, wants_times = rules.compacted, rules.timestamp_type == CREATE_TIME
+    faults: list[RecordFault] = []
+    keyless = late = 0
+    misplaced: tuple[int, int] | None = None
+    for index, (timestamp, offset, has_key) in enumerate(walk_records(header, payload, within)):
+        if wants_keys and not has_key:
+            keyless += 1
+            if len(faults) < RECORD_FAULTS_MAX:
+                faults.append(RecordFault(index, "Compacted topic cannot accept message without key."))
+        elif wants_times and not low <= timestamp <= high and timestamp != NO_TIMESTAMP:
+            late += 1
+            if len(faults) < RECORD_FAULTS_MAX:
+                faults.append(RecordFault(index, _out_of_range(timestamp, index, rules, now_ms)))
+        if offset != header.base_offset + index and misplaced is None:
+            misplaced = index, offset
     if late:
-        raise _late_batch(sorted((late | faults).values()))
-    if faults:
-        raise InvalidRecord(
-            f"One or more records have been rejected due to {len(faults)} record errors in total",
-            list(faults.values())[:RECORD_FAULTS_MAX],
-        )
-    for index, offset in enumerate(columns.offsets, header.base_offset):
-        if offset != index:
-            raise InvalidRecord(f"record {index - header.base_offset} of the batch has the offset {offset}")
-    return columns
-
-
-def _keyless_records(columns: BatchColumns) -> dict[int, RecordFault]:
-    text = "Compacted topic cannot accept message without key."
-    return {index: RecordFault(index, text) for index, length in enumerate(columns.key_length) if length < 0}
-
-
-def _late_records(columns: BatchColumns, rules: AppendRules, now_ms: int) -> dict[int, RecordFault]:
-    low = now_ms - rules.before_max_ms
-    high = now_ms + rules.after_max_ms
-    return {
-        index: RecordFault(index, _out_of_range(timestamp, index, rules, now_ms))
-        for index, timestamp in enumerate(columns.timestamps)
-        if not low <= timestamp <= high and timestamp != NO_TIMESTAMP
-    }
+        raise _late_batch(faults)
+    if keyless:
+        raise InvalidRecord(f"One or more records have been rejected due to {keyless} record errors in total", faults)
+    if misplaced is not None:
+        raise InvalidRecord(f"record {misplaced[0]} of the batch has the offset {misplaced[1]}")
 
 
 def _out_of_range(timestamp: int, index: int, rules: AppendRules, now_ms: int) -> str:

@@ -42,6 +42,15 @@ class Flushing:
         self._running[log] = future
         future.add_done_callback(lambda done: self._ended(log, flush, done))
 
+    async def catch_up(self, seconds: float) -> None:
+        """Returns when all that is written now and waits for a flush has had it, or when the time is up.
+
+        What a running flush has missed is in the one behind it. New ones, which new writes ask for, are not waited for.
+        """
+        for _ in range(2):
+            if self._running:
+                await asyncio.wait(list(self._running.values()), timeout=seconds)
+
     async def idle(self) -> None:
         """Returns when no flush is running."""
         while self._running:
@@ -63,5 +72,5 @@ class Flushing:
             raise error
         log.flushed(flush)
         self._flushed(log)
-        if again:
+        if again and log not in self._running:
             self.request(log)

@@ -6,39 +6,66 @@ A follower therefore asks the leader where its own last term ended, and cuts the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ottla.model import TopicPartition
+from ottla.storage.errors import AppendRefused
 from ottla.storage.log import Log
 
 
 class Follower:
-    __slots__ = ("epoch", "high_watermark", "leader_id", "log", "tp")
+    __slots__ = ("_truncating", "epoch", "high_watermark", "leader_id", "log", "tp")
 
-    def __init__(self, tp: TopicPartition, log: Log, epoch: int, leader_id: int, high_watermark: int) -> None:
+    def __init__(
+        self,
+        tp: TopicPartition,
+        log: Log,
+        epoch: int,
+        leader_id: int,
+        high_watermark: int,
+        truncating: Callable[[TopicPartition, int], None],
+    ) -> None:
         self.tp = tp
         self.log = log
         self.epoch = epoch
         #: -1 while the partition has no leader.
         self.leader_id = leader_id
+        #: log.start_offset <= high_watermark <= log.end_offset
         self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
+        #: Told where the log will end, before it is cut: no checkpoint may speak of more.
+        self._truncating = truncating
 
     def append(self, records: memoryview, leader_high_watermark: int) -> None:
-        """Takes what a fetch brought: batches that carry the leader's offsets and terms already."""
+        """Takes what a fetch brought: batches that carry the leader's offsets and terms already.
+
+        Raises AppendRefused where they do not go on from this log's end, and StorageFault.
+        """
         if len(records):
-            self.log.stage_replica(records)
+            try:
+                self.log.stage_replica(records)
+            except AppendRefused:
+                # Also what was sound before it: the leader is asked for all of it again.
+                self.log.discard_staged()
+                raise
             self.log.write_staged()
         self.leader_committed(leader_high_watermark)
 
     def leader_committed(self, leader_high_watermark: int) -> None:
+        """What the leader says is committed is so here as far as it is here; it never goes back."""
         self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.end_offset))
 
     def truncate_to_leader(self, leader_epoch: int, leader_end: int) -> int:
         """Cuts what the leader does not have, given the leader's answer for our last term; returns the new end.
 
-        The leader answers with the largest term it knows up to ours, and where that ended with it.
+        The leader answers with the largest term it knows up to ours, and where that ended with it. Where this log does
+        not know that very term, what is left may still part from the leader's: the next answer tells (KIP-279).
         """
-        own = self.log.epochs.end_offset_for(leader_epoch, self.log.end_offset)
-        cut = min(leader_end, self.log.end_offset) if own is None else min(leader_end, own[1])
-        if cut < self.log.end_offset:
-            self.log.truncate_to(cut)
-            self.high_watermark = min(self.high_watermark, cut)
-        return self.log.end_offset
+        log = self.log
+        own = log.epochs.end_offset_for(leader_epoch, log.end_offset)
+        cut = leader_end if own is None else min(leader_end, own[1])
+        if cut < log.end_offset:
+            cut = log.end_if_cut_at(cut)
+            self._truncating(self.tp, cut)
+            log.truncate_to(cut)
+            self.high_watermark = min(self.high_watermark, log.end_offset)
+        return log.end_offset

@@ -39,6 +39,7 @@ class Leader:
         self.fault: ErrorCode | None = None
         #: What compiled lanes collect for this leader in a round, once there are any.
         self.run: Run | None = None
+        log.begin_term(epoch)
         self.advance()
 
     @property
@@ -62,6 +63,10 @@ class Leader:
     def append(self, records: memoryview, now_ms: int) -> Appended:
         """Checks the batch and gives it its offsets; the round's end writes it. Raises AppendRefused."""
         return self.log.stage(records, self.epoch, now_ms)
+
+    def append_checked(self, records: memoryview, now_ms: int) -> Appended:
+        """The same for a batch whose records were looked at in another process."""
+        return self.log.stage_checked(records, self.epoch, now_ms)
 
     def advance(self) -> bool:
         """Moves the high watermark to what all in-sync replicas have; True when it moved."""

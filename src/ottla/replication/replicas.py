@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from ottla import logs
 from ottla.config.log import LogConfig
 from ottla.metadata import PartitionState
-from ottla.model import ErrorCode, TopicPartition
+from ottla.model import NO_BROKER, ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.replication.flushing import Flushing
 from ottla.replication.follower import Follower
@@ -102,6 +102,9 @@ class Replicas:
 
     def _create_missing(self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]) -> None:
         """Creates the logs that are to be here and are not, all at once: names are made durable once a directory."""
+        for state in states:
+            if state.leader not in {self.broker_id, NO_BROKER}:
+                self.directories.give_up_missing(TopicPartition(state.topic, state.partition))
         for is_new in (True, False):
             missing = [
                 NewReplica(TopicPartition(state.topic, state.partition), state.topic_id, config_for(state.topic))
@@ -109,6 +112,11 @@ class Replicas:
                 if state.is_new == is_new and self.broker_id in state.replicas
             ]
             missing = [replica for replica in missing if self.directories.get(replica.partition) is None]
+            for replica in missing:
+                # Each by itself, or its reason would be taken for that of the others.
+                if replica.partition in self.directories.offline:
+                    self._go_offline(replica.partition, self.directories.offline[replica.partition])
+            missing = [replica for replica in missing if replica.partition not in self.directories.offline]
             if not missing:
                 continue
             try:
@@ -161,14 +169,16 @@ class Replicas:
             if leader.advance():
                 self.waiters.changed(tp)
             return
+        high_watermark = self._known_high_watermark(tp)
         self._drop_roles(tp)
-        leader = Leader(tp, log, state.leader_epoch, isr, self._known_high_watermark(tp))
+        leader = Leader(tp, log, state.leader_epoch, isr, high_watermark)
         self.leaders[tp] = leader
         for listener in self._listeners:
             listener.became_leader(leader)
 
     def _follow(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
-        follower = Follower(tp, log, state.leader_epoch, state.leader, self._known_high_watermark(tp))
+        high_watermark = self._known_high_watermark(tp)
+        follower = Follower(tp, log, state.leader_epoch, state.leader, high_watermark, self.directories.truncating)
         self._drop_roles(tp)
         self.followers[tp] = follower
         for listener in self._listeners:
@@ -303,6 +313,11 @@ class Replicas:
                 self._flushing.request(leader.log)
         await self._flushing.idle()
 
+    async def catch_up(self, seconds: float) -> None:
+        """Before a stop: whoever waits only for this broker's disk has its answer when this returns."""
+        await self._flushing.catch_up(seconds)
+        self.waiters.settle(self._clock.monotonic_ms())
+
     async def flushes_end(self) -> None:
         """Returns when no flush is running any more."""
         await self._flushing.idle()
@@ -313,6 +328,9 @@ class Replicas:
             leader.advance()
             self.waiters.changed(log.tp)
             self.waiters.settle(self._clock.monotonic_ms())
+            if log.flush_due(self._clock.wall_ms()):
+                # What was written while it ran asked for none, and nobody else may come to ask.
+                self._flushing.request(log)
 
     def _flush_failed(self, log: Log, error: OSError | StorageFault) -> None:
         if isinstance(error, StorageFault) and not error.directory_failed:

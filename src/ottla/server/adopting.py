@@ -17,15 +17,14 @@ from ottla.model import OFFSETS_TOPIC, TRANSACTION_TOPIC, BrokerId
 from ottla.ports import Ports
 from ottla.storage.adoption import find_topics
 from ottla.storage.directory import lock_directory
-from ottla.storage.formats.meta_properties import MetaProperties
-from ottla.storage.identity import check_identity
+from ottla.storage.identity import StoredIdentities, check_identity
 from ottla.storage.survey import some_names
 
 log_event = logs.logger("server")
 
 
 async def adopt(
-    coordination: Coordination, ports: Ports, config: Config, broker_id: BrokerId, stored: Mapping[str, MetaProperties]
+    coordination: Coordination, ports: Ports, config: Config, broker_id: BrokerId, stored: StoredIdentities
 ) -> None:
     """Raises DirectoryError before anything is registered: of a directory that is not ours, or that cannot be read."""
     if not await is_new_tree(coordination):
@@ -34,9 +33,8 @@ async def adopt(
     found = find_topics(disk, directories)
     if not found.topics and not found.left_out:
         return
-    cluster = next((meta.cluster_id for meta in stored.values() if meta.cluster_id is not None), None)
-    for path, meta in stored.items():
-        check_identity(path, meta, broker_id, cluster)
+    for path, meta in stored.found.items():
+        check_identity(path, meta, broker_id, stored.cluster_id)
         lock_directory(disk, path).release()
     for reason in found.left_out:
         log_event.warning("left alone", what=reason)

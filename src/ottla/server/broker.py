@@ -7,16 +7,14 @@ At stop no connection is left before the logs are flushed, and the marker of a c
 from __future__ import annotations
 
 import asyncio
-import os.path
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla import __version__, logs
-from ottla.config import Config, ConfigError, LogConfig
+from ottla.config import Config, LogConfig
 from ottla.config.live import LiveConfig
 from ottla.config.topic import effective_log_config
 from ottla.controller.context import ClusterContext
-from ottla.controller.identity import cluster_id, generated_broker_id
 from ottla.controller.loading import load_topics
 from ottla.controller.rules import ControllerSettings
 from ottla.controller.single import SingleController
@@ -24,6 +22,7 @@ from ottla.coordination.errors import CoordinationError
 from ottla.coordination.interface import SessionEvent
 from ottla.coordination.local import LocalSession, open_local
 from ottla.handlers.call import Services
+from ottla.handlers.checks import Checks
 from ottla.handlers.fetch import FetchHandler
 from ottla.handlers.groups_on_demand import GroupsOnDemand
 from ottla.handlers.offsets_topic import OffsetsTopic
@@ -39,16 +38,15 @@ from ottla.replication.replicas import Replicas
 from ottla.replication.waiters import Waiters
 from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.quotas import Quotas, Unlimited
-from ottla.server.adopting import adopt
 from ottla.server.announcements import Announced
 from ottla.server.cleaning import Cleaning
 from ottla.server.dispatch import Dispatcher
 from ottla.server.group_partitions import GroupPartitions, journal_settings
 from ottla.server.housekeeping import Housekeeping
+from ottla.server.identity import coordination_directory, learn_identity, warn_if_stranger
 from ottla.server.listeners import ServedListener, Server, limits_of
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_events import DirectoryEvent, Severity
-from ottla.storage.identity import stored_identities
 from ottla.storage.log import Log
 
 if TYPE_CHECKING:
@@ -58,12 +56,14 @@ log_event = logs.logger("server")
 
 #: Requests in progress at stop get this long to end.
 _DRAIN_S: Final = 5.0
-#: Beside the first log directory and not in it: Kafka takes every folder in there for a partition.
-_COORDINATION_SUFFIX: Final = ".coordination"
 
 
 class StartFault(Exception):
     """The broker cannot start as it is configured; the message is one line that says what to do."""
+
+
+class PortTaken(StartFault):
+    """A listener has no port to listen on."""
 
 
 class Broker:
@@ -84,8 +84,10 @@ class Broker:
         self._quotas = quotas if quotas is not None else Unlimited()
         self.metadata = MetadataCache()
         self.broker_id = BrokerId(-1)
-        #: Name, host and port of each listener once it listens.
+        #: Name, host and port of each listener once it listens, as clients are told them.
         self.endpoints: list[Endpoint] = []
+        #: HOST:PORT of each listener: where it listens, whatever is advertised.
+        self.listening_on: list[str] = []
         self._coordination: LocalSession | None = None
         self._directories: LogDirectories | None = None
         self._controller: SingleController | None = None
@@ -98,6 +100,7 @@ class Broker:
         self.on_lost: Callable[[str], None] | None = None
         #: That reason.
         self.lost: str | None = None
+        self._started = False
         self._stopping = False
         self._background: set[asyncio.Task[None]] = set()
 
@@ -126,17 +129,12 @@ class Broker:
         for warning in self.config.warnings:
             log_event.warning(warning)
         ports = self.ports
-        self._coordination = coordination = await open_local(
-            disk=ports.disk,
-            workers=ports.workers,
-            clock=ports.clock,
-            entropy=ports.entropy,
-            directory=os.path.normpath(self.config.storage.log_dirs[0]) + _COORDINATION_SUFFIX,
-        )
+        self._coordination = coordination = await self._open_tree()
         coordination.listen(self._session_event)
-        cluster = await self._learn_identity(coordination)
+        self.broker_id, cluster = await learn_identity(coordination, ports, self.config)
         topics = ClusterContext()
         await load_topics(coordination, topics)
+        warn_if_stranger(self.broker_id, topics)
         directories = self._directories = self._open_directories(cluster, topics)
         self._server = server = self._make_server()
         self.endpoints = self._listen(server)
@@ -162,7 +160,24 @@ class Broker:
         for removal in directories.removals:
             keeping.remove_folder_later(removal)
         directories.removals.clear()
+        self._started = True
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__)
+
+    async def _open_tree(self) -> LocalSession:
+        ports = self.ports
+        directory = coordination_directory(ports.disk, self.config.storage.log_dirs)
+        try:
+            return await open_local(
+                disk=ports.disk,
+                workers=ports.workers,
+                clock=ports.clock,
+                entropy=ports.entropy,
+                directory=directory,
+            )
+        except OSError as error:
+            if error.filename is None:  # writes do not know their file's name
+                error.filename = directory
+            raise
 
     def _session_event(self, event: SessionEvent) -> None:
         if event is SessionEvent.EXPIRED and self._coordination is not None:
@@ -181,24 +196,6 @@ class Broker:
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
-
-    async def _learn_identity(self, coordination: LocalSession) -> str:
-        """The cluster's id and this broker's: as configured, as in the directories, or made now."""
-        identities = stored_identities(self.ports.disk, self.config.storage.log_dirs)
-        stored = identities.values()
-        known_cluster = next((meta.cluster_id for meta in stored if meta.cluster_id is not None), None)
-        known_broker = next((meta.broker_id for meta in stored if meta.broker_id is not None), None)
-        configured = self.config.broker.id
-        if configured >= 0:
-            self.broker_id = BrokerId(configured)
-        elif known_broker is not None:
-            self.broker_id = BrokerId(known_broker)
-        elif self.config.broker.id_generation:
-            self.broker_id = await generated_broker_id(coordination, self.config.broker.reserved_id_max)
-        else:
-            raise ConfigError("broker.id", str(configured), "must be set where broker.id.generation.enable is false")
-        await adopt(coordination, self.ports, self.config, self.broker_id, identities)
-        return await cluster_id(coordination, self.ports.entropy, known_cluster)
 
     def _open_directories(self, cluster: str, known: ClusterContext) -> LogDirectories:
         defaults = self.config.log
@@ -276,6 +273,7 @@ class Broker:
             groups_on_demand=groups,
             offsets_topic=OffsetsTopic(controller),
             journals=journals,
+            checks=Checks(ports.workers),
             metrics=RequestMetrics(self.registry, replicas),
         )
 
@@ -295,7 +293,8 @@ class Broker:
                 port = server.listen(served, listener.host or "0.0.0.0", listener.port)  # noqa: S104 - Kafka's meaning
             except OSError as error:
                 reason = error.strerror or str(error)
-                raise StartFault(f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}") from error
+                raise PortTaken(f"listeners: cannot listen on {listener.host}:{listener.port}: {reason}") from error
+            self.listening_on.append(f"{listener.host or self._host_name}:{port}")
             shown = advertised.get(listener.name, listener)
             endpoints.append(
                 Endpoint(listener.name, listener.protocol, shown.host or self._host_name, shown.port or port)
@@ -333,6 +332,8 @@ class Broker:
                 # The next start ends the session, and finds what is certain.
                 log_event.error("the coordination tree was not left clean", reason=fault)
             self._coordination = None
+        if self._started:
+            self._started = False
             log_event.info("broker stopped", id=self.broker_id)
 
     async def _close_directories(self, directories: LogDirectories) -> None:
@@ -362,8 +363,3 @@ def _log_directory_event(event: DirectoryEvent) -> None:
         write(event.message, directory=event.directory)
     else:
         write(event.message, directory=event.directory, partition=event.partition)
-
-
-def listening_on(endpoints: Sequence[Endpoint]) -> str:
-    """The addresses as a client's bootstrap list has them."""
-    return ",".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints)

@@ -58,6 +58,7 @@ class Dispatcher:
         self._replicas = services.replicas
         self._waiters = services.replicas.waiters
         self._journals.flush = self.run_empty_round
+        produce.run_round = self._run_round
 
     # -- rounds
 
@@ -87,7 +88,12 @@ class Dispatcher:
 
     def run_empty_round(self) -> None:
         """For what coordinators decided between two rounds of the network."""
+        self._run_round(lambda: None)
+
+    def _run_round(self, stage: Callable[[], None]) -> None:
+        """For what was decided between two rounds of the network and is to be written."""
         self.begin_round()
+        stage()
         self.end_round()
 
     def _arm(self, deadline_ms: int, now_ms: int) -> None:
@@ -223,12 +229,19 @@ class Dispatcher:
     # -- stop
 
     async def drain(self, seconds: float) -> None:
-        """Gives requests in progress a moment to end, and ends the rest."""
+        """Gives requests in progress a moment to end, and ends the rest.
+
+        A Produce that waits for a flush is one of those: the stop waits for the same flush in any case, and its
+        client would have to send it again. A Fetch that waits for records is not, nor who waits for other brokers.
+        """
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         await asyncio.sleep(0)  # what coordinators have just answered leaves with the next turn
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=seconds)
-        for task in list(self._tasks):
+        tasks = [*self._tasks, *self._produce.checks.tasks]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+        for task in tasks:
             task.cancel()
+        await self._replicas.catch_up(seconds)
+        await asyncio.sleep(0)  # and so do these answers

@@ -7,7 +7,8 @@ a worker. A job that fails takes its directory offline, never the broker.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Final, Protocol
 
@@ -32,6 +33,9 @@ _FIRST_DELAY_MS_MAX: Final = 30_000
 _MISSING_LOGS_INTERVAL_MS: Final = 2_000
 
 
+def _nothing() -> None: ...
+
+
 class Removable(Protocol):
     """Files that nothing refers to any more; `run` blocks."""
 
@@ -50,6 +54,8 @@ class Housekeeping:
         self._watermarks: dict[TopicPartition, int] = {}
         self._recovery_points: dict[TopicPartition, int] = {}
         self._starts: dict[TopicPartition, int] = {}
+        #: Folders that go with the loop's next turn.
+        self._folders: list[FolderRemoval] = []
         self._closed = False
 
     def start(self) -> None:
@@ -82,7 +88,33 @@ class Housekeeping:
     # -- files on their way out
 
     def remove_folder_later(self, removal: FolderRemoval) -> None:
-        self.remove_later(removal, removal.directory, 0)
+        """Removes a partition's folder once its directory's checkpoints have forgotten it.
+
+        Until then its new name says at a start that it was given up; after that nothing must, or a topic that is made
+        again would be missed.
+        """
+        if self._closed:
+            return  # the next start finds it by its name
+        if not self._folders:
+            self._timers["folders"] = asyncio.get_running_loop().call_later(0, self._remove_folders)
+        self._folders.append(removal)
+
+    def _remove_folders(self) -> None:
+        """Those of one turn share the checkpoints' write: a topic may have a thousand."""
+        folders, self._folders = self._folders, []
+        marks = self._replicas.high_watermarks()
+        writes = {write.directory: write for write in self._replicas.directories.prepare_checkpoints(marks)}
+        by_directory: dict[str, list[FolderRemoval]] = {}
+        for removal in folders:
+            by_directory.setdefault(removal.directory, []).append(removal)
+        for directory, removals in by_directory.items():
+            write = writes.get(directory)
+            if write is not None:
+                self._write_checkpoint(write, partial(self._remove_all, removals))
+
+    def _remove_all(self, removals: Sequence[FolderRemoval]) -> None:
+        for removal in removals:
+            self.remove_later(removal, removal.directory, 0)
 
     def remove_later(self, removal: Removable, log_directory: str, delay_ms: int) -> None:
         """Removes files in a worker after a delay, in which readers that hold them may finish."""
@@ -187,12 +219,17 @@ class Housekeeping:
         for write in self._replicas.directories.prepare_checkpoints(self._replicas.high_watermarks()):
             self._write_checkpoint(write)
 
-    def _write_checkpoint(self, write: CheckpointWrite) -> None:
+    def _write_checkpoint(self, write: CheckpointWrite, then: Callable[[], None] = _nothing) -> None:
+        """`then` follows unless the directory has failed."""
+
         def done(future: asyncio.Future[None]) -> None:
             error = None if future.cancelled() else future.exception()
             if not isinstance(error, OSError):
+                then()
                 return
             if is_full(error):
+                # What is removed makes room.
+                then()
                 # The old one still holds. It is due again at the next interval, whether anything changes or not.
                 self._watermarks, self._recovery_points, self._starts = {}, {}, {}
                 log_event.warning_limited("a checkpoint waits for space", directory=write.directory, reason=error)

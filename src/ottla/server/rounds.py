@@ -26,6 +26,8 @@ log_event = logs.logger("server")
 FRAMES_A_ROUND: Final = 32
 #: What waits for its turn is copied, up to this size, so that its buffer can be used by others.
 PARKED_BYTES_MAX: Final = 4096
+#: What frames may take in one round, those of control connections apart, before all others have their turn.
+ROUND_MS: Final = 5
 #: Patient requests in one round: a thousand members that join at once take as long as ever, but others come between.
 PATIENT_A_ROUND: Final = 64
 #: api key, version and correlation id: no request is shorter.
@@ -87,6 +89,9 @@ class Rounds:
         self._used: list[Buffer] = []
         #: How many patient requests this round may still serve. Those over it stand in the backlog, in their order.
         self._patient_left = 0
+        #: When the time of this round's frames is over, and whether some were left for the next one for that.
+        self._ends_ms = 0
+        self._late = False
         self._running = False
         #: Whether a frame was met in this round whose rest is still to come.
         self._arriving = False
@@ -106,6 +111,8 @@ class Rounds:
             # New ones stand behind those that wait since the last round.
             some_wait = bool(self._backlog)
             self._patient_left = 0 if some_wait else PATIENT_A_ROUND
+            was_late = self._late
+            self._ends_ms = now_ms if was_late else now_ms + ROUND_MS
             small, hot = self._pool.kept_small, dispatch.hot.get
             #: Small buffers whose requests are served; their batches are staged until the round is written.
             spent: list[Buffer] = []
@@ -147,13 +154,17 @@ class Rounds:
             if self._backlog:
                 if some_wait:
                     self._patient_left = PATIENT_A_ROUND
-                self._serve_backlog()
+                if was_late:
+                    self._ends_ms = self._clock.monotonic_ms() + ROUND_MS
+                    self._late = False
+                if not self._late:
+                    self._serve_backlog()
             dispatch.end_round()
             small += spent
         finally:
             self._running = False
             self._settle()
-        return not self._arriving
+        return not self._arriving and not self._late
 
     def _serve_ready(self, connection: Connection, events: int) -> None:
         if connection.closed:
@@ -165,7 +176,7 @@ class Rounds:
 
     def _serve_backlog(self) -> None:
         backlog, self._backlog = self._backlog, {}
-        for connection in backlog:
+        for connection in sorted(backlog, key=_is_not_control):
             if not connection.closed and connection.buffer is not None:
                 self._cut(connection, connection.buffer)
 
@@ -179,7 +190,7 @@ class Rounds:
 
     def control_first(self, ready: list[tuple[Any, int]]) -> bool:
         """The round of a server with a control listener: its connections are served before all others."""
-        ready.sort(key=lambda entry: not entry[0].listener.control)
+        ready.sort(key=lambda entry: _is_not_control(entry[0]))
         return self.run(ready)
 
     # -- receiving
@@ -254,9 +265,10 @@ class Rounds:
                 needed = length + 4
                 self._arriving = True
                 break
-            if not frames_left or not connection.takes(key):
+            taken = connection.takes(key)
+            if not taken or not frames_left or self._is_over(connection):
                 connection.start = start
-                if not frames_left:
+                if taken:
                     self._backlog[connection] = None
                 self._park(connection, buffer)
                 return
@@ -288,6 +300,13 @@ class Rounds:
             length = int.from_bytes(data[start : start + 4], "big", signed=True)
             if length > self._frame_bytes_max or length < _REQUEST_BYTES_MIN:
                 self._bad_frame(connection, length)
+
+    def _is_over(self, connection: Connection) -> bool:
+        """Whether this connection's next frame comes too late for this round."""
+        if connection.listener.control or self._clock.monotonic_ms() < self._ends_ms:
+            return False
+        self._late = True
+        return True
 
     def _park(self, connection: Connection, buffer: Buffer) -> None:
         """Keeps what waits for its turn in as much memory as it takes: crowds would soon need many fresh buffers."""
@@ -409,3 +428,7 @@ class Rounds:
     def _run_scheduled(self) -> None:
         self._scheduled = False
         self.run([])
+
+
+def _is_not_control(connection: Connection) -> bool:
+    return not connection.listener.control

@@ -2,7 +2,8 @@
 
 `Log.stage` accepts by itself what nearly every batch is: sound, alone, as its producer compressed it, with the
 producer's own times, for a topic that stores what it gets. Everything else comes to `examine`, which refuses it with
-Kafka's error or changes it as the topic asks. What is checked stands in `records/validate.py`.
+Kafka's error or changes it as the topic asks. What is checked stands in `records/validate.py`. A batch with much in it
+is not looked into inside the loop: it goes to another process by `examine_whole` (docs/decisions/record-checks.md).
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from ottla.records.validate import (
     produced_batch,
     stamp_time,
 )
-from ottla.storage.errors import AppendRefused
+from ottla.records.walk import Allowance, WalkTooLong
+from ottla.storage.errors import AppendRefused, TooLongToCheck
 
 
 class Origin(Enum):
@@ -46,7 +48,8 @@ class Origin(Enum):
 class Appended(NamedTuple):
     first_offset: int
     last_offset: int
-    #: When the broker stamped the batch; -1 where it keeps the producer's times.
+    #: When the broker stamped the batch; -1 where it keeps the producer's times. Of a duplicate: the time that is
+    #: stored with the first one, whoever's it is.
     append_time_ms: int
     #: The producer had sent this batch before: the offsets are those it got then.
     duplicate: bool
@@ -78,6 +81,10 @@ def rules_of(config: LogConfig) -> AppendRules:
     )
 
 
+#: What the loop looks at by itself: less than a millisecond of walking, a few of compressing.
+IN_THE_LOOP: Final = Allowance(records=1000, bytes=128 * 1024)
+
+
 class Examined(NamedTuple):
     #: The batch as it is to be stored, in a writable buffer.
     records: memoryview
@@ -87,31 +94,83 @@ class Examined(NamedTuple):
 
 
 def examine(records: memoryview, config: LogConfig, rules: AppendRules, now_ms: int, origin: Origin) -> Examined:
-    """Refuses the batch with AppendRefused, or returns what is to be stored."""
+    """Refuses the batch with AppendRefused, or returns what is to be stored.
+
+    TooLongToCheck where that is for another process to find out.
+    """
+    if origin is Origin.COORDINATOR:
+        # Made by this broker: without sequences, and with markers among them.
+        header = produced_batch(records, 0, len(records), api_version=_ANY_VERSION)
+        assert check_crc(records, 0, header.size)
+        return _stamped(records[: header.size], config, now_ms)
+    try:
+        stored = _checked(records, config, rules, now_ms, IN_THE_LOOP)
+        if config.uses_log_append_time:
+            # Stamped in a copy: the log may refuse the batch yet, and whoever looks at it again must find it as it was.
+            stored = memoryview(bytearray(stored))
+        return accept(stored, config, now_ms)
+    except WalkTooLong:
+        raise TooLongToCheck from None
+    except RecordError as error:
+        raise AppendRefused(error.error_code, error.message, error.record_faults) from error
+
+
+class Verdict(NamedTuple):
+    """Of `examine_whole`: plain values, since it comes from another process."""
+
+    #: Code, message, and index and reason of each record at fault; None where the batch may be stored.
+    refusal: tuple[int, str, list[tuple[int, str]]] | None = None
+    #: What is to be stored, where that is not the batch as it came.
+    changed: bytes | None = None
+
+    def refused(self) -> AppendRefused | None:
+        if self.refusal is None:
+            return None
+        code, message, faults = self.refusal
+        return AppendRefused(ErrorCode(code), message, faults)
+
+
+def examine_whole(records: bytes | bytearray, config: LogConfig, now_ms: int) -> Verdict:
+    """The checks of `examine`, however long they take. What it finds good is for `accept`, at the time of storing."""
+    try:
+        stored = _checked(memoryview(records), config, rules_of(config), now_ms, None)
+        _check_size(len(stored), config)
+    except RecordError as error:
+        return Verdict((int(error.error_code), error.message, [(number, text) for number, text in error.record_faults]))
+    except AppendRefused as refused:
+        return Verdict((int(refused.error), refused.message, []))
+    return Verdict(changed=None if stored.obj is records and len(stored) == len(records) else bytes(stored))
+
+
+def _checked(
+    records: memoryview, config: LogConfig, rules: AppendRules, now_ms: int, within: Allowance | None
+) -> memoryview:
+    """The produced batch in the topic's codec; raises RecordError where it may not be stored."""
     try:
         header = produced_batch(records, 0, len(records), api_version=_ANY_VERSION)
     except RecordError as error:
         raise AppendRefused(error.error_code, error.message, is_no_batch=True) from error
-    try:
-        stored = records[: header.size]
-        if origin is Origin.COORDINATOR:
-            # Made by this broker: without sequences, and with markers among them.
-            assert check_crc(stored, 0, header.size)
-            stamp_time(header, stored, 0, rules.timestamp_type, now_ms)
-            return Examined(stored, parse_header(stored), now_ms if config.uses_log_append_time else -1)
-        check_header(header, stored, 0, rules, now_ms)
-        codec = _codec(config)
-        if codec not in {None, header.attributes & COMPRESSION_MASK}:
-            check_records(header, stored, 0, rules, now_ms)
-            stored = _recompress(stored, codec, config)
-            header = parse_header(stored)
-        elif needs_records(header, rules):
-            check_records(header, stored, 0, rules, now_ms)
-        stamp_time(header, stored, 0, rules.timestamp_type, now_ms)
-    except RecordError as error:
-        raise AppendRefused(error.error_code, error.message, error.record_faults) from error
-    _check_size(header.size, config)
-    return Examined(stored, parse_header(stored), now_ms if config.uses_log_append_time else -1)
+    stored = records[: header.size]
+    check_header(header, stored, 0, rules, now_ms, within)
+    codec = _codec(config)
+    recompresses = codec not in {None, header.attributes & COMPRESSION_MASK}
+    if recompresses or needs_records(header, rules):
+        payload = check_records(header, stored, 0, rules, now_ms, within=within)
+        if recompresses:
+            return _recompressed(header, payload, codec, config)
+    return stored
+
+
+def accept(records: memoryview, config: LogConfig, now_ms: int) -> Examined:
+    """A checked batch, stamped in place as the topic asks; raises AppendRefused where it is too large for it by now."""
+    _check_size(len(records), config)
+    return _stamped(records, config, now_ms)
+
+
+def _stamped(records: memoryview, config: LogConfig, now_ms: int) -> Examined:
+    by_broker = config.uses_log_append_time
+    stamp_time(parse_header(records), records, 0, LOG_APPEND_TIME if by_broker else CREATE_TIME, now_ms)
+    return Examined(records, parse_header(records), now_ms if by_broker else -1)
 
 
 def _codec(config: LogConfig) -> int | None:
@@ -123,8 +182,8 @@ def _codec(config: LogConfig) -> int | None:
     return NONE if config.compression_type == "uncompressed" else codec_id(config.compression_type)
 
 
-def _recompress(records: memoryview, codec: int | None, config: LogConfig) -> memoryview:
-    from ottla.records.rewrite import recompress
+def _recompressed(header: BatchHeader, payload: bytes, codec: int | None, config: LogConfig) -> memoryview:
+    from ottla.records.rewrite import recompress_payload
 
     assert codec is not None
     levels = {
@@ -132,7 +191,7 @@ def _recompress(records: memoryview, codec: int | None, config: LogConfig) -> me
         "lz4": config.compression_lz4_level,
         "zstd": config.compression_zstd_level,
     }
-    return memoryview(bytearray(recompress(records, 0, codec, levels.get(config.compression_type), check_crcs=False)))
+    return memoryview(bytearray(recompress_payload(header, payload, codec, levels.get(config.compression_type))))
 
 
 def _check_size(size: int, config: LogConfig) -> None:

@@ -77,6 +77,16 @@ class Checkpoints:
     def mentions(self, partition: TopicPartition) -> bool:
         return any(partition in table for table in self.tables.values())
 
+    def known_end(self, partition: TopicPartition) -> int:
+        """An offset that the partition's log had reached; 0 where nothing is known of any record."""
+        return max(self.offset(name, partition) for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS))
+
+    def with_records(self) -> set[TopicPartition]:
+        """The partitions that have, or had, records here."""
+        return {
+            tp for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS) for tp, at in self.tables[name].items() if at
+        }
+
     def offset(self, name: str, partition: TopicPartition, default: int = 0) -> int:
         return self.tables[name].get(partition, default)
 

@@ -78,6 +78,8 @@ class LogDirectories(DirectoryTable):
         try:
             for directory in directories:
                 directory.take(identity, on_event)
+            check_any_online(directories)  # it names each one's fault, which then need not be told before
+            for directory in directories:
                 if directory.failure:
                     on_event(DirectoryEvent(Severity.ERROR, directory.path, f"offline: {directory.failure}"))
             check_distinct({each.path: each.directory_id for each in directories if each.is_online})
@@ -171,7 +173,8 @@ class LogDirectories(DirectoryTable):
     def delete(self, partition: TopicPartition) -> list[FolderRemoval]:
         """Takes the partition's name from its folder, durably; the files are there until the removals have run.
 
-        With its copy, if it was being moved. Nothing to remove where it is not here.
+        With its copy, if it was being moved. Nothing to remove where it is not here. Checkpoints are to be written
+        before the removals run: a folder that they know of and that is gone would be missed at the next start.
         """
         removals = []
         copy = self.cancel_move(partition)
@@ -180,6 +183,7 @@ class LogDirectories(DirectoryTable):
         self._preferred.pop(partition, None)
         log = self._logs.pop(partition, None)
         for directory in self._directories:
+            directory.missing.pop(partition, None)
             if directory.logs.pop(partition, None) is None and directory.unopened.pop(partition, None) is None:
                 continue
             if log is not None:
@@ -204,6 +208,13 @@ class LogDirectories(DirectoryTable):
         if paths:
             self.offline.pop(partition, None)
         return paths
+
+    def give_up_missing(self, partition: TopicPartition) -> None:
+        """Whose folder is gone may be created anew after this: there is a leader that it is filled from."""
+        for directory in self._directories:
+            if directory.missing.pop(partition, None) is not None:
+                self.offline.pop(partition, None)
+                directory.warn(self._on_event, "its folder is gone, and it is copied from its leader again", partition)
 
     # Moving between directories
 

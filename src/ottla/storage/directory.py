@@ -49,6 +49,7 @@ class LogDirectory:
         "failure",
         "futures",
         "logs",
+        "missing",
         "open_files",
         "path",
         "unopened",
@@ -73,6 +74,8 @@ class LogDirectory:
         self.futures: dict[TopicPartition, tuple[str, Log]] = {}
         #: Folders that are there and not open, with the reason: damaged, standing twice, or of an unknown topic.
         self.unopened: dict[TopicPartition, str] = {}
+        #: Partitions whose folder is gone though the checkpoints know of records in it, with the reason.
+        self.missing: dict[TopicPartition, str] = {}
         self._lock: Lock | None = None
 
     def __repr__(self) -> str:
@@ -149,12 +152,13 @@ class LogDirectory:
 
     def fail(self, failure: str) -> list[TopicPartition]:
         """Goes offline: closes what is open, without writing, and returns the partitions that are gone with it."""
-        lost = [*self.logs, *self.unopened]
+        lost = [*self.logs, *self.unopened, *self.missing]
         for log in self.all_logs():
             self.abandon(log)
         self.logs.clear()
         self.futures.clear()
         self.unopened.clear()
+        self.missing.clear()
         self._give_up(failure)
         return lost
 
@@ -171,8 +175,9 @@ class LogDirectory:
         watermarks: Offsets = {}
         cleaned: Offsets = {}
         old = self.checkpoints.tables
-        for partition in self.unopened:
-            # Whoever opens the folder one day must not take damage below its recovery point for a torn tail.
+        for partition in (*self.unopened, *self.missing):
+            # Whoever opens the folder one day must not take damage below its recovery point for a torn tail, and
+            # a folder that is gone must be missed again.
             for table, name in (
                 (recovery_points, RECOVERY_POINTS),
                 (log_starts, LOG_STARTS),

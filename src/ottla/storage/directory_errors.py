@@ -15,6 +15,14 @@ class WrongIdentity(DirectoryError):
     """The directory belongs to another broker or another cluster."""
 
 
+class LostIdentity(DirectoryError):
+    """Nothing says which broker this is any more, although there are partitions of it."""
+
+
+class MisplacedTree(DirectoryError):
+    """The coordination tree lies beside another log directory than the first."""
+
+
 class NoUsableDirectory(DirectoryError):
     """Every configured log directory has failed."""
 

@@ -2,7 +2,8 @@
 
 Every batch carries its leader's epoch, so the file beside the log only saves a scan: it is written with the flush that
 makes its records durable, and after a crash the terms above the recovery point come from the batches again. That keeps
-a change of leaders of many partitions free of fsyncs.
+a change of leaders of many partitions free of fsyncs. A leader's own term is known here from its beginning on, records
+or none: clients hold it, and one that is not known looks to them like a log that was cut.
 
 Invariant: epochs rise strictly, and their start offsets as well, except that the first may be moved up by retention.
 """
@@ -19,13 +20,15 @@ NO_EPOCH: Final = -1
 
 
 class EpochCache:
-    __slots__ = ("_epochs", "_starts", "dirty")
+    __slots__ = ("_epochs", "_starts", "dirty", "is_pending")
 
     def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
         self._epochs = [epoch for epoch, _ in entries or ()]
         self._starts = [start for _, start in entries or ()]
-        #: Whether the file beside the log says something else.
+        #: Whether the file beside the log says something else, of terms that have records.
         self.dirty = False
+        #: Whether the latest term has no record yet.
+        self.is_pending = False
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> EpochCache:
@@ -39,10 +42,27 @@ class EpochCache:
     def entries(self) -> list[tuple[int, int]]:
         return list(zip(self._epochs, self._starts, strict=True))
 
+    def begin(self, epoch: int, log_end: int) -> None:
+        """A leader takes over: its term begins at the log's end, and is known before anything is written in it.
+
+        That is no reason to write the file, since whoever opens the log drops a term without records, Kafka as well:
+        leading 1,500 partitions at a start, or stopping before anybody wrote, then costs no fsync.
+        """
+        if epoch < 0 or epoch == self.latest:
+            return
+        while self._epochs and (self._epochs[-1] > epoch or self._starts[-1] >= log_end):
+            self._epochs.pop()
+            self.dirty = self._starts.pop() < log_end or self.dirty
+        self._epochs.append(epoch)
+        self._starts.append(log_end)
+        self.is_pending = True
+
     def assign(self, epoch: int, start_offset: int) -> None:
-        """A leader's term begins. Terms that had not written anything, or that this one contradicts, go."""
+        """A leader's term has its first record. Terms that had none, or that this one contradicts, go."""
         if epoch < 0:
             return
+        self.dirty = self.dirty or self.is_pending
+        self.is_pending = False
         while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
             if self._epochs[-1] == epoch and self._starts[-1] <= start_offset:
                 return
@@ -73,6 +93,7 @@ class EpochCache:
             self._starts.pop()
             self._epochs.pop()
             self.dirty = True
+            self.is_pending = False
 
     def truncate_from_start(self, offset: int) -> None:
         """Forgets the terms that ended at or below the log's new start; the one that it falls into begins there."""
@@ -89,3 +110,4 @@ class EpochCache:
             self._epochs.clear()
             self._starts.clear()
             self.dirty = True
+            self.is_pending = False

@@ -48,13 +48,32 @@ class CorruptLog(StorageFault):
             self,
             f"{tp}: {path} is damaged at byte {position}: {reason}. These records were safely on disk before, so "
             f"nothing has been cut. Restore the file from a backup or another replica; or, to give up what is damaged, "
-            f"move the folder away and let the partition start empty or be copied from its leader",
+            f"move the folder away, put an empty one in its place, and let the partition start empty or be copied from "
+            f"its leader",
         )
         self.kind = FaultKind.LOG_DAMAGED
         self.path = path
         self.errno = errno.EIO
         self.tp = tp
         self.position = position
+
+
+class LostRecords(CorruptLog):
+    """A log ends below what was safely on disk, without a torn batch: files were cut, exchanged or removed."""
+
+    def __init__(self, tp: TopicPartition, directory: str, end_offset: int, recovery_point: int) -> None:
+        Exception.__init__(
+            self,
+            f"{tp}: {directory} ends at offset {end_offset}, and its records up to {recovery_point} were safely on "
+            f"disk before. Nothing has been changed. Restore the folder from a backup or another replica; or stop the "
+            f"broker and, to go on with what is left, set the partition's recovery-point-offset-checkpoint to "
+            f"{end_offset}; to give that up as well, move the folder away and put an empty one in its place",
+        )
+        self.kind = FaultKind.LOG_DAMAGED
+        self.path = directory
+        self.errno = errno.EIO
+        self.tp = tp
+        self.position = 0
 
 
 class DamagedIndex(Exception):
@@ -96,3 +115,13 @@ class AppendRefused(Exception):
         self.message = message
         #: Index in the batch, and the reason, of each single record that is at fault.
         self.record_errors = list(record_errors)
+
+
+class TooLongToCheck(AppendRefused):
+    """The batch has to be looked into, and has too much in it for the loop: `append.examine_whole` is for other places.
+
+    Who has no other place answers with the code, which makes a producer split the batch.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.MESSAGE_TOO_LARGE, "the batch has too many records to be looked at one by one here")

@@ -1,7 +1,9 @@
 """Whose directory is this? `meta.properties` answers, so that no broker writes into another one's logs.
 
-A directory without the file is new and gets one. A directory of another broker or cluster is refused: it was mounted in
-the wrong place, or the broker was pointed at the wrong coordination service.
+A directory without the file is new and gets one, of the broker that the others name. Where none names a broker and
+there are partitions all the same, the file was lost, and the start is refused (`server/identity.py`): under a new id no
+partition would have its leader. A directory of another broker or cluster is refused too: it was mounted in the wrong
+place, or the broker was pointed at the wrong coordination service.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from ottla.model import topic_id_text
 from ottla.ports.disk import Disk
@@ -17,19 +20,59 @@ from ottla.storage.directory_errors import WrongIdentity
 from ottla.storage.formats import meta_properties
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.meta_properties import MetaProperties
+from ottla.storage.formats.names import FolderKind, parse_folder
 
 
-def stored_identities(disk: Disk, paths: Sequence[str]) -> dict[str, MetaProperties]:
-    """What the directories say, for a broker that has yet to learn its ids. What cannot be read is left out."""
-    found: dict[str, MetaProperties] = {}
+class StoredIdentities(NamedTuple):
+    """What the directories say, for a broker that has yet to learn its ids."""
+
+    #: By directory; those that have a file which can be read.
+    found: dict[str, MetaProperties]
+    #: Directories that do not say whose they are: a sentence about their file for each.
+    nameless: dict[str, str]
+
+    @property
+    def cluster_id(self) -> str | None:
+        return next((meta.cluster_id for meta in self.found.values() if meta.cluster_id is not None), None)
+
+    @property
+    def broker_id(self) -> int | None:
+        return next((meta.broker_id for meta in self.found.values() if meta.broker_id is not None), None)
+
+
+def stored_identities(disk: Disk, paths: Sequence[str]) -> StoredIdentities:
+    stored = StoredIdentities({}, {})
     for path in paths:
+        file = os.path.join(path, meta_properties.FILE_NAME)
         try:
-            meta = meta_properties.read(disk, os.path.join(path, meta_properties.FILE_NAME))
-        except (FormatError, OSError):
-            continue
-        if meta is not None:
-            found[path] = meta
-    return found
+            meta = meta_properties.read(disk, file)
+        except FormatError as error:
+            stored.nameless[path] = str(error)
+        except OSError as error:
+            stored.nameless[path] = f"{file} cannot be read ({error.strerror or error})"
+        else:
+            if meta is not None:
+                stored.found[path] = meta
+            if meta is None:
+                stored.nameless[path] = f"{file} is not there"
+            elif meta.broker_id is None:
+                stored.nameless[path] = f"{file} names no broker"
+    return stored
+
+
+def has_partitions(disk: Disk, path: str) -> bool:
+    """Whether anybody has used the directory, by its folders' names; False where it cannot be listed."""
+    try:
+        return any(_is_partition(disk, path, name) for name in disk.names(path))
+    except OSError:
+        return False
+
+
+def _is_partition(disk: Disk, path: str, name: str) -> bool:
+    try:
+        return parse_folder(name).kind is FolderKind.CURRENT and disk.is_directory(os.path.join(path, name))
+    except FormatError:
+        return False
 
 
 def claim(disk: Disk, path: str, broker_id: int, cluster_id: str, entropy: Entropy) -> bytes:

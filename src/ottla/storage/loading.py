@@ -65,6 +65,9 @@ class Loading:
                 self._settle_double(tp, homes, markers)
         self._drop_markers(found, doubles)
         for each in found:
+            if each.directory.is_online:
+                self._miss(each)
+        for each in found:
             for tp, name in each.futures:
                 if each.directory.is_online:
                     self._on_device(each.directory, partial(self._resume_copy, each.directory, tp, name))
@@ -143,11 +146,42 @@ class Loading:
         elif opened.is_stray:
             directory.unopened[partition] = opened.damage
             directory.warn(self._on_event, f"{opened.damage}, and is left in place", partition)
+        elif opened.is_emptied:
+            self._on_device(directory, partial(self._begin_anew, directory, partition))
         elif opened.log is None:
             self._take_offline(directory, partition, opened.damage)
         else:
             directory.logs[partition] = opened.log
             self._on_device(directory, partial(self._complete, directory, partition, opened.log))
+
+    def _begin_anew(self, directory: LogDirectory, partition: TopicPartition) -> None:
+        """The folder was emptied by hand: the former log's offsets go first, durably, and then it is as any other."""
+        end = directory.checkpoints.known_end(partition)
+        directory.forget(partition)
+        directory.warn(
+            self._on_event, f"its folder was emptied: it begins anew, without its records up to {end}", partition
+        )
+        config = self._config(partition.topic)
+        assert config is not None, "it was opened with it"
+        self._install(directory, partition, self._open(directory, directory.folder(partition), partition, config))
+
+    def _miss(self, found: Found) -> None:
+        """Finds partitions of known topics whose records were here and whose folder is nowhere.
+
+        An empty log in their place would give their offsets a second time. One that was deleted or moved is no
+        longer in the checkpoints before its files go, and one whose directory was exchanged for an empty one neither.
+        """
+        directory = found.directory
+        for tp in sorted(directory.checkpoints.with_records() - found.given_up):
+            if tp in self._homes or self._config(tp.topic) is None:
+                continue
+            reason = (
+                f"{directory.folder(tp)} is gone, and had records up to offset {directory.checkpoints.known_end(tp)}. "
+                f"Put it back and start the broker again; or, to give the records up, put an empty folder in its place"
+            )
+            directory.missing[tp] = reason
+            self.offline[tp] = reason
+            self._on_event(DirectoryEvent(Severity.ERROR, directory.path, reason, tp))
 
     def _complete(self, directory: LogDirectory, partition: TopicPartition, log: Log) -> None:
         """Writes the topic's id into a folder that lacks it."""
@@ -222,7 +256,11 @@ class Loading:
     def _resume_copy(self, directory: LogDirectory, partition: TopicPartition, name: str) -> None:
         source = next((home.logs[partition] for home in self._homes[partition] if partition in home.logs), None)
         if source is None:
-            if self._homes[partition] or not all(each.is_online for each in self._directories):
+            if (
+                self._homes[partition]
+                or partition in self.offline
+                or not all(each.is_online for each in self._directories)
+            ):
                 directory.warn(
                     self._on_event, f"{name} has no original that is online, and is left in place", partition
                 )

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ottla.config import LogConfig
 from ottla.model import TopicPartition
 from ottla.ports import Disk
 from ottla.storage import flush as flushes
-from ottla.storage import retention, rolling, time_lookup, truncation, txn_lookup
+from ottla.storage import retention, rolling, truncation, txn_lookup
 from ottla.storage.errors import BadBatch, CorruptLog, FaultKind, OffsetOutOfRange, StorageFault
 from ottla.storage.flush import Flush
 from ottla.storage.indexed_file import Surroundings
@@ -30,11 +30,15 @@ from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_state import ActiveProducer
 from ottla.storage.reader import EMPTY, Slice
 from ottla.storage.retention import Removal
-from ottla.storage.time_lookup import TimestampOffset
+from ottla.storage.time_lookup import (
+    Lookup,
+    TimestampOffset,
+    at_once,
+    first_at_or_after,
+    of_largest_timestamp,
+)
 
 __all__ = ["Flush", "Log", "Removal", "SegmentInfo", "TimestampOffset"]
-
-PRODUCER_EXPIRATION_MS: Final = 24 * 60 * 60 * 1000
 
 
 class SegmentInfo(NamedTuple):
@@ -59,7 +63,6 @@ class Log(AppendableLog):
         recovery_point: int = 0,
         start_offset: int = 0,
         cleaned_to: int = -1,
-        producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         on_warning: Callable[[str], None] = lambda _: None,
         files: OpenFiles | None = None,
     ) -> Log:
@@ -86,7 +89,7 @@ class Log(AppendableLog):
             loaded.snapshots.around = around
             for segment in loaded.segments:
                 segment.around = around
-        log = cls(around, tp, config, loaded, recovery_point, now_ms, producer_expiration_ms)
+        log = cls(around, tp, config, loaded, recovery_point, now_ms)
         log.cleaned_to = cleaned_to
         return log
 
@@ -125,13 +128,20 @@ class Log(AppendableLog):
 
     def offset_for_timestamp(self, timestamp: int, limit_offset: int) -> TimestampOffset | None:
         """The first record below `limit_offset` with at least this timestamp."""
-        with self.telling():
-            return time_lookup.first_at_or_after(self, timestamp, limit_offset)
+        return at_once(self.look_up(timestamp, limit_offset))
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The record with the largest timestamp."""
+        return at_once(self.look_up_largest())
+
+    def look_up(self, timestamp: int, limit_offset: int) -> Lookup:
+        """As `offset_for_timestamp`, in steps that take milliseconds at most."""
         with self.telling():
-            return time_lookup.of_largest_timestamp(self)
+            return (yield from first_at_or_after(self, timestamp, limit_offset))
+
+    def look_up_largest(self) -> Lookup:
+        with self.telling():
+            return (yield from of_largest_timestamp(self))
 
     # -- transactions
 
@@ -224,12 +234,15 @@ class Log(AppendableLog):
             return rolling.roll_due(self, now_ms)
 
     def expire(self, now_ms: int, high_watermark: int) -> list[Removal]:
-        """Takes out what retention does not keep, and producers that have been silent for long."""
+        """Takes out what retention does not keep."""
         self.write_staged()
-        if self._producers is not None:
-            self._producers.expire(now_ms, self._producer_expiration_ms)
         with self.telling():
             return retention.expire(self, now_ms, high_watermark)
+
+    def end_if_cut_at(self, offset: int) -> int:
+        """Where `truncate_to` would make the log end."""
+        with self.telling():
+            return truncation.end_if_cut_at(self, offset)
 
     def truncate_to(self, offset: int) -> None:
         """Drops the batches that end at or above `offset`. See `truncation.py` for what the caller does next."""

@@ -13,7 +13,7 @@ from ottla.records.batch import CONTROL, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONA
 from ottla.records.checksum import crc32c
 from ottla.records.validate import COUNTED_RECORDS_MAX
 from ottla.storage import replica_append, rolling
-from ottla.storage.append import Appended, Origin, examine
+from ottla.storage.append import Appended, Examined, Origin, accept, examine
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.log_state import ALWAYS, UNSET_EPOCH, LogState
 from ottla.storage.markers import read_marker
@@ -46,7 +46,16 @@ class AppendableLog(LogState):
             first = self.stage_plain(records, leader_epoch, now_ms)
             if first >= 0:
                 return Appended(first, self.next_offset - 1, -1, False, self.start_offset)
-        records, header, stamped = examine(records, self.config, self._rules, now_ms, origin)
+        return self._stage_examined(
+            examine(records, self.config, self._rules, now_ms, origin), leader_epoch, now_ms, origin
+        )
+
+    def stage_checked(self, records: memoryview, leader_epoch: int, now_ms: int) -> Appended:
+        """Takes a producer's batch of which `examine_whole` has said what is to be stored; otherwise as `stage`."""
+        return self._stage_examined(accept(records, self.config, now_ms), leader_epoch, now_ms, Origin.CLIENT)
+
+    def _stage_examined(self, examined: Examined, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
+        records, header, stamped = examined
         size, delta, timestamp = len(records), header.last_offset_delta, header.max_timestamp
         first = self.next_offset
         last = first + delta
@@ -58,7 +67,8 @@ class AppendableLog(LogState):
             else:
                 known = self._stage_sequence(header, first, now_ms, origin)
                 if known is not None:
-                    return Appended(known[1] - known[2], known[1], -1, True, self.start_offset)
+                    # Kafka tells the time that is stored, also where that is the producer's own.
+                    return Appended(known[1] - known[2], known[1], known[3], True, self.start_offset)
         _PACK_STAMP(records, 0, first, size - LOG_OVERHEAD, leader_epoch)
         self.add_staged(records, first, last, timestamp, leader_epoch)
         return Appended(first, last, stamped, False, self.start_offset)
@@ -184,7 +194,7 @@ class AppendableLog(LogState):
         self.next_offset = last + 1
 
     def _begin_epoch(self, epoch: int, offset: int) -> None:
-        if epoch > self.epochs.latest:
+        if epoch > self.epochs.latest or self.epochs.is_pending:
             self._staged_epochs.append((epoch, offset))
         self._leader_epoch = epoch
 

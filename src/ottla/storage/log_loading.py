@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ottla.model import TopicPartition
 from ottla.storage.batch_walk import CHUNK_BYTES, read_header, walk
 from ottla.storage.epochs import EpochCache
-from ottla.storage.errors import BadBatch
+from ottla.storage.errors import BadBatch, LostRecords
 from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import INDEX, LOG, format_segment_file
@@ -55,6 +55,8 @@ def load(
     snapshots = Snapshots(around, contents.snapshots)
     bases = _existing(around, contents, start_offset, clean=clean, gaps_allowed=gaps_allowed)
     if not bases:
+        if start_offset < recovery_point:
+            raise LostRecords(tp, directory, start_offset, recovery_point)
         snapshots.remove(snapshots.offsets)
         segment = create_segment(around, start_offset)
         return Loaded([segment], start_offset, start_offset, None, None, snapshots, None, True)
@@ -84,6 +86,9 @@ def load(
         _warn(around, tp, report)
     for segment in segments:
         segment.release_files()
+    # Also after a clean stop: whoever truncates lowers the checkpoint first, so that nothing else explains it.
+    if max(start_offset, end) < recovery_point:
+        raise LostRecords(tp, directory, end, recovery_point)
     if start_offset > end:
         return _begin_anew(around, segments, snapshots, start_offset, end, report)
     start = max(start_offset, segments[0].base_offset)
@@ -205,11 +210,6 @@ def _warn(around: Surroundings, tp: TopicPartition, report: RecoveryReport) -> N
         around.warn(
             f"{tp}: the log was cut at offset {report.end_offset}, {report.truncated_bytes} bytes; kept aside: {kept}; "
             f"{report.reason}"
-        )
-    if report.missing_offsets:
-        around.warn(
-            f"{tp}: the log ends at {report.end_offset}, {report.missing_offsets} offsets below its recovery point: "
-            f"records that were safely on disk are gone"
         )
 
 

@@ -35,13 +35,14 @@ UNSET_EPOCH: Final = -2
 
 class LogState:
     __slots__ = (
-        *("_epochs", "_flush", "_future_ms", "_leader_epoch", "_opened_ms", "_producer_expiration_ms", "_producers"),
+        *("_epochs", "_flush", "_future_ms", "_leader_epoch", "_opened_ms", "_producers"),
         *(
             "_rules",
             "_size_max",
             "_staged",
             "_staged_batches",
             "_staged_epochs",
+            "_term",
             "_unflushed_since_ms",
             "_usual",
             "_usual_bits",
@@ -60,7 +61,6 @@ class LogState:
         loaded: Loaded,
         recovery_point: int,
         now_ms: int,
-        producer_expiration_ms: int,
     ) -> None:
         self.around = around
         self.tp = tp
@@ -81,9 +81,10 @@ class LogState:
         self.recovery = loaded.report
         self.snapshots = loaded.snapshots
         self._epochs = loaded.epochs
+        #: The term that began last and the log's end then, for when the terms before it are read.
+        self._term: tuple[int, int] | None = None
         self._producers = loaded.producers
         self._opened_ms = now_ms
-        self._producer_expiration_ms = producer_expiration_ms
         #: Sealed segments with bytes that are not on the medium.
         self.unsynced = [segment for segment in loaded.segments if segment.sealed and not segment.is_clean]
         #: Small files written and not synced.
@@ -115,8 +116,10 @@ class LogState:
         self.reconfigure(config)
 
     def reconfigure(self, config: LogConfig) -> None:
-        """Takes a changed configuration from the next batch on. The index interval changes when the log is opened."""
+        """Takes a changed configuration: from the next batch on, and the index interval from the next segment on."""
         self.config = config
+        if config.index_interval_bytes != self.around.index_interval_bytes:
+            self.around = self.around._replace(index_interval_bytes=config.index_interval_bytes)
         self._rules = rules_of(config)
         self._usual = usual_attributes(config)
         self._usual_bits = sum(1 << attributes for attributes in self._usual)
@@ -135,6 +138,11 @@ class LogState:
             raise StorageFault.of(self.directory, error) from error
 
     @property
+    def takes_runs(self) -> bool:
+        """Whether batches may pass without a look at each."""
+        return self._usual_bits != 0
+
+    @property
     def directory(self) -> str:
         return self.around.directory
 
@@ -151,9 +159,20 @@ class LogState:
         if self._epochs is None:
             with self.telling():
                 self._epochs = load_epochs(self.around, self.segments)
+            dirty = self._epochs.dirty
             self._epochs.truncate_from_end(self.end_offset)
+            # A term without records may stand in the file: the next start drops it again.
+            self._epochs.dirty = dirty
             self._epochs.truncate_from_start(self.start_offset)
+            if self._term is not None:
+                self._epochs.begin(*self._term)
         return self._epochs
+
+    def begin_term(self, epoch: int) -> None:
+        """This broker leads from here on. Reads nothing: at a start, most logs' terms are never asked for."""
+        self._term = (epoch, self.end_offset)
+        if self._epochs is not None:
+            self._epochs.begin(epoch, self.end_offset)
 
     @property
     def has_new_epochs(self) -> bool:

@@ -13,7 +13,7 @@ from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.ports.disk import Disk
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_events import LogWarnings, OnEvent
-from ottla.storage.errors import CorruptLog, StorageFault
+from ottla.storage.errors import CorruptLog, LostRecords, StorageFault
 from ottla.storage.formats import partition_metadata
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.offset_checkpoint import CLEANER_OFFSETS, LOG_STARTS, RECOVERY_POINTS
@@ -31,6 +31,8 @@ class Opened(NamedTuple):
     warnings: LogWarnings
     #: Whether the folder is of an earlier topic with this name, which is no trouble. It was not touched.
     is_stray: bool = False
+    #: Whether somebody put an empty folder in the place of one with records, and so gave these up.
+    is_emptied: bool = False
 
 
 #: Opens one folder. It touches nothing but that folder, so threads may do several at once.
@@ -82,6 +84,9 @@ def open_folder(
             on_warning=warnings,
             files=directory.open_files,
         )
+    except LostRecords as error:
+        # No fault leaves a folder without even the topic's id.
+        return Opened(None, str(error), "", warnings, is_emptied=not directory.disk.names(folder))
     except CorruptLog as error:
         return Opened(None, str(error), "", warnings)
     except (OSError, StorageFault) as error:

@@ -3,6 +3,9 @@
 `Slice` is a piece of one segment's file, for sendfile or for reading. `LogReader` follows a partition's folder from
 outside, in another process if need be: segments only grow at their end and sealed ones do not change, so it takes no
 lock. A batch that is not whole yet ends a read; a segment that retention took away meanwhile is passed over.
+
+What a folder shows is the log, and not what of it is committed: the high watermark is known to the broker alone. A
+reader from outside that must not see more than a consumer asks the broker for it (ListOffsets) and gives it as `limit`.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ from typing import Final, NamedTuple
 from ottla.ports import Disk, File
 from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_AT, BatchHeader, check_crc, parse_header
 from ottla.records.errors import CorruptBatch
-from ottla.storage.errors import BadBatch, OffsetOutOfRange
-from ottla.storage.formats.names import LOG, format_segment_file, parse_segment_file
+from ottla.storage.batch_walk import read_header
+from ottla.storage.errors import BadBatch, DamagedIndex, OffsetOutOfRange
+from ottla.storage.formats.names import INDEX, LOG, format_segment_file, parse_segment_file
+from ottla.storage.offset_index import OffsetIndex
 
 
 class Slice(NamedTuple):
@@ -38,8 +43,20 @@ class StoredBatch(NamedTuple):
     data: memoryview
 
 
+class _Given(NamedTuple):
+    """The last batch that a reader gave, where the next call goes on."""
+
+    base: int
+    position: int
+    header: BatchHeader
+
+
 class LogReader:
-    """Reads one partition's folder in order; the folder's owner may write to it at the same time."""
+    """Reads one partition's folder in order; the folder's owner may write to it at the same time.
+
+    Going on where a call has ended costs no more than what is new. Elsewhere the segment's index says where to begin,
+    as far as its owner has written it.
+    """
 
     #: Read at once, and more for a batch that is larger.
     CHUNK_BYTES: Final = 1 << 20
@@ -50,6 +67,7 @@ class LogReader:
         self._check_crcs = check_crcs
         #: Leaves the newest segment out, which is the one that still changes.
         self._sealed_only = sealed_only
+        self._given: _Given | None = None
 
     def segments(self) -> list[int]:
         """The base offsets of the segments that are there now, rising."""
@@ -77,26 +95,58 @@ class LogReader:
                 continue
             if limit is not None and base >= limit:
                 return
-            for batch in self._segment(base, last=number + 1 == len(bases)):
+            for batch in self._segment(base, offset, last=number + 1 == len(bases)):
                 if limit is not None and batch.header.base_offset >= limit:
                     return
                 if batch.header.last_offset >= offset:
                     yield batch
                     offset = batch.header.next_offset
 
-    def _segment(self, base: int, *, last: bool) -> Iterator[StoredBatch]:
+    def _segment(self, base: int, offset: int, *, last: bool) -> Iterator[StoredBatch]:
         try:
             file = self._disk.open_read_only(f"{self._directory}/{format_segment_file(base, LOG)}")
         except FileNotFoundError:
             return
         try:
-            yield from self._batches(file, tolerant=last)
+            yield from self._batches(file, base, self._start(file, base, offset), tolerant=last)
         finally:
             file.close()
 
-    def _batches(self, file: File, *, tolerant: bool) -> Iterator[StoredBatch]:
+    def _start(self, file: File, base: int, offset: int) -> int:
+        """The position of a batch that begins at or below `offset`."""
+        if offset <= base:
+            return 0
+        given = self._given
+        if (
+            given is not None
+            and given.base == base
+            and given.header.base_offset <= offset
+            # The file may have been cut and written to again, or replaced by the cleaner.
+            and self._header_at(file, given.position) == given.header
+        ):
+            return given.position
+        try:
+            data = self._disk.read_file(f"{self._directory}/{format_segment_file(base, INDEX)}")
+            index = OffsetIndex.decode(data, file.size())
+        except (FileNotFoundError, DamagedIndex):
+            return 0
+        number = index.floor(offset - base)
+        if number < 0:
+            return 0
+        header = self._header_at(file, index.positions[number])
+        fits = header is not None and header.last_offset == base + index.offsets[number]
+        return index.positions[number] if fits else 0
+
+    @staticmethod
+    def _header_at(file: File, position: int) -> BatchHeader | None:
+        try:
+            return read_header(file, position, file.size())
+        except BadBatch:
+            return None
+
+    def _batches(self, file: File, base: int, start: int, *, tolerant: bool) -> Iterator[StoredBatch]:
         """`tolerant`: the file is being written to, so that what is not whole at its end is not there yet."""
-        position, wanted = 0, self.CHUNK_BYTES
+        position, wanted = start, self.CHUNK_BYTES
         while True:
             chunk = memoryview(file.read(wanted, position))
             at = 0
@@ -110,6 +160,7 @@ class LogReader:
                     if tolerant and position + at + header.size >= file.size():
                         return
                     raise BadBatch(position + at, "its checksum differs")
+                self._given = _Given(base, position + at, header)
                 yield StoredBatch(header, chunk[at : at + header.size])
                 at += header.size
             position += at

@@ -44,8 +44,6 @@ class RecoveryReport:
     reason: str = ""
     #: Where the cut bytes are.
     kept_aside: list[str] = field(default_factory=list)
-    #: How far the log ends below what had been on the medium: files were replaced, or the disk lied about a sync.
-    missing_offsets: int = 0
 
 
 class Recovered(NamedTuple):
@@ -107,7 +105,6 @@ class _Recovery:
             if segment.sealed:
                 segment.write_indexes()
         self.report.end_offset = self.next_offset
-        self.report.missing_offsets = max(0, self.recovery_point - self.next_offset)
         self.producers.commit()
         return Recovered(self.segments, self.next_offset, self.report)
 

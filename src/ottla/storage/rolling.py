@@ -54,8 +54,9 @@ def _set_limits(log: AppendableLog, timestamp: int) -> None:
         config.segment_index_bytes // offset_index.ENTRY_SIZE - len(segment.offsets),
         config.segment_index_bytes // time_index.ENTRY_SIZE - 1 - len(segment.times),
     )
-    # An entry stands for more bytes than this, so no index is full before: then it is looked at again.
-    room = max(entries, 0) * config.index_interval_bytes
+    # An entry stands for more bytes than this, so no index is full before: then it is looked at again. By the interval
+    # that the segment was begun with.
+    room = max(entries, 0) * segment.around.index_interval_bytes
     log.roll_size = min(config.segment_bytes, log.staged_end + room)
     log.roll_offset = segment.base_offset + INT32_MAX
     begun = segment.first_timestamp() if segment.size else timestamp

@@ -34,6 +34,8 @@ class Found:
     futures: list[tuple[TopicPartition, str]] = field(default_factory=list)
     removals: list[FolderRemoval] = field(default_factory=list)
     strays: list[str] = field(default_factory=list)
+    #: Partitions whose folder was given up here, and has another name now.
+    given_up: set[TopicPartition] = field(default_factory=set)
     markers: list[TopicPartition] = field(default_factory=list)
     #: Markers that were never finished, by name.
     half_markers: list[str] = field(default_factory=list)
@@ -69,8 +71,10 @@ def _sort_in(found: Found, name: str, folder: Folder) -> None:
         found.futures.append((folder.partition, name))
     elif folder.kind is FolderKind.DELETE:
         directory = found.directory
+        found.given_up.add(folder.partition)
         found.removals.append(FolderRemoval(directory.disk, os.path.join(directory.path, name), folder.partition))
     else:
+        found.given_up.add(folder.partition)
         found.strays.append(name)
 
 

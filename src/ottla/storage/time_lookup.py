@@ -1,22 +1,33 @@
 """From a timestamp to an offset: ListOffsets.
 
 The segments' largest timestamps say which one to look in, its time index from which batch on; the batch itself, which
-may have to be decompressed, says which record.
+may have to be decompressed, says which record. A header may claim a time that no record of its batch has, and a batch
+may hold millions of records: so a look-up is a generator, which does little by itself and yields the rest to its
+driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.ports import File
+from ottla.records.batch import BatchHeader
 from ottla.records.errors import RecordError
-from ottla.records.scan import BatchColumns, scan_batch
-from ottla.storage.batch_walk import walk
+from ottla.records.walk import Allowance, WalkTooLong, find_time
+from ottla.storage.append import IN_THE_LOOP
+from ottla.storage.batch_walk import read_header, walk
 from ottla.storage.errors import BadBatch
 from ottla.storage.segment import Segment
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
+
+#: Headers that are read without a pause, some milliseconds' worth.
+HEADERS_AT_ONCE: Final = 2000
+#: What opening a batch costs, in records of the allowance: a look-up opens twenty at most before it goes elsewhere.
+_RECORDS_A_BATCH: Final = 50
 
 
 class TimestampOffset(NamedTuple):
@@ -26,44 +37,104 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-def first_at_or_after(log: Log, timestamp: int, limit_offset: int) -> TimestampOffset | None:
+class Pause(NamedTuple):
+    """Others may have their turn. Nothing is sent back."""
+
+
+class Elsewhere(NamedTuple):
+    """To be called in another process with the arguments that are read when it is its turn; wants the result, or the
+    RecordError thrown."""
+
+    work: Callable[..., tuple[int, int] | None]
+    arguments: Callable[[], tuple[object, ...]]
+
+
+#: What is sent back is the timestamp and offset that were found, if any.
+Lookup = Generator[Pause | Elsewhere, "tuple[int, int] | None", TimestampOffset | None]
+
+
+def at_once(lookup: Lookup) -> TimestampOffset | None:
+    """Drives a look-up in place, however long that takes."""
+    try:
+        step = next(lookup)
+        while True:
+            if isinstance(step, Pause):
+                step = lookup.send(None)
+                continue
+            try:
+                result = step.work(*step.arguments())
+            except RecordError as error:
+                step = lookup.throw(error)
+            else:
+                step = lookup.send(result)
+    except StopIteration as end:
+        found: TimestampOffset | None = end.value
+        return found
+
+
+def first_at_or_after(log: Log, timestamp: int, limit_offset: int) -> Lookup:
     """The first record below `limit_offset` whose timestamp is at least this."""
-    for segment in log.segments:
+    for segment in list(log.segments):
         if segment.base_offset >= limit_offset:
             return None
         if segment.size == 0 or segment.max_timestamp()[0] < timestamp:
             continue
-        found = _in_segment(segment, timestamp, log.start_offset)
+        found = yield from _in_segment(segment, timestamp, log.start_offset)
         if found is not None:
             return found if found.offset < limit_offset else None
     return None
 
 
-def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
+def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
     from_offset = max(start_offset, segment.base_offset + segment.times.floor_offset(timestamp))
     place = segment.locate(from_offset)
     if place is None:
         return None
-    for position, header in walk(segment.file, place.position, segment.size):
-        if header.max_timestamp < timestamp:
-            continue
-        columns = _columns(segment, position, header.size)
-        found = _first(columns.timestamps, columns.offsets, timestamp, start_offset)
-        if found is not None:
-            return TimestampOffset(found[0], found[1], header.leader_epoch)
+    file, allowance, headers = segment.file, IN_THE_LOOP, 0
+    file.lease()  # retention and the cleaner may take the segment away between two steps
+    try:
+        for position, header in walk(file, place.position, segment.size):
+            headers += 1
+            if headers % HEADERS_AT_ONCE == 0:
+                yield Pause()
+            if header.max_timestamp < timestamp:
+                continue
+            found = yield from _in_batch(file, position, header, (timestamp, start_offset, False), allowance)
+            if found is not None:
+                return TimestampOffset(*found, header.leader_epoch)
+            allowance = allowance._replace(records=allowance.records - header.count - _RECORDS_A_BATCH)
+        yield Pause()
+    finally:
+        file.release()
     return None
 
 
-def _first(
-    timestamps: Sequence[int], offsets: Sequence[int], timestamp: int, start_offset: int
-) -> tuple[int, int] | None:
-    for number, each in enumerate(timestamps):
-        if each >= timestamp and offsets[number] >= start_offset:
-            return each, offsets[number]
-    return None
+def _in_batch(
+    file: File, position: int, header: BatchHeader, wanted: tuple[int, int, bool], allowance: Allowance
+) -> Generator[Pause | Elsewhere, tuple[int, int] | None, tuple[int, int] | None]:
+    """The record that `find_time` finds: here, if that is little work."""
+    read = partial(_arguments, file, position, header.size, wanted)
+    try:
+        if header.count <= allowance.records:
+            raw, timestamp, start_offset, exactly = read()
+            try:
+                return find_time(raw, timestamp, start_offset, exactly=exactly, within=allowance)
+            except WalkTooLong:
+                pass
+        return (yield Elsewhere(find_time_in, read))
+    except RecordError as error:
+        raise BadBatch(position, error.message) from error
 
 
-def of_largest_timestamp(log: Log) -> TimestampOffset | None:
+def _arguments(file: File, position: int, size: int, wanted: tuple[int, int, bool]) -> tuple[bytes, int, int, bool]:
+    return file.read(size, position), *wanted
+
+
+def find_time_in(raw: bytes, timestamp: int, start_offset: int, exactly: bool) -> tuple[int, int] | None:
+    return find_time(raw, timestamp, start_offset, exactly=exactly)
+
+
+def of_largest_timestamp(log: Log) -> Lookup:
     """The first record with the largest timestamp in the log."""
     best: Segment | None = None
     for segment in log.segments:
@@ -75,16 +146,12 @@ def of_largest_timestamp(log: Log) -> TimestampOffset | None:
     place = best.locate(last_offset)
     if place is None:
         return None
-    columns = _columns(best, place.position, place.size)
-    for number, each in enumerate(columns.timestamps):
-        if each == timestamp:
-            return TimestampOffset(timestamp, columns.offsets[number], columns.header.leader_epoch)
-    # The header claims a time that no record has: the batch's last offset is as near as can be said.
-    return TimestampOffset(timestamp, last_offset, columns.header.leader_epoch)
-
-
-def _columns(segment: Segment, position: int, size: int) -> BatchColumns:
+    file = best.file
+    file.lease()
     try:
-        return scan_batch(segment.file.read(size, position), 0)
-    except RecordError as error:
-        raise BadBatch(position, error.message) from error
+        header = read_header(file, place.position, best.size)
+        found = yield from _in_batch(file, place.position, header, (timestamp, 0, True), IN_THE_LOOP)
+    finally:
+        file.release()
+    # The header claims a time that no record has: the batch's last offset is as near as can be said.
+    return TimestampOffset(*(found or (timestamp, last_offset)), header.leader_epoch)

@@ -1,7 +1,8 @@
 """Cutting a log back: at its end, to what the leader has, and at its start, to what shall still be read.
 
-After a cut the recovery point may be lower than its checkpoint says. The owner writes the checkpoint before anything is
-appended, or a crash may take new, unsynced records for old, damaged ones.
+After a cut the recovery point may be lower than its checkpoint says. The owner lowers the checkpoint before the cut
+(`LogDirectories.truncating`, with what `end_if_cut_at` says), or a start would miss what was cut, or take new, unsynced
+records for old, damaged ones.
 """
 
 from __future__ import annotations
@@ -13,6 +14,15 @@ from ottla.storage.log_loading import create_segment
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
+
+
+def end_if_cut_at(log: Log, offset: int) -> int:
+    """Where the log would end: a cut inside a batch takes the whole batch."""
+    if not log.start_offset <= offset < log.end_offset:
+        return min(offset, log.end_offset)
+    segment = [each for each in log.segments if each.base_offset <= offset][-1]
+    place = segment.locate(offset) if segment.size else None
+    return offset if place is None else min(offset, place.base_offset)
 
 
 def truncate_to(log: Log, offset: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from tests.testing.sim.one_broker import TP, OneBroker
@@ -99,6 +99,48 @@ async def _cut_sealed(one: OneBroker) -> None:
     assert refused.value.error == ErrorCode.KAFKA_STORAGE_ERROR
 
 
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("what", ["folder", "segment", "end"])
+def test_a_log_that_lost_what_was_on_disk_takes_its_partition_offline(what: str, clean: bool) -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_lose(one, what, clean=clean))
+
+
+async def _lose(one: OneBroker, what: str, *, clean: bool) -> None:
+    await filled(one)
+    if clean:
+        await one.stop_after_start()
+    (log,) = files(one, ".log")
+    if what == "folder":
+        one.disk.remove_tree(FOLDER)
+    elif what == "segment":
+        one.disk.remove(log)
+    else:
+        file = one.disk.open(log)
+        file.truncate(file.size() // 10 * 6)
+        file.close()
+    await one.broker.started()
+    assert len(one.said("ERROR", "t-0", "records", "put an empty", "in its place")) == 1
+    assert await one.produce(TP) == ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(ReadFault) as refused:
+        await read_all(one.client, TP)
+    assert refused.value.error == ErrorCode.KAFKA_STORAGE_ERROR
+    await one.must_produce(OTHER)
+    await one.check([OTHER])
+    await one.stop_and_start()
+    assert await one.produce(TP) == ErrorCode.KAFKA_STORAGE_ERROR
+    # As the broker says: the partition is to begin anew.
+    await one.broker.stop()
+    if what != "folder":
+        one.disk.remove_tree(FOLDER)
+    one.disk.make_directory(FOLDER)
+    await one.broker.started()
+    await one.must_produce(OTHER)
+    await one.check([OTHER])
+    assert await one.produce(TP) == ErrorCode.NONE
+    assert len(await read_all(one.client, TP)) == 1
+
+
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("clean", [True, False])
 def test_damaged_indexes_are_rebuilt(suffix: str, clean: bool) -> None:
@@ -123,7 +165,13 @@ async def _damage_index(one: OneBroker, suffix: str, byte: int, *, clean: bool) 
 
 @pytest.mark.parametrize(
     "name",
-    ["recovery-point-offset-checkpoint", "replication-offset-checkpoint", "t-0/leader-epoch-checkpoint"],
+    [
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+        "t-0/leader-epoch-checkpoint",
+    ],
 )
 def test_damaged_checkpoints_are_rebuilt_with_a_warning(name: str) -> None:
     with OneBroker(1, PROPERTIES) as one:
@@ -139,6 +187,26 @@ async def _damage_checkpoint(one: OneBroker, name: str) -> None:
         await one.must_produce(tp)
     await one.check([TP, OTHER])
     await one.restart()
+    await one.check([TP, OTHER])
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff" * 10, b"hello world\n"])
+def test_a_damaged_marker_of_a_clean_stop_counts_with_a_warning(content: bytes) -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_damage_marker(one, content))
+
+
+async def _damage_marker(one: OneBroker, content: bytes) -> None:
+    await filled(one)
+    await one.stop_after_start()
+    path = "/data/a/.kafka_cleanshutdown"
+    assert one.disk.exists(path)
+    _leave(one, path, content)
+    await one.broker.started()
+    assert len(one.said("WARN", ".kafka_cleanshutdown is damaged", "the stop counts as clean")) == 1
+    assert not one.disk.exists(path)
+    for tp in (TP, OTHER):
+        await one.must_produce(tp)
     await one.check([TP, OTHER])
 
 
@@ -211,13 +279,16 @@ async def _refuse_unwritable(one: OneBroker, operation: str, folder: str, number
     await one.must_produce(TP)
 
 
-@pytest.mark.parametrize("word", [b"version=", b"cluster.id="])
-def test_a_directory_whose_identity_is_damaged_is_not_used(word: bytes) -> None:
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [(b"version=", "/data/a/meta.properties: "), (b"cluster.id=", "this broker's log directories belong to cluster ")],
+)
+def test_a_directory_whose_identity_is_damaged_is_not_used(word: bytes, said: str) -> None:
     with OneBroker(1, PROPERTIES) as one:
-        one.run(_damage_identity(one, word))
+        one.run(_damage_identity(one, word, said))
 
 
-async def _damage_identity(one: OneBroker, word: bytes) -> None:
+async def _damage_identity(one: OneBroker, word: bytes, said: str) -> None:
     await filled(one)
     path = "/data/a/meta.properties"
     place = one.disk.read_file(path).index(word) + len(word)
@@ -225,10 +296,58 @@ async def _damage_identity(one: OneBroker, word: bytes) -> None:
     await one.broker.start()
     assert one.broker.refusal is not None
     assert "\n" not in str(one.broker.refusal)
-    assert "director" in str(one.broker.refusal)
+    assert said in str(one.broker.refusal)
     one.disk.flip(path, place, 1)
     await one.broker.started()
     await one.check([OTHER, TP])
+
+
+def _without_broker(meta: bytes) -> bytes:
+    return b"".join(line for line in meta.splitlines(keepends=True) if not line.startswith(b"broker.id"))
+
+
+LOSSES: dict[str, Callable[[bytes], bytes | None]] = {
+    "empty": lambda _: b"",
+    "text": lambda _: b"hello world\n",
+    "bytes": lambda _: bytes(range(256)),
+    "zeros": lambda meta: bytes(len(meta)),
+    "no broker.id": _without_broker,
+    "gone": lambda _: None,
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_broker_whose_id_is_lost_does_not_start_under_another(loss: str) -> None:
+    with OneBroker(1, PROPERTIES) as one:
+        one.run(_lose_identity(one, loss))
+
+
+async def _lose_identity(one: OneBroker, loss: str) -> None:
+    await filled(one)
+    path = "/data/a/meta.properties"
+    before = one.disk.read_file(path)
+    left = LOSSES[loss](before)
+    _leave(one, path, left)
+    for _ in range(2):  # the first refusal changes nothing that the second would go by
+        await one.broker.start()
+        said = str(one.broker.refusal)
+        assert "\n" not in said
+        assert path in said
+        assert "the tree's topics lie on broker 1001: restore the file, or" in said
+        assert "broker.id=1001" in said
+        assert (one.disk.read_file(path) if one.disk.exists(path) else None) == left
+    _leave(one, path, before)
+    await one.broker.started()
+    await one.check([OTHER, TP])
+
+
+def _leave(one: OneBroker, path: str, content: bytes | None) -> None:
+    if one.disk.exists(path):
+        one.disk.remove(path)
+    if content is not None:
+        file = one.disk.open(path, create=True)
+        file.write(content, 0)
+        file.close()
 
 
 def test_a_topic_id_that_cannot_be_read_is_written_again() -> None:

@@ -60,3 +60,27 @@ async def _delete(one: OneBroker, name: str) -> None:
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=10_000)
     answer = await one.client.ask(request, 6)
     assert answer.responses[0].error_code == ErrorCode.NONE
+
+
+def test_a_topic_that_was_deleted_is_forgotten_by_the_checkpoints_before_its_files_go() -> None:
+    """Or a topic of its name, registered and not made when the broker dies, would seem to have lost its log."""
+    with OneBroker(3, {"replica.high.watermark.checkpoint.interval.ms": "100"}) as one:
+        one.run(_forgotten(one))
+
+
+async def _forgotten(one: OneBroker) -> None:
+    await one.broker.started()
+    assert await one.create("t") == ErrorCode.NONE
+    await one.must_produce(TP, batches=3)
+    path = "/data/a/replication-offset-checkpoint"
+    for _ in range(100):
+        if one.disk.exists(path) and b"t 0 3" in one.disk.read_file(path):
+            break
+        await asyncio.sleep(0.1)
+    assert b"t 0 3" in one.disk.read_file(path)
+    await _delete(one, "t")
+    for _ in range(10_000):
+        if not any(name.endswith("-delete") for name in one.disk.names("/data/a")):
+            break
+        await asyncio.sleep(0.0001)
+    assert b"t 0" not in one.disk.read_file(path)

@@ -6,10 +6,20 @@ Values that hold commas stand in brackets: --add-config 'cleanup.policy=[compact
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from ottla.cli import options as shared
 from ottla.cli.config import resource
-from ottla.cli.faults import OK, UsageFault
+from ottla.cli.faults import NOT_FOUND, OK, CommandFault, UsageFault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ottla.client.admin import Admin
+    from ottla.client.admin_results import ConfigEntry, ConfigResource
+
+#: Settings of one listener are made by its name, so no list holds them.
+_OF_A_LISTENER = "listener.name."
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="let the broker check it, and change nothing")
     shared.connection(parser)
+    shared.output(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
 async def _alter(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignment_lists, assignments, names
     from ottla.cli.connecting import admin
+    from ottla.cli.output import show
     from ottla.client.admin_results import ConfigChange, ConfigOperation
 
     whose = resource.resource_of(options)
@@ -53,7 +65,51 @@ async def _alter(options: argparse.Namespace) -> int:
     changes = [ConfigChange(name, value) for name, value in added.items()]
     changes += [ConfigChange(name, None, ConfigOperation.DELETE) for name in deleted]
     async with admin(options) as client:
+        unset = await _not_set(client, whose, deleted) if deleted else []
         await client.incremental_alter_configs({whose: changes}, validate_only=options.dry_run)
+    reset = [name for name in deleted if name not in unset]
     done = "could be changed" if options.dry_run else "changed"
-    print(f"{done}: {', '.join([*added, *deleted])}")
+    lines = [f"{done}: {', '.join([*added, *reset])}\n"] if added or reset else []
+    lines += [f"was not set: {', '.join(unset)}\n"] if unset else []
+    data = {
+        "type": whose.type.name.lower(),
+        "name": whose.name or None,
+        "altered": bool(added or reset) and not options.dry_run,
+        "set": added,
+        "deleted": reset,
+        "was_not_set": unset,
+    }
+    show(options.output, data, "".join(lines))
     return OK
+
+
+async def _not_set(client: Admin, whose: ConfigResource, names: Sequence[str]) -> list[str]:
+    """Those of the names that nobody has set there; a fault if one of them is no setting at all.
+
+    Brokers, Kafka's too, are content with any name, so that a slip of the pen would pass for done.
+    """
+    from ottla.cli.config.describe import is_set_on
+
+    told = (await client.describe_configs([whose]))[whose]
+    known = {**told, **(await _of_any_broker(client) if not whose.name else {})}
+    missing = [name for name in names if name not in told]
+    strange = [name for name in missing if name not in known and not name.startswith(_OF_A_LISTENER)]
+    if strange:
+        raise CommandFault(f"there is no setting {', '.join(strange)}{_nearest(strange[0], known)}", NOT_FOUND)
+    return [name for name in names if name not in told or not is_set_on(told[name], whose)]
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    matches = get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""
+
+
+async def _of_any_broker(client: Admin) -> dict[str, ConfigEntry]:
+    """What there is to be set for all brokers, of which only what is set is told."""
+    from ottla.client.admin_results import ConfigResource
+
+    cluster = await client.describe_cluster()
+    whose = ConfigResource.broker(next(iter(cluster.brokers)).id)
+    return (await client.describe_configs([whose]))[whose]

@@ -10,7 +10,7 @@ from ottla.cli.config import resource
 from ottla.cli.faults import NOT_FOUND, OK, CommandFault
 
 if TYPE_CHECKING:
-    from ottla.client.admin_results import ConfigEntry
+    from ottla.client.admin_results import ConfigEntry, ConfigResource
 
 _COLUMNS = {"name": "NAME", "value": "VALUE", "source": "SOURCE", "read_only": "READ-ONLY"}
 
@@ -56,6 +56,17 @@ def _is_set(entry: ConfigEntry) -> bool:
     from ottla.client.admin_results import ConfigSource
 
     return entry.source not in {ConfigSource.DEFAULT_CONFIG, ConfigSource.STATIC_BROKER_CONFIG}
+
+
+def is_set_on(entry: ConfigEntry, whose: ConfigResource) -> bool:
+    """By a client, and on this resource itself: what holds for all brokers is set on none of them."""
+    from ottla.client.admin_results import ConfigSource, ResourceType
+
+    if whose.type == ResourceType.TOPIC:
+        return entry.source == ConfigSource.TOPIC_CONFIG
+    if not whose.name:
+        return entry.source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    return entry.source == ConfigSource.DYNAMIC_BROKER_CONFIG
 
 
 def _row(entry: ConfigEntry, options: argparse.Namespace) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 No broker is needed, and the files may be in use. A folder stands for all such files below it. Lines are those of
 Kafka's dump tool; `-o json` prints an object a line. What is found to be wrong goes to standard error as well.
-Exit code 0: all is sound; 1: damage was found; 3: a file does not exist.
+Exit code 0: all is sound; 1: damage was found; 2: a file that was named is none of these; 3: a file does not exist.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli import options as shared
-from ottla.cli.faults import FAILED, NOT_FOUND, OK, CommandFault, UsageFault
+from ottla.cli.faults import FAILED, NOT_FOUND, OK, USAGE, CommandFault, UsageFault
 
 if TYPE_CHECKING:
     from ottla.cli.progress import Progress
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     from ottla.ports.real.disk import RealDisk
 
     disk = RealDisk(portable=wants_portable())
-    files = _files(disk, [*options.files, *filter(None, options.files_option.split(","))])
+    files, strange = _files(disk, [*options.files, *filter(None, options.files_option.split(","))])
     # A bar between printed lines helps nobody.
     watched = options.quiet or not sys.stdout.isatty()
     total = sum(os.path.getsize(file) for file in files)
@@ -48,13 +48,18 @@ def run(options: argparse.Namespace) -> int:
     with Progress("reading", total, "B", wanted=watched) as progress:
         for file in files:
             damage += _dump(disk, file, options, progress)
+    if strange:
+        what = "its name tells" if len(strange) == 1 else "their names tell"
+        fault = f"not looked at, as {what} no kind of file that a log directory has: {', '.join(strange)}"
+        print(f"ottla: {fault}", file=sys.stderr)
     if damage:
         print(f"ottla: {damage} faults found in {len(files)} files", file=sys.stderr)
-    return FAILED if damage else OK
+    return FAILED if damage else USAGE if strange else OK
 
 
-def _files(disk: Disk, paths: list[str]) -> list[str]:
-    from ottla.storage.dump import files_of
+def _files(disk: Disk, paths: list[str]) -> tuple[list[str], list[str]]:
+    """What is to be dumped, and what was named and is of no kind that could be."""
+    from ottla.storage.dump import files_of, kind_of
 
     if not paths:
         raise UsageFault("name at least one file or folder (see ottla log dump --help)")
@@ -65,7 +70,7 @@ def _files(disk: Disk, paths: list[str]) -> list[str]:
         found += files_of(disk, path)
     if not found:
         raise CommandFault(f"no file of a log directory is below {', '.join(paths)}", NOT_FOUND)
-    return found
+    return [path for path in found if kind_of(path)], [path for path in found if not kind_of(path)]
 
 
 def _dump(disk: Disk, path: str, options: argparse.Namespace, progress: Progress) -> int:

@@ -1,7 +1,7 @@
 """Measure how fast a topic takes records: so many of one size, as fast as they are taken or at a given rate.
 
-Prints a line every five seconds on standard error, and at the end the rate and the latencies from `send` to
-acknowledgement. The topic is created if it does not exist, where the broker does so.
+Shows on standard error how far it is, by a line every five seconds where that is no terminal, and at the end the rate
+and the latencies from `send` to acknowledgement. The topic is created if it does not exist, where the broker does so.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli import options as shared
@@ -17,11 +16,14 @@ from ottla.cli.faults import FAILED, OK, CommandFault
 from ottla.cli.numbers import byte_count, count
 
 if TYPE_CHECKING:
+    from ottla.cli.progress import Progress
     from ottla.client.batches import Delivery
 
 _REPORT_SECONDS = 5.0
 #: Latencies that are kept, spread evenly over the run, to tell its percentiles.
 _SAMPLES_MAX = 200_000
+#: The bar is told of so many at once: it may not cost what is measured.
+_STEP_RECORDS = 1024
 #: At a given rate records leave in steps of this.
 _STEP_SECONDS = 0.002
 
@@ -52,12 +54,14 @@ def run(options: argparse.Namespace) -> int:
 async def _produce(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
     from ottla.cli.connecting import explained, reach, settings_of
+    from ottla.cli.progress import Progress
     from ottla.client.producer import Producer
 
     topic = shared.topic_of(options)
     more = assignments("--producer-props", [*options.producer_props, *options.producer_property])
-    run_ = _Run(options)
-    with explained(options):
+    progress = Progress("producing", options.num_records, "records")
+    run_ = _Run(options, progress)
+    with explained(options), progress:
         async with Producer(settings_of(options, more)) as producer:
             await reach(producer.cluster)
             await producer.partitions_for(topic)
@@ -76,8 +80,9 @@ async def _produce(options: argparse.Namespace) -> int:
 
 
 class _Run:
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, progress: Progress) -> None:
         self._options = options
+        self._progress = progress
         self._every = max(1, options.num_records // _SAMPLES_MAX)
         self._latencies: list[float] = []
         self._done = 0
@@ -122,6 +127,8 @@ class _Run:
             if self._done % self._every == 0:
                 self._latencies.append(latency)
             self._done += 1
+            if not self._done % _STEP_RECORDS:
+                self._progress.add(_STEP_RECORDS)
             if now - self._reported >= _REPORT_SECONDS:
                 self._report(now)
 
@@ -129,7 +136,8 @@ class _Run:
 
     def _report(self, now: float) -> None:
         rate = (self._done - self._reported_done) / (now - self._reported)
-        print(f"{self._done} records sent, {rate:.0f} a second", file=sys.stderr)
+        if not self._progress.is_shown:
+            self._progress.note(f"{self._done} records sent, {rate:.0f} a second")
         self._reported, self._reported_done = now, self._done
 
     def show(self) -> None:

@@ -11,11 +11,14 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla import logs
 from ottla.ports.network import Accept, Round
 from ottla.ports.real.channel import PortableChannel, Rounds, SocketChannel
 
 if TYPE_CHECKING:
     import asyncio
+
+log_event = logs.logger("network")
 
 #: Connections that the kernel completes before we look.
 BACKLOG: Final = 1024
@@ -97,10 +100,8 @@ class RealListening:
         channel.close()
 
     def _take_a_rest(self, error: OSError) -> None:
-        import logging
-
-        logging.getLogger("ottla.ports.network").warning(
-            "port %d: no connection can be accepted for now: %s", self.port, error.strerror
+        log_event.warning_limited(
+            "no connection can be accepted for now", str(self.port), port=self.port, reason=error.strerror
         )
         self._rest = self._loop.call_later(REST_SECONDS, self._go_on)
         self._watch()

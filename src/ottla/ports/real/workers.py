@@ -1,7 +1,7 @@
-"""Threads for what waits for the disk, and a process of its own for what computes.
+"""Threads for what waits for the disk, and processes for what computes: one to clean, one to look into batches.
 
-Both start with their first piece of work: a broker that never cleans has no second process, and none of its start-up
-cost. The process is a plain child that reads calls from a pipe (`process_child`); one thread here feeds it.
+All start with their first piece of work: a broker that never cleans has no second process, and none of its start-up
+cost. A process is a plain child that reads calls from a pipe (`process_child`); one thread here feeds it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ WAITING_MAX: Final = 65_536
 
 
 class RealWorkers:
-    __slots__ = ("_child", "_closed", "_feeder", "_threads", "_waiting")
+    __slots__ = ("_checking", "_cleaning", "_closed", "_threads", "_waiting")
 
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
-        self._feeder: ThreadPoolExecutor | None = None
-        self._child = Child()
+        self._cleaning = Fed("ottla-process")
+        self._checking = Fed("ottla-check")
         self._waiting = 0
         self._closed = False
 
@@ -44,9 +44,10 @@ class RealWorkers:
         return self._submit(self._threads, work)
 
     def process(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
-        if self._feeder is None:
-            self._feeder = _pool(1, "ottla-process")
-        return self._submit(self._feeder, lambda: self._child.call(work, arguments))
+        return self._submit(self._cleaning.pool(), lambda: self._cleaning.child.call(work, arguments))
+
+    def check(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return self._submit(self._checking.pool(), lambda: self._checking.child.call(work, arguments))
 
     def _submit(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> asyncio.Future[T]:
         from asyncio import get_running_loop
@@ -65,10 +66,10 @@ class RealWorkers:
 
     def close(self) -> None:
         self._closed = True
-        if self._feeder is not None:
-            self._child.kill()
-            self._feeder.shutdown(cancel_futures=True)
-            self._child.bury()
+        for fed in (self._cleaning, self._checking):
+            fed.child.kill()
+        for fed in (self._cleaning, self._checking):
+            fed.end()
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
 
@@ -81,6 +82,28 @@ def _pool(threads: int, name: str) -> ThreadPoolExecutor:
 
 class WorkerDiedError(RuntimeError):
     """The worker process ended in the middle of its work."""
+
+
+class Fed:
+    """A process, and the thread that feeds it."""
+
+    __slots__ = ("_name", "_pool", "child")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._pool: ThreadPoolExecutor | None = None
+        self.child = Child()
+
+    def pool(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = _pool(1, self._name)
+        return self._pool
+
+    def end(self) -> None:
+        """After `kill`."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self.child.bury()
 
 
 class Child:

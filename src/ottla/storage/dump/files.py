@@ -57,14 +57,17 @@ def _dump(disk: Disk, path: str, *, records: bool) -> Iterator[Entry | Finding]:
 
 
 def files_of(disk: Disk, path: str) -> list[str]:
-    """The file itself, or all files below a folder that a dump knows, a partition's together and by offset."""
+    """The file itself, or all files below a folder that a dump knows, a partition's together and by offset.
+
+    Below folders names have to be whole: anybody's `debug.log` is no segment.
+    """
     if not disk.is_directory(path):
         return [path]
     found: list[str] = []
     for name in disk.names(path):
         inner = os.path.join(path, name)
         if disk.is_directory(inner):
-            found += [file for file in files_of(disk, inner) if kind_of(file)]
-        elif kind_of(inner):
+            found += files_of(disk, inner)
+        elif name in DECODERS or names.parse_segment_file(name):
             found.append(inner)
     return found

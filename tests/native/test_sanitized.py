@@ -1,0 +1,60 @@
+"""The tests of the compiled code once more, built so that a step outside of its memory ends the process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src/ottla/native/lane.c"
+TESTS = Path(__file__).with_name("test_lane.py")
+SANITIZERS = ("address", "undefined")
+
+#: Runs pytest with this build in the place of the installed one.
+RUN = """
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+import ottla.native
+import pytest
+
+spec = spec_from_file_location("ottla.native.lane", sys.argv[1])
+sys.modules["ottla.native.lane"] = ottla.native.lane = module_from_spec(spec)
+spec.loader.exec_module(ottla.native.lane)
+sys.exit(pytest.main([sys.argv[2], "-p", "no:cacheprovider", "-p", "no:xdist"]))
+"""
+
+
+def libraries(compiler: str) -> list[str]:
+    names = [f"lib{'asan' if each == 'address' else 'ubsan'}.so" for each in SANITIZERS]
+    found = [subprocess.check_output([compiler, f"-print-file-name={name}"], text=True).strip() for name in names]
+    if not all(os.path.isabs(path) for path in found):
+        pytest.skip("the C compiler has no sanitizers")
+    return found
+
+
+def test_no_step_outside_of_its_memory(tmp_path: Path) -> None:
+    compiler, headers = shutil.which("cc"), sysconfig.get_paths()["include"]
+    if compiler is None or not Path(headers, "Python.h").exists():
+        pytest.skip("there is no C compiler, or Python's headers are missing")
+    preloaded = " ".join(libraries(compiler))
+    built = str(tmp_path / "lane.abi3.so")
+    options = ["-shared", "-fPIC", "-g", "-O1", f"-fsanitize={','.join(SANITIZERS)}", "-fno-sanitize-recover=all"]
+    subprocess.run([compiler, *options, f"-I{headers}", str(SOURCE), "-o", built], check=True)
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "OTTLA_PURE"))},
+        "LD_PRELOAD": preloaded,
+        # The interpreter itself keeps some memory to the end; its own pools would hide what is out of bounds.
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
+    command = [sys.executable, "-c", RUN, built, str(TESTS)]
+    ran = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=150)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
+    assert "passed" in ran.stdout
+    assert "skipped" not in ran.stdout

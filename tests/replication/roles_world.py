@@ -1,0 +1,94 @@
+"""Partitions of one broker on a disk in memory, whose roles a test gives and takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.config.log import LogConfig
+from ottla.metadata import PartitionState
+from ottla.model import BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
+from ottla.ports.memory import memory_ports
+from ottla.replication.follower import Follower
+from ottla.replication.leader import Leader
+from ottla.replication.replicas import Replicas
+from ottla.replication.waiters import Waiters
+from ottla.storage.directories import LogDirectories
+from ottla.storage.directory_events import DirectoryEvent
+
+TP = TopicPartition("t", 0)
+NOW = 1_800_000_000_000
+DIRECTORIES = ("/data/a", "/data/b")
+US, OTHER = 1, 2
+
+
+class RolesWorld:
+    """Also a listener to roles: `told` is what it heard, in order."""
+
+    def __init__(self, config: LogConfig | None = None) -> None:
+        self.ports = memory_ports(seed=5, shuffle=False)
+        self.config = config or LogConfig()
+        self.told: list[tuple[str, int]] = []
+        self.events: list[DirectoryEvent] = []
+        self.start()
+
+    def start(self) -> None:
+        self.events.clear()
+        directories = LogDirectories.open(
+            self.ports.disk,
+            DIRECTORIES,
+            broker_id=US,
+            cluster_id="c",
+            config_for=lambda _: self.config,
+            now_ms=NOW,
+            entropy=self.ports.entropy,
+            on_event=self.events.append,
+        )
+        self.replicas = Replicas(US, directories, Waiters(), self.ports.workers, self.ports.clock, lambda _: None)
+        self.replicas.listen(self)
+
+    def stop(self) -> None:
+        self.replicas.directories.close(self.replicas.high_watermarks())
+
+    def became_leader(self, leader: Leader) -> None:
+        self.told.append(("leads", leader.epoch))
+
+    def became_follower(self, follower: Follower) -> None:
+        self.told.append(("follows", follower.epoch))
+
+    def resigned(self, tp: TopicPartition) -> None:
+        assert tp.topic == TP.topic
+        self.told.append(("resigned", -1))
+
+    def role(self, epoch: int, leader: int = US, **options: Any) -> ErrorCode:
+        return self.replicas.apply([self.state(epoch, leader, **options)], lambda _: self.config)[TP]
+
+    @staticmethod
+    def state(
+        epoch: int,
+        leader: int = US,
+        *,
+        replicas: tuple[int, ...] = (US,),
+        isr: tuple[int, ...] | None = None,
+        is_new: bool = True,
+        partition: int = TP.partition,
+    ) -> PartitionState:
+        return PartitionState(
+            topic=TP.topic,
+            partition=partition,
+            topic_id=TopicId(bytes(range(16))),
+            controller_epoch=Epoch(1),
+            leader=BrokerId(leader),
+            leader_epoch=Epoch(epoch),
+            isr=tuple(BrokerId(each) for each in (replicas if isr is None else isr)),
+            replicas=tuple(BrokerId(each) for each in replicas),
+            partition_epoch=0,
+            is_new=is_new,
+        )
+
+    @property
+    def leader(self) -> Leader:
+        return self.replicas.leaders[TP]
+
+    @property
+    def follower(self) -> Follower:
+        return self.replicas.followers[TP]

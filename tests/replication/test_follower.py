@@ -1,0 +1,214 @@
+"""A follower's log: it takes what the leader sends, knows what is committed, and cuts what the leader never had."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from tests.replication.roles_world import DIRECTORIES, OTHER, TP, US, RolesWorld
+from tests.storage.log_world import batch, read_all
+
+from ottla.replication.follower import Follower
+from ottla.storage.errors import AppendRefused
+from ottla.storage.formats import offset_checkpoint
+from ottla.storage.log import Log
+
+#: Epoch and first value of the records of a term, in order.
+Terms = list[tuple[int, int]]
+
+
+def following(high_watermark: int = 0) -> RolesWorld:
+    world = RolesWorld()
+    world.role(epoch=1, leader=OTHER, replicas=(US, OTHER))
+    world.follower.high_watermark = high_watermark
+    return world
+
+
+def sent(offset: int, *values: bytes, epoch: int) -> memoryview:
+    """A batch as a leader of this term has it in its log."""
+    return batch(*values, base_offset=offset, leader_epoch=epoch)
+
+
+def filled(terms: Terms) -> RolesWorld:
+    """A follower with `count` batches of one record each for (epoch, count)."""
+    world = following()
+    offset = 0
+    for epoch, count in terms:
+        for _ in range(count):
+            world.follower.append(sent(offset, b"%d" % epoch, epoch=epoch), 0)
+            offset += 1
+    return world
+
+
+def written(log: Log) -> str:
+    """The term of each record."""
+    return "".join(value.decode() for _, value in read_all(log))
+
+
+# Appending
+
+
+def test_batches_keep_the_leaders_offsets_and_terms() -> None:
+    world = following()
+    follower = world.follower
+    data = memoryview(bytearray(bytes(sent(0, b"a", b"b", epoch=3)) + bytes(sent(2, b"c", epoch=4))))
+    before = bytes(data)
+    follower.append(data, leader_high_watermark=2)
+    assert follower.log.read(0, 10_000, 3).read() == before
+    assert (follower.log.end_offset, follower.high_watermark) == (3, 2)
+    assert follower.log.epochs.entries() == [(3, 0), (4, 2)]
+
+
+def test_a_last_batch_that_the_answer_cut_is_left_for_the_next() -> None:
+    follower = following().follower
+    data = bytes(sent(0, b"a", epoch=1)) + bytes(sent(1, b"b", epoch=1))
+    follower.append(memoryview(bytearray(data[:-3])), leader_high_watermark=2)
+    assert (follower.log.end_offset, follower.high_watermark) == (1, 1)
+    follower.append(sent(1, b"b", epoch=1), leader_high_watermark=2)
+    assert (follower.log.end_offset, follower.high_watermark) == (2, 2)
+
+
+def test_what_does_not_go_on_from_the_end_is_refused_and_changes_nothing() -> None:
+    follower = following().follower
+    follower.append(sent(0, b"a", b"b", epoch=1), leader_high_watermark=1)
+    with pytest.raises(AppendRefused, match="lies below 2"):
+        follower.append(sent(1, b"x", epoch=1), leader_high_watermark=2)
+    flipped = sent(2, b"x", epoch=1)
+    flipped[65] ^= 1
+    with pytest.raises(AppendRefused, match="checksum"):
+        follower.append(flipped, leader_high_watermark=2)
+    half = memoryview(bytearray(bytes(sent(2, b"c", epoch=1)) + bytes(sent(1, b"x", epoch=1))))
+    with pytest.raises(AppendRefused, match="lies below 3"):
+        follower.append(half, leader_high_watermark=2)
+    follower.append(sent(2, b"c", epoch=1), leader_high_watermark=1)
+    assert (follower.log.end_offset, follower.high_watermark) == (3, 1)
+    follower.truncate_to_leader(1, 2)
+    assert (follower.log.end_offset, follower.high_watermark) == (2, 1)
+
+
+# What is committed
+
+
+def test_the_watermark_follows_the_leaders_as_far_as_the_log_goes_and_never_back() -> None:
+    follower = filled([(1, 4)]).follower
+    for told, known in ((2, 2), (1, 2), (9, 4), (0, 4)):
+        follower.leader_committed(told)
+        assert follower.high_watermark == known
+    follower.append(memoryview(b""), leader_high_watermark=9)
+    assert follower.high_watermark == 4
+    follower.append(sent(4, b"e", epoch=1), leader_high_watermark=9)
+    assert follower.high_watermark == 5
+
+
+def test_a_follower_begins_with_the_watermark_that_was_known_within_its_log() -> None:
+    log = filled([(1, 4)]).follower.log
+    log.advance_start(2)
+    for known, at in ((0, 2), (3, 3), (9, 4)):
+        assert Follower(TP, log, 1, OTHER, known, lambda *_: None).high_watermark == at
+
+
+# Cutting
+
+
+@pytest.mark.parametrize(
+    ("own", "answer", "left"),
+    [
+        # The leader knows our last term, and less of it.
+        ([(1, 3), (2, 3)], (2, 5), "11122"),
+        # As much of it, and more: nothing is cut.
+        ([(1, 3), (2, 3)], (2, 6), "111222"),
+        ([(1, 3), (2, 3)], (2, 60), "111222"),
+        # It knows an earlier one only, of which we have more, or less.
+        ([(1, 3), (3, 3)], (1, 2), "11"),
+        ([(1, 3), (3, 3)], (1, 3), "111"),
+        ([(1, 3), (3, 3)], (1, 8), "111"),
+        # It answers with a term between two of ours: what we have of the later one is not its.
+        ([(1, 3), (5, 3)], (3, 8), "111"),
+        ([(1, 3), (5, 3)], (3, 2), "11"),
+        # One below all of ours.
+        ([(4, 3), (5, 3)], (2, 8), ""),
+        # One above all of ours, which nobody asked for: the leader's end counts.
+        ([(1, 3)], (7, 2), "11"),
+        ([(1, 3)], (7, 9), "111"),
+    ],
+)
+def test_what_the_leader_does_not_have_is_cut(own: Terms, answer: tuple[int, int], left: str) -> None:
+    follower = filled(own).follower
+    assert follower.truncate_to_leader(*answer) == len(left)
+    assert written(follower.log) == left
+
+
+def test_committed_records_above_the_own_watermark_are_kept() -> None:
+    """KIP-101: the follower's watermark lags behind by a fetch, and cutting there would lose what is committed."""
+    follower = filled([(1, 5)]).follower
+    follower.leader_committed(3)
+    assert follower.truncate_to_leader(1, 5) == 5
+    assert follower.high_watermark == 3
+
+
+def test_a_cut_takes_the_watermark_and_the_terms_along() -> None:
+    follower = filled([(1, 3), (2, 3)]).follower
+    follower.leader_committed(6)
+    follower.truncate_to_leader(1, 2)
+    assert follower.high_watermark == 2
+    assert follower.log.epochs.entries() == [(1, 0)]
+    follower.append(sent(2, b"7", epoch=7), leader_high_watermark=3)
+    assert (written(follower.log), follower.high_watermark) == ("117", 3)
+    assert follower.log.epochs.entries() == [(1, 0), (7, 2)]
+
+
+def test_a_cut_inside_a_batch_takes_the_whole_batch() -> None:
+    follower = following().follower
+    follower.append(sent(0, b"1", epoch=1), 1)
+    follower.append(sent(1, b"1", b"1", b"1", epoch=1), 4)
+    assert follower.truncate_to_leader(1, 3) == 1
+    assert follower.high_watermark == 1
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_no_checkpoint_speaks_of_more_than_a_cut_leaves(inside: bool) -> None:
+    """Or a start after a power cut would miss what was cut, and take the partition offline."""
+    world = following()
+    follower = world.follower
+    for offset in range(0, 20, 2):
+        follower.append(sent(offset, b"1", b"1", epoch=1), 20)
+    flush = follower.log.prepare_flush()
+    assert flush is not None
+    flush.run()
+    follower.log.flushed(flush)
+    directories = world.replicas.directories
+    directories.write_checkpoints(world.replicas.high_watermarks())
+    assert offset_checkpoint.read(world.ports.disk, f"{DIRECTORIES[0]}/recovery-point-offset-checkpoint") == {TP: 20}
+    end = follower.truncate_to_leader(1, 11 if inside else 10)
+    assert end == 10
+    assert offset_checkpoint.read(world.ports.disk, f"{DIRECTORIES[0]}/recovery-point-offset-checkpoint") == {TP: 10}
+    world.ports.disk.crash(Random(3))
+    world.start()
+    assert world.replicas.directories.offline == {}
+    log = world.replicas.directories.get(TP)
+    assert log is not None
+    assert log.end_offset >= 10
+
+
+def test_two_logs_become_one_however_they_parted() -> None:
+    """Any two histories of terms: asking, cutting and fetching make the follower's log the leader's."""
+    for seed in range(60):
+        rng = Random(seed)
+        common = [(1, rng.randrange(4)), (2, rng.randrange(4))]
+        leader = filled([*common, *((epoch, rng.randrange(4)) for epoch in (4, 6, 8))]).follower.log
+        follower = filled([*common, *((epoch, rng.randrange(4)) for epoch in (3, 5, 7))]).follower
+        # Its own term, which it knows without a record: no follower can ask for a later one.
+        leader.begin_term(9)
+        for _ in range(10):
+            latest = follower.log.epochs.latest
+            answer = leader.epochs.end_offset_for(latest, leader.end_offset) if latest >= 0 else None
+            end = follower.log.end_offset
+            if answer is None or follower.truncate_to_leader(*answer) == end:
+                break
+        end = follower.log.end_offset
+        assert written(leader)[:end] == written(follower.log), f"seed {seed}"
+        if end < leader.end_offset:
+            data = leader.read(end, 1 << 20, leader.end_offset).read()
+            follower.append(memoryview(bytearray(data)), leader.end_offset)
+        assert written(follower.log) == written(leader), f"seed {seed}"
+        assert follower.log.epochs.entries() == leader.epochs.entries()[:-1], f"seed {seed}"

@@ -1,0 +1,184 @@
+"""Which role a broker takes in a partition, what it tells its listeners, and what becomes of those who wait."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.replication.roles_world import DIRECTORIES, OTHER, TP, US, RolesWorld
+from tests.storage.log_world import append
+
+from ottla.model import ErrorCode
+from ottla.storage.formats import offset_checkpoint
+
+BOTH = (US, OTHER)
+
+
+class Waits:
+    """Completes when its partition has moved on; notes when it was asked."""
+
+    def __init__(self, world: RolesWorld) -> None:
+        self.asked = 0
+        self._world = world
+        world.replicas.waiters.park(self, [TP], 10**15)
+
+    def try_complete(self, now_ms: int) -> bool:
+        self.asked += 1
+        return TP not in self._world.replicas.leaders
+
+    def expire(self, now_ms: int) -> None:
+        raise AssertionError("nothing is that late")
+
+
+def test_a_leader_becomes_a_follower_and_a_leader_again() -> None:
+    world = RolesWorld()
+    assert world.role(epoch=1, replicas=BOTH, isr=(US,)) == ErrorCode.NONE
+    append(world.leader.log, b"a", b"b", epoch=1)
+    world.leader.advance()
+    former = world.leader
+    assert world.role(epoch=2, leader=OTHER, replicas=BOTH) == ErrorCode.NONE
+    assert not former.active
+    assert TP not in world.replicas.leaders
+    assert world.replicas.why_not_leader(TP) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (world.follower.leader_id, world.follower.epoch, world.replicas.epoch(TP)) == (OTHER, 2, 2)
+    # What it knew to be committed it still knows, in both directions.
+    assert world.follower.high_watermark == 2
+    assert world.role(epoch=3, replicas=BOTH) == ErrorCode.NONE
+    assert TP not in world.replicas.followers
+    assert (world.leader.epoch, world.leader.high_watermark) == (3, 2)
+    assert world.told == [("leads", 1), ("resigned", -1), ("follows", 2), ("leads", 3)]
+
+
+def test_a_state_of_an_older_term_changes_nothing() -> None:
+    world = RolesWorld()
+    world.role(epoch=5, replicas=BOTH, isr=(US,))
+    leader = world.leader
+    assert world.role(epoch=4, leader=OTHER, replicas=BOTH) == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert world.leader is leader
+    assert leader.active
+    world.role(epoch=6, leader=OTHER, replicas=BOTH)
+    follower = world.follower
+    assert world.role(epoch=5, replicas=BOTH) == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert world.follower is follower
+
+
+def test_the_same_term_again_changes_only_who_is_in_sync() -> None:
+    world = RolesWorld()
+    world.role(epoch=1, replicas=BOTH)
+    leader = world.leader
+    append(leader.log, b"a", epoch=1)
+    leader.advance()
+    assert leader.high_watermark == 0
+    waiter = Waits(world)
+    assert world.role(epoch=1, replicas=BOTH, isr=(US,)) == ErrorCode.NONE
+    assert world.leader is leader
+    assert leader.high_watermark == 1
+    world.replicas.waiters.settle(0)
+    assert waiter.asked == 1
+    assert world.told == [("leads", 1)]
+
+
+def test_those_who_wait_hear_of_a_change_of_roles() -> None:
+    world = RolesWorld()
+    world.role(epoch=1, replicas=BOTH)
+    waiter = Waits(world)
+    world.role(epoch=2, leader=OTHER, replicas=BOTH)
+    world.replicas.waiters.settle(0)
+    assert (waiter.asked, len(world.replicas.waiters)) == (1, 0)
+
+
+def test_a_role_that_is_given_up_is_told_and_the_log_stays() -> None:
+    world = RolesWorld()
+    world.role(epoch=1)
+    log = world.leader.log
+    assert world.replicas.stop(TP, delete=False) == ErrorCode.NONE
+    assert world.told == [("leads", 1), ("resigned", -1)]
+    assert world.replicas.epoch(TP) == -1
+    assert world.replicas.directories.get(TP) is log
+    assert world.replicas.stop(TP, delete=True) == ErrorCode.NONE
+    assert world.replicas.directories.get(TP) is None
+
+
+def test_a_follower_fetches_and_what_both_have_is_committed() -> None:
+    world = RolesWorld()
+    world.role(epoch=1, replicas=BOTH)
+    leader = world.leader
+    append(leader.log, b"a", b"b", b"c", epoch=1)
+    assert not leader.advance()
+    assert leader.follower_fetched(OTHER, 2)
+    assert leader.high_watermark == 2
+    assert not leader.follower_fetched(OTHER, 1)
+    assert not leader.follower_fetched(77, 3)
+    assert leader.high_watermark == 2
+
+
+def test_the_watermark_of_a_follower_is_checkpointed_and_known_to_the_next_life() -> None:
+    world = RolesWorld()
+    world.role(epoch=1, leader=OTHER, replicas=BOTH)
+    append(world.follower.log, b"a", b"b", b"c", epoch=1)
+    world.follower.leader_committed(2)
+    assert world.replicas.high_watermarks() == {TP: 2}
+    world.stop()
+    path = f"{DIRECTORIES[0]}/replication-offset-checkpoint"
+    assert offset_checkpoint.read(world.ports.disk, path) == {TP: 2}
+    world.start()
+    world.role(epoch=2, leader=OTHER, replicas=BOTH, is_new=False)
+    assert (world.follower.log.end_offset, world.follower.high_watermark) == (3, 2)
+
+
+def test_a_directory_that_fails_takes_both_kinds_of_role_with_it() -> None:
+    for leads in (US, OTHER):
+        world = RolesWorld()
+        world.role(epoch=1, leader=leads, replicas=BOTH)
+        world.replicas.fail_directory_of(TP, "worn out")
+        assert (world.replicas.leaders, world.replicas.followers) == ({}, {})
+        assert world.replicas.why_not_leader(TP) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert world.role(epoch=2, leader=leads, replicas=BOTH, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def lost_folder() -> RolesWorld:
+    """Three records were checkpointed, and the partition's folder is gone."""
+    world = RolesWorld()
+    world.role(epoch=1)
+    append(world.leader.log, b"a", b"b", b"c", epoch=1)
+    world.leader.advance()
+    world.stop()
+    world.ports.disk.remove_tree(f"{DIRECTORIES[0]}/t-0")
+    world.start()
+    return world
+
+
+def test_a_leader_whose_folder_is_gone_does_not_begin_anew() -> None:
+    world = lost_folder()
+    assert world.role(epoch=2, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert world.replicas.why_not_leader(TP) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert world.replicas.leaders == {}
+    # While nobody leads, nobody has the records.
+    assert world.role(epoch=3, leader=-1, replicas=BOTH, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_follower_whose_folder_is_gone_is_filled_from_its_leader() -> None:
+    world = lost_folder()
+    assert world.role(epoch=2, leader=OTHER, replicas=BOTH, is_new=False) == ErrorCode.NONE
+    assert (world.follower.log.end_offset, world.follower.high_watermark) == (0, 0)
+
+
+def test_an_offline_partition_does_not_keep_others_from_being_made() -> None:
+    world = lost_folder()
+    states = [world.state(2, is_new=False), world.state(1, is_new=False, partition=1)]
+    answers = world.replicas.apply(states, lambda _: world.config)
+    assert [answers[each] for each in sorted(answers)] == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
+
+
+def test_terms_survive_a_crash_after_a_change_of_roles() -> None:
+    world = RolesWorld()
+    world.role(epoch=1, replicas=BOTH, isr=(US,))
+    append(world.leader.log, b"a", epoch=1)
+    flush = world.leader.log.prepare_flush()
+    assert flush is not None
+    flush.run()
+    world.leader.log.flushed(flush)
+    world.role(epoch=2, leader=OTHER, replicas=BOTH)
+    world.ports.disk.crash(Random(1))
+    world.start()
+    world.role(epoch=3, replicas=BOTH, isr=(US,), is_new=False)
+    assert world.leader.log.epochs.entries() == [(1, 0), (3, 1)]
