@@ -210,7 +210,9 @@ def _samples(name: str, pairs: list[str], series: Counter | Timer | Histogram) -
 
 
 def _pairs(label_names: Labels, values: Labels) -> list[str]:
-    return [f'{label}="{_escape_value(value)}"' for label, value in zip(label_names, values, strict=True)]
+    """A label without a value is none, to Prometheus as well: a family may have one series without it."""
+    pairs = zip(label_names, values, strict=True)
+    return [f'{label}="{_escape_value(value)}"' for label, value in pairs if value]
 
 
 def _braces(pairs: list[str]) -> str:

@@ -30,6 +30,8 @@ NO_TIMESTAMP: Final = -1
 TOPIC_NAME_LENGTH_MAX: Final = 249
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_TOPIC: Final = "__transaction_state"
+#: Where Kafka's controllers keep their own records; no topic may have its name, and no partition its folder.
+CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC})
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")

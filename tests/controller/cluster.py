@@ -33,6 +33,10 @@ class Broker:
         self.calls: list[str] = []
         #: Partitions whose log directory is broken.
         self.broken: set[TopicPartition] = set()
+        #: Partitions for whose logs there is no room.
+        self.no_room: set[TopicPartition] = set()
+        #: Called when something cannot be opened.
+        self.on_no_room: Callable[[], None] = lambda: None
         #: Raised by the next call of this name.
         self.dies_in: str | None = None
 
@@ -49,8 +53,11 @@ class Broker:
             assert self.id in state.replicas
             # What governs the log is known before the log is opened.
             assert state.topic in self.cache._topic_configs
-            answers[tp] = ErrorCode.KAFKA_STORAGE_ERROR if tp in self.broken else ErrorCode.NONE
-            if tp not in self.broken:
+            fails = tp in self.broken or tp in self.no_room
+            answers[tp] = ErrorCode.KAFKA_STORAGE_ERROR if fails else ErrorCode.NONE
+            if fails:
+                self.on_no_room()
+            else:
                 self.roles[tp] = state
                 if state.is_new:
                     self.created.add(tp)

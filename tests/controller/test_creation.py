@@ -222,9 +222,10 @@ def test_a_caller_that_goes_away_does_not_stop_what_has_begun(cluster: Cluster) 
 
 def test_a_partition_that_cannot_be_opened_is_led_by_nobody(cluster: Cluster) -> None:
     cluster.run(cluster.start())
+    create(cluster, NewTopic("orders", 1))
     cluster.broker.broken.add(TopicPartition("orders", 1))
-    (made,) = create(cluster, NewTopic("orders", 2))
-    assert made.error is ErrorCode.NONE
+    (grown,) = cluster.run(cluster.controller.create_partitions([NewPartitions("orders", 2)]))
+    assert grown.error is ErrorCode.NONE
     good, bad = cluster.broker.cache.topics["orders"].partitions
     assert (good.leader, good.offline_replicas) == (1, ())
     assert (bad.leader, bad.leader_epoch, bad.isr, bad.offline_replicas) == (-1, 1, ONE, ONE)
@@ -235,12 +236,64 @@ def test_a_partition_that_cannot_be_opened_is_led_by_nobody(cluster: Cluster) ->
     assert (bad.leader, bad.leader_epoch, bad.offline_replicas) == (1, 2, ())
 
 
+def test_a_partition_that_there_is_room_for_after_all_is_led(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    create(cluster, NewTopic("orders", 1))
+    late = TopicPartition("orders", 1)
+    cluster.broker.no_room.add(late)
+    cluster.run(cluster.controller.create_partitions([NewPartitions("orders", 3)]))
+    leaders = [state.leader for state in cluster.broker.cache.topics["orders"].partitions]
+    assert leaders == [1, -1, 1]
+    # Still none; and then there is, which may be told twice.
+    cluster.run(cluster.controller.replicas_recovered(BrokerId(1), [late]))
+    assert cluster.broker.cache.topics["orders"].partitions[1].leader == -1
+    cluster.broker.no_room.clear()
+    for _ in range(2):
+        cluster.run(cluster.controller.replicas_recovered(BrokerId(1), [late, TopicPartition("gone", 0)]))
+        state = cluster.broker.cache.topics["orders"].partitions[1]
+        assert (state.leader, state.isr, state.offline_replicas) == (1, ONE, ())
+        assert cluster.broker.roles[late].leader == 1
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["the tree has room", "the tree has none"])
+def test_a_topic_without_room_for_all_its_logs_is_taken_back(cluster: Cluster, is_full: bool) -> None:
+    cluster.run(cluster.start())
+    cluster.broker.no_room.add(TopicPartition("orders", 1))
+    if is_full:
+        cluster.broker.on_no_room = lambda: cluster.disk.fail("append", "*journal*", errno.ENOSPC)
+    made, refused = create(cluster, NewTopic("before", 2), NewTopic("orders", 2))
+    assert made.error is ErrorCode.NONE
+    assert refused.error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert refused.message is not None
+    assert "no room" in refused.message
+    assert list(cluster.broker.cache.topics) == ["before"]
+    assert [state.leader for state in cluster.broker.cache.topics["before"].partitions] == [1, 1]
+    # Nobody who asks about it is told where the broker keeps what.
+    (again,) = create(cluster, NewTopic("orders", 2))
+    assert again.error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert again.message is not None
+    assert "/" not in again.message
+    cluster.disk.stop_failing()
+    cluster.broker.on_no_room = lambda: None
+    cluster.broker.no_room.clear()
+    (made,) = create(cluster, NewTopic("orders", 3))
+    assert made.error is ErrorCode.NONE
+    assert [state.leader for state in cluster.broker.cache.topics["orders"].partitions] == [1, 1, 1]
+    cluster.run(cluster.stop())
+    cluster.run(cluster.start())
+    assert {name: len(topic.partitions) for name, topic in cluster.broker.cache.topics.items()} == {
+        "before": 2,
+        "orders": 3,
+    }
+
+
 def test_a_full_disk_is_an_error_and_passes(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     create(cluster, NewTopic("before"))
     cluster.disk.fail("append", "*journal*", errno.ENOSPC)
     (refused,) = create(cluster, NewTopic("orders", 5))
     assert refused.error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert refused.message == "The controller has no room to write: nothing was changed."
     assert list(cluster.broker.cache.topics) == ["before"]
     cluster.disk.stop_failing()
     (made,) = create(cluster, NewTopic("orders", 5))

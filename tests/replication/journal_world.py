@@ -64,7 +64,9 @@ class JournalWorld:
 
     # -- what a controller and a network would do
 
-    def lead(self, epoch: int, replicas: tuple[int, ...] = (1,), leader: int = 1) -> None:
+    def lead(
+        self, epoch: int, replicas: tuple[int, ...] = (1,), leader: int = 1, isr: tuple[int, ...] | None = None
+    ) -> None:
         ids = tuple(BrokerId(each) for each in replicas)
         state = PartitionState(
             topic=TP.topic,
@@ -73,7 +75,7 @@ class JournalWorld:
             controller_epoch=Epoch(1),
             leader=BrokerId(leader),
             leader_epoch=Epoch(epoch),
-            isr=ids,
+            isr=ids if isr is None else tuple(BrokerId(each) for each in isr),
             replicas=ids,
             partition_epoch=0,
             is_new=True,

@@ -166,6 +166,7 @@ def test_each_write_waits_no_longer_than_its_time() -> None:
 
 def test_too_few_replicas_refuse_at_once() -> None:
     world = JournalWorld(CONFIG._replace(min_insync_replicas=2))
+    world.lead(epoch=1, replicas=(1, 2, 3), isr=(1,))
     assert world.write("a", (b"k", b"v")) == NOT_AVAILABLE
     assert world.told == []
 

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
+from tests.handlers.frames import batch, produce_request
 from tests.server.conftest import BrokerThread, Peer
 
-from ottla.model import ErrorCode
+from ottla.config import Config
+from ottla.model import ErrorCode, TopicPartition
+from ottla.ports import Workers
+from ottla.ports.real import real_ports
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.protocol.generated.metadata import MetadataRequest
+from ottla.protocol.generated.produce import ProduceResponse
+from ottla.server.broker import Broker
+from ottla.server.connection import SLOTS_MAX
+
+T = TypeVar("T")
 
 Make = Callable[..., BrokerThread]
 
@@ -136,3 +148,71 @@ def test_a_stop_closes_those_who_wait(make_broker: Make) -> None:
         peer.send(long_poll(peer))
         until(lambda: running.look(lambda broker: len(broker.services.replicas.waiters)) == 1)  # type: ignore[union-attr]
     assert peer.is_closed()
+
+
+class HeldWorkers:
+    """Threads whose work begins when it is let go."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._held: list[Callable[[], None]] | None = None
+
+    def hold(self) -> None:
+        self._held = []
+
+    def let_go(self) -> None:
+        held, self._held = self._held, None
+        for begin in held or ():
+            begin()
+
+    def thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        if self._held is None:
+            return self._workers.thread(work)
+        outer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def begin() -> None:
+            self._workers.thread(work).add_done_callback(lambda done: outer.set_result(done.result()))
+
+        self._held.append(begin)
+        return outer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._workers, name)
+
+
+class Holding(BrokerThread):
+    async def _start(self) -> None:
+        self.ports = real_ports()
+        self.workers = HeldWorkers(self.ports.workers)
+        self.broker = Broker(Config.parse(self.properties), replace(self.ports, workers=self.workers))
+        await self.broker.start()
+        self.port = self.broker.endpoints[0].port
+
+
+def test_so_many_produces_of_one_connection_wait_and_no_more(tmp_path: Path) -> None:
+    """What is behind them stays in the socket: a client cannot fill the memory with answers that wait for the disk."""
+    count = 3 * SLOTS_MAX
+    with Holding(str(tmp_path)) as running, running.connect() as peer, running.connect() as other:
+        running.create_topic("t", flush_messages="1")
+        tp = TopicPartition("t", 0)
+
+        def end() -> int:
+            return running.look(lambda broker: broker.services.replicas.leaders[tp].log.end_offset)
+
+        running.look(lambda _: running.workers.hold())
+        for number in range(count):
+            peer.send(peer.frame(produce_request(batch(b"%d" % number)), 8))
+        until(lambda: end() == SLOTS_MAX)
+        for _ in range(20):
+            # Others are served meanwhile, and each round could take more.
+            assert asks(other)
+        assert end() == SLOTS_MAX
+        other.send(other.frame(produce_request(batch(b"another")), 8))
+        until(lambda: end() == SLOTS_MAX + 1)
+        running.look(lambda _: running.workers.let_go())
+        offsets = [
+            peer.answer(ProduceResponse, 8).responses[0].partition_responses[0].base_offset for _ in range(count)
+        ]
+        assert offsets == sorted(offsets)
+        assert other.answer(ProduceResponse, 8).responses[0].partition_responses[0].base_offset == SLOTS_MAX
+        assert end() == count + 1

@@ -9,7 +9,7 @@ import struct
 import time
 
 import pytest
-from tests.handlers.frames import batch, fetch, list_offset, produce, values
+from tests.handlers.frames import batch, fetch, list_offset, produce, produce_request, values
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.model import ErrorCode
@@ -19,6 +19,7 @@ from ottla.protocol.generated.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from ottla.protocol.generated.produce import ProduceResponse
 from ottla.records import batch as layout
 from ottla.records.batch import patch_crc
 from ottla.records.compression import GZIP, NAMES, compress
@@ -86,6 +87,66 @@ def test_a_bad_batch_is_refused_with_kafkas_error(running: BrokerThread, peer: P
             assert produce(other, raw, version=version, topic=topic).error_code == error
     assert values(fetch(peer, topic=topic)) == [b"before", b"beside"] * 2
     assert list_offset(peer, -1, topic=topic).offset == 4
+
+
+@pytest.mark.parametrize("settings", [{}, {"message_timestamp_type": "LogAppendTime"}], ids=["plain", "looked at"])
+def test_a_transaction_that_nobody_began_is_refused(
+    running: BrokerThread, peer: Peer, topic: str, settings: dict[str, str]
+) -> None:
+    """No coordinator would ever end it, and readers of committed records would stand before it for ever."""
+    name = topic[:40]
+    running.create_topic(name, **settings)
+    numbered = {"producer_id": 4242, "producer_epoch": 0, "base_sequence": 0}
+    for options in ({}, numbered):
+        raw = patched(21, ">h", layout.TRANSACTIONAL, whole=batch(b"never", **options))
+        for version in (3, 8, 12):
+            with running.connect() as other:
+                # Where requests are recognised, and where they are not.
+                for before in (0, 2):
+                    for _ in range(before):
+                        assert produce(other, batch(b"a"), version=version, topic=name).error_code == ErrorCode.NONE
+                    refused = produce(other, raw, version=version, topic=name)
+                    assert refused.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+                    assert refused.base_offset == -1
+    # One such batch fails the whole request, as Kafka has it.
+    request = produce_request(batch(b"good"), topic=name)
+    raw = patched(21, ">h", layout.TRANSACTIONAL)
+    request.topic_data.append(produce_request(raw, topic="t").topic_data[0])
+    answers = peer.ask(request, 8, ProduceResponse).responses
+    assert {each.partition_responses[0].error_code for each in answers} == {
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    }
+    end = list_offset(peer, -1, topic=name).offset
+    assert end == 12
+    read: list[bytes | None] = []
+    while len(read) < end:
+        found = values(fetch(peer, len(read), topic=name, isolation_level=1))
+        assert found
+        read += found
+    assert read == [b"a"] * end
+
+
+@pytest.mark.parametrize("version", [3, 6, 7])
+def test_zstd_is_for_versions_that_know_it(running: BrokerThread, peer: Peer, topic: str, version: int) -> None:
+    zstd, plain = batch(b"z" * 100, compression=4), batch(b"p" * 100)
+    known = version >= 7
+    error = ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert produce(peer, zstd, version=version, topic=topic).error_code == error
+    for _ in range(3):
+        # Recognised by now.
+        assert produce(peer, plain, version=version, topic=topic).error_code == ErrorCode.NONE
+        assert produce(peer, zstd, version=version, topic=topic).error_code == error
+    assert list_offset(peer, -1, topic=topic).offset == (7 if known else 3)
+
+
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_more_replicas_than_there_are_cannot_be_asked_for(
+    running: BrokerThread, peer: Peer, topic: str, acks: int
+) -> None:
+    """The topic asks for three in sync and has one: all of them are enough, as Kafka 4.3 has it."""
+    name = topic[:40]
+    running.create_topic(name, min_insync_replicas="3")
+    assert [produce(peer, batch(b"a"), topic=name, acks=acks).error_code for _ in range(3)] == [ErrorCode.NONE] * 3
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4], ids=lambda codec: NAMES[codec])

@@ -10,7 +10,9 @@ import struct
 import pytest
 from tests.server.conftest import BrokerThread, Peer
 
+from ottla.handlers.routes import HOT, ROUTES, advertised
 from ottla.model import ErrorCode
+from ottla.protocol.apis import api
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse
@@ -36,6 +38,19 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(peer: Peer)
     assert peer.ask(api_versions(), 3, ApiVersionsResponse).error_code == ErrorCode.NONE
 
 
+#: AddPartitionsToTxn: it has codecs, and no handler until there are transactions.
+UNSERVED = 24
+UNSERVED_BODY = struct.pack(">h2sqhih1sii", 2, b"tx", 7, 0, 1, 1, b"t", 1, 0)
+
+
+def test_what_is_asked_as_not_served_is_whole_and_not_served() -> None:
+    request, end = api(UNSERVED).request_type().decode(UNSERVED_BODY, 0, 0)
+    assert end == len(UNSERVED_BODY)
+    assert repr(request) != repr(type(request)())
+    assert UNSERVED not in {*ROUTES, *HOT}
+    assert UNSERVED not in {key for key, _, _ in advertised()}
+
+
 @pytest.mark.parametrize(
     "payload",
     [
@@ -46,7 +61,8 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(peer: Peer)
         pytest.param(struct.pack(">hhih", 0, 2, 1, -1), id="produce before version 3"),
         pytest.param(struct.pack(">hhih", 0, 99, 1, -1), id="unknown version of produce"),
         pytest.param(struct.pack(">hhih", 1, 3, 1, -1), id="fetch before version 4"),
-        pytest.param(struct.pack(">hhih", 11, 5, 1, -1), id="an api that is not served"),
+        pytest.param(struct.pack(">hhih", UNSERVED, 0, 1, -1) + UNSERVED_BODY, id="an api that is not served"),
+        pytest.param(struct.pack(">hhih", 11, 5, 1, -1), id="join group cut short"),
         pytest.param(struct.pack(">hhih", 3, 1, 1, 30000) + b"x", id="client id beyond the frame"),
         pytest.param(struct.pack(">hhihi", 3, 1, 1, -1, 2**31 - 1), id="count beyond the frame"),
         pytest.param(struct.pack(">hhihi", 19, 2, 1, -1, -5), id="negative count"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -71,6 +72,62 @@ def test_a_control_listener_is_served(tmp_path: Path) -> None:
 def connected(room: Room, *frames: bytes, control: bool = False) -> Connection:
     room.listener = ServedListener("CONTROL" if control else "CLIENTS", control=control)
     return room.connected(*frames)
+
+
+def test_clients_never_shut_out_brokers(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        running = stack.enter_context(BrokerThread(str(tmp_path), **TWO, **{"max.connections": "4"}))
+        inside, outside = (endpoint.port for endpoint in running.broker.endpoints)
+        clients = [stack.enter_context(Peer(outside)) for _ in range(4)]
+        for client in (*clients[1:], clients[0]):
+            assert asks(client)
+            time.sleep(0.01)
+        with Peer(outside) as refused:
+            assert refused.is_closed()
+        brokers = [stack.enter_context(Peer(inside)) for _ in range(2)]
+        assert all(asks(broker) for broker in brokers)
+        # Those that were idle longest have made room, and only for as many as came.
+        assert clients[1].is_closed()
+        assert clients[2].is_closed()
+        assert asks(clients[3])
+        assert asks(clients[0])
+        assert running.look(lambda broker: broker.connection_count) == 4
+        # With no client left brokers still come in.
+        brokers += [stack.enter_context(Peer(inside)) for _ in range(4)]
+        assert all(asks(broker) for broker in brokers)
+        assert running.look(lambda broker: broker.connection_count) == 6
+
+
+def test_brokers_have_their_own_limit(tmp_path: Path) -> None:
+    limits = {"max.connections": "4", "listener.name.inside.max.connections": "1"}
+    with BrokerThread(str(tmp_path), **TWO, **limits) as running:
+        inside, outside = (endpoint.port for endpoint in running.broker.endpoints)
+        with Peer(inside) as one, Peer(outside) as client:
+            assert asks(one)
+            with Peer(inside) as another:
+                assert another.is_closed()
+            assert asks(client)
+
+
+def test_nobody_shuts_out_the_controller(tmp_path: Path) -> None:
+    names = {**TWO, "listeners": f"{TWO['listeners']},CONTROL://127.0.0.1:0"}
+    names["listener.security.protocol.map"] += ",CONTROL:PLAINTEXT"
+    settings = {"control.plane.listener.name": "CONTROL", "max.connections": "1"}
+    with BrokerThread(str(tmp_path), **names, **settings) as running:
+        _, outside, control = (endpoint.port for endpoint in running.broker.endpoints)
+        with Peer(outside) as client:
+            assert asks(client)
+            with Peer(control) as controller:
+                assert asks(controller)
+                assert client.is_closed()
+
+
+def test_one_listener_is_for_all(tmp_path: Path) -> None:
+    with BrokerThread(str(tmp_path), **{"max.connections": "1"}) as running, running.connect() as one:
+        assert asks(one)
+        with running.connect() as two:
+            assert two.is_closed()
+        assert asks(one)
 
 
 def test_the_controllers_requests_come_before_those_that_came_first() -> None:

@@ -17,7 +17,7 @@ from ottla.controller.writing import ControllerWrites
 from ottla.coordination.interface import Coordination, Op, SetData
 from ottla.coordination.znodes import LeaderAndIsr, encode_state, state_path
 from ottla.metadata.updates import MetadataUpdate, PartitionState
-from ottla.model import Epoch, ErrorCode
+from ottla.model import Epoch, ErrorCode, TopicPartition
 from ottla.ports.entropy import Entropy
 
 log = logs.logger("controller")
@@ -36,6 +36,8 @@ class ControllerCore:
         self.writes = ControllerWrites(coordination, -2)
         #: The context may not be what the tree holds.
         self.stale = True
+        #: Topics that were refused when they were in the tree already, and are to go from there.
+        self.undone: set[str] = set()
 
     # Telling brokers.
 
@@ -75,8 +77,13 @@ class ControllerCore:
         update = MetadataUpdate(**whole, whole=True, partitions=states)  # type: ignore[arg-type]
         await self.announcements.on_metadata_update(update)
 
-    async def lead(self, partitions: Sequence[tuple[TopicContext, Iterable[int]]], *, is_new: bool = False) -> None:
-        """Has this broker take on the roles of its replicas; what it cannot is led by others, or by nobody."""
+    async def lead(
+        self, partitions: Sequence[tuple[TopicContext, Iterable[int]]], *, is_new: bool = False
+    ) -> list[TopicPartition]:
+        """Has this broker take on the roles of its replicas; what it cannot is led by others, or by nobody.
+
+        Returns what nobody can lead. Of what is new that is not in the tree yet: the caller decides what becomes of it.
+        """
         context, broker_id = self.context, self.settings.broker_id
         states = [
             context.partition_state(topic, partition, is_new=is_new)
@@ -85,13 +92,17 @@ class ControllerCore:
             if context.is_live(topic.name, partition, broker_id) and broker_id in topic.replicas[partition]
         ]
         if not states:
-            return
+            return []
         answers = await self.announcements.on_leader_and_isr(states)
         failed = [tp for tp, error in answers.items() if error is not ErrorCode.NONE]
         if failed:
             log.warning("replicas could not be opened", count=len(failed), first=str(failed[0]))
             context.failed_replicas.update((tp.topic, tp.partition, broker_id) for tp in failed)
-            await self.elect((context.topics[tp.topic], [tp.partition]) for tp in failed if tp.topic in context.topics)
+            failed = [tp for tp in failed if tp.topic in context.topics]
+        dead = [tp for tp in failed if not context.live_replicas(*tp, context.topics[tp.topic].replicas[tp.partition])]
+        others = [tp for tp in failed if not is_new or tp not in dead]
+        await self.elect((context.topics[tp.topic], [tp.partition]) for tp in others)
+        return dead
 
     # Elections.
 

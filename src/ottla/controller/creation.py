@@ -27,7 +27,7 @@ from ottla.coordination.znodes import (
     topic_config_path,
     topic_path,
 )
-from ottla.model import BrokerId, ErrorCode, TopicId, topic_name_fault
+from ottla.model import CLUSTER_METADATA_TOPIC, BrokerId, ErrorCode, TopicId, topic_name_fault
 from ottla.ports.entropy import Entropy
 
 
@@ -48,6 +48,8 @@ def plan_topic(
     context: ClusterContext, new: NewTopic, settings: ControllerSettings, entropy: Entropy, topic_id: TopicId
 ) -> TopicPlan:
     """Raises Refusal. That the name is free is checked apart (`check_name_is_free`)."""
+    if new.name == CLUSTER_METADATA_TOPIC:
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {new.name} is prohibited.")
     if fault := topic_name_fault(new.name):
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}")
     configs = _checked_configs(new, settings)

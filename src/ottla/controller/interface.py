@@ -160,6 +160,10 @@ class Controller(Protocol):
         """The log directory of these replicas failed: others lead from now on, or nobody."""
         ...
 
+    async def replicas_recovered(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+        """There is room for these replicas, which could not be opened before. Again for the same: nothing."""
+        ...
+
 
 class Announcements(Protocol):
     """How a broker is told what was decided; the tree has it before. Calls come one at a time, in order.

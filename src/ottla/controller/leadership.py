@@ -101,6 +101,22 @@ class LeadershipTurns:
         await core.elect((topic, [partition]) for topic, partition in known)
         await core.update(partitions=[context.partition_state(topic, partition) for topic, partition in known])
 
+    async def replicas_recovered(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+        core, context = self._core, self._core.context
+        known = [
+            (context.topics[tp.topic], tp.partition)
+            for tp in partitions
+            if (tp.topic, tp.partition, broker_id) in context.failed_replicas
+            and tp.topic in context.topics
+            and tp.topic not in context.deleting
+        ]
+        context.failed_replicas.difference_update((topic.name, partition, broker_id) for topic, partition in known)
+        await core.elect((topic, [partition]) for topic, partition in known)
+        await core.lead([(topic, [partition]) for topic, partition in known])
+        await core.update(partitions=[context.partition_state(topic, partition) for topic, partition in known])
+        if known:
+            log.info("replicas are there after all", count=len(known), first=f"{known[0][0].name}-{known[0][1]}")
+
     async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIds:
         core = self._core
         data, stat = await core.coordination.get(PRODUCER_ID_BLOCK)

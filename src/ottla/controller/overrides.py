@@ -63,7 +63,11 @@ class OverrideTurns:
             core.settings.check_topic_configs(dict(overrides))
             path, is_there = topic_config_path(name), name in core.context.config_nodes
         else:
-            core.settings.check_broker_configs(name, overrides)
+            try:
+                core.settings.check_broker_configs(name, overrides)
+            except ConfigError as error:
+                # Kafka's code for brokers; for topics it has one of its own.
+                raise Refusal(ErrorCode.INVALID_REQUEST, str(error)) from error
             path, is_there = broker_config_path(name), name in core.context.broker_configs
         data = encode_config(overrides)
         op = None if overrides == current else SetData(path, data) if is_there else Create(path, data)

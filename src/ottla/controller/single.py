@@ -108,6 +108,7 @@ class SingleController:
         await load_topics(self._coordination, context)
         core.context = context
         core.stale = False
+        await self._topics.mark_undone()
         if context.deleting:
             await self._topics.finish_deletions(sorted(context.deleting))
         await self._topics.complete()
@@ -141,10 +142,12 @@ class SingleController:
             log.error("this broker is no longer the controller", why=self._lost)
             return Refusal(ErrorCode.NOT_CONTROLLER, self._lost)
         log.warning("a write to the tree failed", fault=str(error))
+        # Clients are told nothing of this machine: where its files are stands in the log.
         if isinstance(error, WriteRefused):
-            return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, "The controller has no room to write: nothing was changed.")
         if isinstance(error, ConnectionLoss):
-            return Refusal(ErrorCode.REQUEST_TIMED_OUT, str(error))
+            message = "The controller does not know whether the change was written: look at it before trying again."
+            return Refusal(ErrorCode.REQUEST_TIMED_OUT, message)
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
 
     async def _run(self, work: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T | Refusal:
@@ -197,3 +200,8 @@ class SingleController:
         done = await self._run(lambda: self._leadership.replicas_failed(broker_id, partitions))
         if isinstance(done, Refusal):
             log.warning("failed replicas could not be recorded", count=len(partitions), fault=done.message)
+
+    async def replicas_recovered(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+        done = await self._run(lambda: self._leadership.replicas_recovered(broker_id, partitions))
+        if isinstance(done, Refusal):
+            log.warning("recovered replicas could not be recorded", count=len(partitions), fault=done.message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from ottla.controller.core import ControllerCore, log
 from ottla.controller.creation import (
@@ -28,7 +29,7 @@ from ottla.controller.interface import (
 )
 from ottla.controller.loading import below
 from ottla.controller.refusal import Refusal
-from ottla.coordination.errors import CoordinationError, NodeExists
+from ottla.coordination.errors import CoordinationError, NodeExists, WriteRefused
 from ottla.coordination.interface import Create, Delete, Op, SetData
 from ottla.coordination.znodes import (
     TopicAssignment,
@@ -39,6 +40,8 @@ from ottla.coordination.znodes import (
     topic_path,
 )
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
+
+_NO_ROOM: Final = "The topic was not created: there is no room for its logs, or no log directory that works."
 
 
 class TopicTurns:
@@ -102,10 +105,46 @@ class TopicTurns:
                 plans[index] = _as_refusal(plan.topic.name, fault)
         if made:
             await core.update(topic_configs={topic.name: dict(topic.configs) for topic in made})
-            await core.lead([(topic, list(topic.replicas)) for topic in made], is_new=True)
-            states = [state for topic in made for state in core.context.partition_states(topic)]
+            dead = await core.lead([(topic, list(topic.replicas)) for topic in made], is_new=True)
+            undone = sorted({tp.topic for tp in dead})
+            led = [topic for topic in made if topic.name not in undone]
+            states = [state for topic in led for state in core.context.partition_states(topic)]
             await core.update(partitions=states)
-            log.info("created topics", count=len(made), first=made[0].name, partitions=len(states))
+            if led:
+                log.info("created topics", count=len(led), first=led[0].name, partitions=len(states))
+            if undone:
+                for index in indexes:
+                    plan = plans[index]
+                    if isinstance(plan, TopicPlan) and plan.topic.name in undone:
+                        plans[index] = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, _NO_ROOM)
+                await self._undo(undone)
+
+    async def _undo(self, names: Sequence[str]) -> None:
+        """Takes topics back that none of the brokers could make all logs of. Nobody has heard of them yet."""
+        core = self._core
+        core.undone.update(names)
+        log.warning("topics could not be created: there is no room for their logs", count=len(names), first=names[0])
+        try:
+            await self.mark_undone()
+            await core.update(topics_deleted=names)
+            await self.finish_deletions(names)
+        except WriteRefused as full:
+            # Not even for this: the next turn begins with it.
+            core.stale = True
+            log.warning("their removal from the tree waits", fault=str(full))
+
+    async def mark_undone(self) -> None:
+        """Begins the deletion of what is to be undone, from where `finish_deletions` goes on."""
+        core = self._core
+        names = sorted(core.undone & core.context.topics.keys())
+        core.context.deleting.update(names)
+        for name, fault in zip(
+            names, await core.writes.write([[Create(delete_topic_path(name))] for name in names]), strict=True
+        ):
+            if fault is not None and not isinstance(fault, NodeExists):
+                raise fault
+            core.undone.discard(name)
+        core.undone.clear()
 
     # Growth.
 
@@ -133,7 +172,9 @@ class TopicTurns:
         topic = core.context.topics[plan.topic]
         topic.replicas |= plan.replicas
         topic.states |= plan.states
-        await core.lead([(topic, list(plan.replicas))], is_new=True)
+        dead = await core.lead([(topic, list(plan.replicas))], is_new=True)
+        # Partitions are never taken back: these wait until there is room.
+        await core.elect((topic, [tp.partition]) for tp in dead)
         await core.update(partitions=[core.context.partition_state(topic, partition) for partition in plan.replicas])
         log.info("added partitions", topic=topic.name, partitions=len(topic.replicas))
 

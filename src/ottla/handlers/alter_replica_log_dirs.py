@@ -44,8 +44,9 @@ def _move(call: Call, tp: TopicPartition, path: str) -> ErrorCode:
     try:
         if replicas.directories.get(tp) is None and tp not in replicas.directories.offline:
             replicas.directories.prefer(tp, path)
-            # Kafka's word for: noted, but the replica is not here yet.
-            return ErrorCode.REPLICA_NOT_AVAILABLE
+            # Noted, but the replica is not here yet; or there is none, anywhere.
+            known = call.services.metadata.partition(tp.topic, tp.partition) is not None
+            return ErrorCode.REPLICA_NOT_AVAILABLE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         replicas.moves.start(tp, path)
     except DirectoryNotFound:
         return ErrorCode.LOG_DIR_NOT_FOUND

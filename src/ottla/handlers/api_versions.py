@@ -41,15 +41,20 @@ _answers: dict[tuple[int, bool], ApiVersionsResponse] = {}
 
 
 def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    throttle_ms = call.throttle_ms()
     if call.version >= _SOFTWARE_CHECKED_FROM and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
-        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, throttle_time_ms=throttle_ms)
+    if throttle_ms:
+        answer = _answer(call.version, serves_consumer_protocol(call))
+        answer.throttle_time_ms = throttle_ms
+        return answer
     key = (call.version, serves_consumer_protocol(call))
-    answer = _answers.get(key)
-    if answer is None:
-        answer = _answers[key] = _answer(*key)
-    return answer
+    kept = _answers.get(key)
+    if kept is None:
+        kept = _answers[key] = _answer(*key)
+    return kept
 
 
 def _answer(version: int, consumer_protocol: bool) -> ApiVersionsResponse:

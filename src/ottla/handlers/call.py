@@ -77,8 +77,11 @@ class Call(NamedTuple):
         return authorized_operations(self.services.authorizer, self.principal, self.host, resource, name)
 
     def throttle_ms(self, use: Use = Use.REQUEST_TIME, amount: float = 0.0) -> int:
-        """How long the client is to hold back after this request."""
+        """How long the client is to hold back after this request: for its time, and for what else it used."""
         quotas = self.services.quotas
         if quotas.unlimited:
             return 0
-        return quotas.throttle_ms(self.principal, self.client_id, use, amount, self.now_ms)
+        held_ms = quotas.throttle_ms(self.principal, self.client_id, Use.REQUEST_TIME, 0.0, self.now_ms)
+        if use is Use.REQUEST_TIME:
+            return held_ms
+        return max(held_ms, quotas.throttle_ms(self.principal, self.client_id, use, amount, self.now_ms))

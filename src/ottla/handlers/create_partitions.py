@@ -14,6 +14,7 @@ from ottla.protocol.generated.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from ottla.security.authorizer import Operation
+from ottla.security.quotas import Use
 
 
 async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
@@ -29,11 +30,15 @@ async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitio
             )
         else:
             wanted.append(_new_partitions(topic))
+    topics = call.services.metadata.topics
+    before = {topic.topic: len(topics[topic.topic].partitions) for topic in wanted if topic.topic in topics}
     results = await call.services.controller.create_partitions(
         wanted, validate_only=request.validate_only, timeout_ms=request.timeout_ms
     )
+    made = {result.topic for result in results if result.error == ErrorCode.NONE}
+    changes = sum(topic.total - before.get(topic.topic, 0) for topic in wanted if topic.topic in made)
     return CreatePartitionsResponse(
-        throttle_time_ms=call.throttle_ms(),
+        throttle_time_ms=call.throttle_ms(Use.PARTITION_CHANGES, changes),
         results=[
             CreatePartitionsTopicResult(name=result.topic, error_code=result.error, error_message=result.message)
             for result in (*refused, *results)

@@ -46,7 +46,8 @@ def _partition(call: Call, topic: str, asked: DeleteRecordsPartition) -> DeleteR
     if topic in INTERNAL_TOPICS:
         return failed(ErrorCode.INVALID_TOPIC_EXCEPTION)
     log = leader.log
-    if "delete" not in log.config.cleanup_policy:
+    policy = log.config.cleanup_policy
+    if "compact" in policy and "delete" not in policy:
         # A compacted topic promises the newest record of each key: Kafka refuses to delete below an offset.
         return failed(ErrorCode.POLICY_VIOLATION)
     offset = leader.high_watermark if asked.offset == TO_HIGH_WATERMARK else asked.offset

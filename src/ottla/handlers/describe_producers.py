@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.handlers.call import Call
 from ottla.handlers.topic_partitions import leader_for
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, topic_name_fault
 from ottla.protocol.generated.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -12,6 +12,7 @@ from ottla.protocol.generated.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
 from ottla.storage.errors import StorageFault
 
@@ -25,7 +26,10 @@ def handle(call: Call, request: DescribeProducersRequest) -> DescribeProducersRe
 
 
 def _partition(call: Call, topic: str, partition: int) -> PartitionResponse:
-    leader = leader_for(call, topic, partition, Operation.READ)
+    if topic_name_fault(topic) is not None:
+        leader: Leader | ErrorCode = ErrorCode.INVALID_TOPIC_EXCEPTION
+    else:
+        leader = leader_for(call, topic, partition, Operation.READ)
     if isinstance(leader, ErrorCode):
         return PartitionResponse(partition_index=partition, error_code=leader, error_message=None, active_producers=[])
     try:

@@ -21,21 +21,23 @@ from ottla.security.authorizer import Operation, Resource
 def handle(call: Call, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
     metadata = call.services.metadata
     named = {topic.name for topic in request.topics}
-    names = sorted(named or metadata.topics)
-    first_partition = 0
-    if request.cursor is not None:
-        names = [name for name in names if name >= request.cursor.topic_name]
-        if names and names[0] == request.cursor.topic_name:
-            first_partition = max(0, request.cursor.partition_index)
+    begin = request.cursor
+    if begin is not None and (begin.partition_index < 0 or (named and begin.topic_name not in named)):
+        topics = [_fault(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
+        return DescribeTopicPartitionsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
+    names = [name for name in sorted(named or metadata.topics) if begin is None or name >= begin.topic_name]
+    hidden = [name for name in names if not call.allowed_on_topic(Operation.DESCRIBE, name)]
     limit = call.services.config.broker.describe_partitions_max
     left = max(1, min(request.response_partition_limit, limit))
-    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    topics = []
     cursor = None
     for name in names:
-        if not call.allowed_on_topic(Operation.DESCRIBE, name):
-            if named:
-                topics.append(_fault(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        if name in hidden:
             continue
+        if left == 0:
+            # It may be one that does not exist: the next page says so.
+            cursor = Cursor(topic_name=name, partition_index=0)
+            break
         topic = metadata.topic(name)
         if topic is None:
             bad = topic_name_fault(name) is not None
@@ -43,16 +45,15 @@ def handle(call: Call, request: DescribeTopicPartitionsRequest) -> DescribeTopic
                 _fault(name, ErrorCode.INVALID_TOPIC_EXCEPTION if bad else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             )
             continue
-        if left == 0:
-            cursor = Cursor(topic_name=name, partition_index=first_partition)
-            break
-        shown = topic.partitions[first_partition : first_partition + left]
+        first = begin.partition_index if begin is not None and begin.topic_name == name else 0
+        shown = topic.partitions[first : first + left]
         topics.append(_topic(call, topic, shown))
         left -= len(shown)
-        if first_partition + len(shown) < len(topic.partitions):
-            cursor = Cursor(topic_name=name, partition_index=first_partition + len(shown))
+        if first + len(shown) < len(topic.partitions):
+            cursor = Cursor(topic_name=name, partition_index=first + len(shown))
             break
-        first_partition = 0
+    if named:
+        topics += [_fault(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
     return DescribeTopicPartitionsResponse(throttle_time_ms=call.throttle_ms(), topics=topics, next_cursor=cursor)
 
 

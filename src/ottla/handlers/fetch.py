@@ -6,24 +6,27 @@ connection is busy meanwhile: what the client sends behind it waits its turn.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.cold_reads import Warming
-from ottla.handlers.fetch_answer import encode_answer, encode_refusal
+from ottla.handlers.fetch_answer import encode_answer, encode_empty, encode_nonsense
+from ottla.handlers.fetch_checked import CheckedReader
 from ottla.handlers.fetch_memo import Memo, remember
-from ottla.handlers.fetch_read import CONSUMER, PartitionRead, Reader
+from ottla.handlers.fetch_read import READ_COMMITTED, READ_UNCOMMITTED, PartitionRead, Reader
 from ottla.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Asked, Session, Sessions, Told
 from ottla.handlers.peer import FilePiece, Peer, Received
 from ottla.handlers.routes import FETCH, HOT
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Entropy
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.header import request_body_start
+from ottla.protocol.header import decode_request_header, request_body_start
 from ottla.protocol.hot.fetch import FetchRequest, parse_fetch
 from ottla.records.batch import HEADER_SIZE
 from ottla.replication.leader import Leader
+from ottla.security.quotas import Use
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
 
 log_event = logs.logger("handlers")
@@ -35,7 +38,19 @@ _BY_ID: Final = 13
 class FetchWait:
     """A fetch from its frame to its answer."""
 
-    __slots__ = ("asked", "correlation", "handler", "max_bytes", "min_bytes", "peer", "reader", "session", "version")
+    __slots__ = (
+        "asked",
+        "began_ms",
+        "client_id",
+        "correlation",
+        "handler",
+        "max_bytes",
+        "min_bytes",
+        "peer",
+        "reader",
+        "session",
+        "version",
+    )
 
     def __init__(
         self,
@@ -56,7 +71,11 @@ class FetchWait:
         self.max_bytes = min(request.max_bytes, bytes_max)
         self.asked = asked
         self.session = session
-        self.reader = Reader(handler.services, request.replica_id, request.isolation_level)
+        #: When its round began, where that has left it waiting.
+        self.began_ms: int | None = None
+        #: Known where quotas ask for it.
+        self.client_id: str | None = None
+        self.reader = handler.reader(peer, request)
 
     def partitions(self) -> list[TopicPartition]:
         return [read.tp for one in self.asked if isinstance(read := self.reader.leader(one), Leader)]
@@ -97,10 +116,13 @@ class FetchHandler:
         self._metrics = services.metrics
         #: Answers of this round that stand in the buffers of their requests, which the round keeps until its end.
         self._made: list[tuple[Peer, memoryview]] = []
-        #: Recognised requests of this round, and the bytes of records that they were answered with.
-        self._alike = self._alike_bytes = 0
+        #: Recognised requests of this round.
+        self._alike = 0
+        #: Other requests that were answered in this round.
+        self._others = 0
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
-        self._remembers = services.authorizer.allows_all and services.quotas.unlimited
+        self._unlimited = services.quotas.unlimited
+        self._remembers = services.authorizer.allows_all and self._unlimited
         self._requests, self._times = services.metrics.of_api("Fetch")
 
     def serve(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
@@ -154,7 +176,7 @@ class FetchHandler:
                 end += len(tail)
             self._made.append((peer, view[:end]))
         self._alike += 1
-        self._alike_bytes += size
+        memo.traffic.bytes_out += size
         return True
 
     def _serve_any(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
@@ -168,24 +190,37 @@ class FetchHandler:
             self._refuse(peer, f"Fetch in version {version} cannot be read: {error}")
             return
         self._requests.value += 1
-        self._metrics.total_fetches.value += 1
+        if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+            self._others += 1
+            peer.answer(encode_nonsense(version, correlation, request))
+            return
         session = self._session(request, version)
+        client_id = None
+        if not self._unlimited:
+            client_id = decode_request_header(bytes(buffer.view[start:end]))[0].client_id
         if isinstance(session, ErrorCode):
-            peer.answer(encode_refusal(version, correlation, session, request.session_id))
+            throttle_ms = self._throttle_ms(peer, client_id, request.replica_id, 0)
+            self._others += 1
+            peer.answer(encode_empty(version, correlation, session, request.session_id, throttle_ms))
             return
         asked = _asked(request) if session is None else list(session.partitions.values())
+        self._metrics.total_fetches.value += len(asked)
         wait = FetchWait(self, peer, version, correlation, request, asked, session, self._bytes_max)
+        wait.client_id = client_id
         if request.replica_id >= 0:
             self._note_follower(wait, request.replica_id)
         if self._remembers and len(asked) == 1:
             leader = wait.reader.leader(asked[0])
             if isinstance(leader, Leader) and leader.fencing(asked[0].current_leader_epoch) == ErrorCode.NONE:
-                peer.fetch_memo = remember(buffer, start, end, version, request, leader, self._bytes_max)
+                peer.fetch_memo = memo = remember(buffer, start, end, version, request, leader, self._bytes_max)
+                if memo is not None:
+                    memo.traffic = self.services.replicas.traffic.of(leader.tp.topic)
         if wait.first_try():
             return
         if request.max_wait_ms <= 0:
             self.answer(wait, wait.reader.read_all(asked, wait.max_bytes))
             return
+        wait.began_ms = self._metrics.round_began_ms
         peer.busy = True
         peer.cancel = lambda: self._waiters.forget(wait)
         self._waiters.park(wait, wait.partitions(), self.services.clock.monotonic_ms() + request.max_wait_ms)
@@ -193,17 +228,33 @@ class FetchHandler:
     def end_round(self) -> None:
         """Sends the answers that were made in the requests' buffers, one after the other: a client on another processor
         that was woken by the first is still awake for the rest."""
+        if self._alike or self._others:
+            took_ms = self.services.clock.monotonic_ms() - self._metrics.round_began_ms
+            self._times.value += took_ms * (self._alike + self._others)
+            self._others = 0
         if self._alike:
             self._requests.value += self._alike
             self._metrics.total_fetches.value += self._alike
-            self._metrics.bytes_out.value += self._alike_bytes
-            self._alike = self._alike_bytes = 0
+            self._alike = 0
         made = self._made
         if made:
             self._made = []
             for peer, view in made:
                 if not peer.closed:
                     peer.answer_now(view)
+
+    def reader(self, peer: Peer, request: FetchRequest) -> Reader:
+        if self.services.authorizer.allows_all:
+            return Reader(self.services, request.replica_id, request.isolation_level)
+        return CheckedReader(self.services, request.replica_id, request.isolation_level, peer)
+
+    def _throttle_ms(self, peer: Peer, client_id: str | None, replica_id: int, size: int) -> int:
+        """How long a consumer is to hold back after an answer with `size` bytes of records."""
+        if self._unlimited or replica_id >= 0:
+            return 0
+        throttle = partial(self.services.quotas.throttle_ms, peer.principal, client_id)
+        now_ms = self.services.clock.wall_ms()
+        return max(throttle(Use.FETCHED_BYTES, size, now_ms), throttle(Use.REQUEST_TIME, 0.0, now_ms))
 
     def _session(self, request: FetchRequest, version: int) -> Session | ErrorCode | None:
         """The session that the request speaks in; None for a full fetch without one."""
@@ -239,6 +290,8 @@ class FetchHandler:
             return
         peer = wait.peer
         self._metrics.cold_reads.value += 1
+        if wait.began_ms is None:
+            wait.began_ms = self._metrics.round_began_ms
         peer.busy = True
         peer.cancel = None
         warming = Warming(cold)
@@ -252,9 +305,19 @@ class FetchHandler:
         future.add_done_callback(done)
 
     def _answer(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
+        session = wait.session
+        if wait.began_ms is None:
+            self._others += 1
+        else:
+            self._times.value += self.services.clock.monotonic_ms() - wait.began_ms
+        if not self._unlimited:
+            size = sum(read.size for read in reads)
+            throttle_ms = self._throttle_ms(wait.peer, wait.client_id, wait.reader.replica_id, size)
+            if throttle_ms:
+                self._answer_throttled(wait, throttle_ms)
+                return
         for read in reads:
             read.load()
-        session = wait.session
         session_id = NO_SESSION
         if session is not None:
             session_id = session.id
@@ -262,17 +325,26 @@ class FetchHandler:
             news = [read for read in reads if self._is_news(session, read)]
             if session.epoch > 1:
                 reads = news
-        failed = 0
-        size = 0
-        for read in reads:
-            if read.error:
-                failed += 1
-            size += read.size
-        self._metrics.failed_fetches.value += failed
-        if wait.reader.replica_id == CONSUMER:
-            self._metrics.bytes_out.value += size
+        self._metrics.failed_fetches.value += sum(read.error != ErrorCode.NONE for read in reads)
+        if wait.reader.replica_id < 0:
+            traffic = self.services.replicas.traffic
+            for read in reads:
+                if read.leader is not None:
+                    traffic.of(read.leader.tp.topic).bytes_out += read.size
         for piece in encode_answer(wait.version, wait.correlation, session_id, reads):
             wait.peer.answer(piece)
+        if wait.peer.busy:
+            wait.peer.finish()
+
+    def _answer_throttled(self, wait: FetchWait, throttle_ms: int) -> None:
+        """Nothing is sent to one who has had too much: it comes again for it, as with Kafka."""
+        session_id = NO_SESSION
+        if wait.session is not None and wait.session.epoch > 1:
+            session_id = wait.session.id
+        elif wait.session is not None:
+            # It would have begun with this answer, which tells nothing.
+            self._sessions.close(wait.session.id)
+        wait.peer.answer(encode_empty(wait.version, wait.correlation, ErrorCode.NONE, session_id, throttle_ms))
         if wait.peer.busy:
             wait.peer.finish()
 

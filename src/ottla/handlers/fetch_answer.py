@@ -11,9 +11,13 @@ from typing import Any, Final
 
 from ottla.handlers.fetch_read import PartitionRead
 from ottla.handlers.peer import FilePiece, Outgoing
+from ottla.model import ErrorCode
+from ottla.protocol.hot.fetch import FetchRequest
 from ottla.protocol.hot.fetch_answer import RecordsGap, encode_fetch_response
 
 _NO_PREFERRED_REPLICA: Final = -1
+#: From here on topics are named by their ids.
+_BY_ID: Final = 13
 
 
 def encode_answer(version: int, correlation: int, session_id: int, reads: list[PartitionRead]) -> list[Outgoing]:
@@ -28,9 +32,26 @@ def encode_answer(version: int, correlation: int, session_id: int, reads: list[P
     return [_outgoing(piece) for piece in pieces]
 
 
-def encode_refusal(version: int, correlation: int, error: int, session_id: int) -> bytes:
-    """The answer to a request whose session is not what it thinks."""
-    (piece,) = encode_fetch_response(version, [], error=error, session_id=session_id, correlation_id=correlation)
+def encode_empty(version: int, correlation: int, error: int, session_id: int, throttle_ms: int) -> bytes:
+    """An answer without partitions: to a request whose session is not what it thinks, or that is held back."""
+    (piece,) = encode_fetch_response(
+        version, [], throttle_ms=throttle_ms, error=error, session_id=session_id, correlation_id=correlation
+    )
+    assert isinstance(piece, bytes)
+    return piece
+
+
+def encode_nonsense(version: int, correlation: int, request: FetchRequest) -> bytes:
+    """The answer to a request that asks for what there is not, in Kafka's way: of each partition an error, and from
+    version 13 on of the request alone."""
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    topics: list[tuple[str | bytes, list[tuple[Any, ...]]]] = []
+    if version < _BY_ID:
+        topics = [
+            (topic, [(partition[0], error, -1, -1, -1, (), _NO_PREFERRED_REPLICA, b"") for partition in partitions])
+            for topic, partitions in request.topics
+        ]
+    (piece,) = encode_fetch_response(version, topics, error=error, correlation_id=correlation)
     assert isinstance(piece, bytes)
     return piece
 

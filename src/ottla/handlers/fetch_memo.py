@@ -17,6 +17,7 @@ from ottla.protocol.hot.fetch import FetchRequest
 from ottla.protocol.hot.fetch_answer import encode_fetch_response
 from ottla.records.batch import HEADER_SIZE
 from ottla.replication.leader import Leader
+from ottla.replication.traffic import Traffic
 from ottla.storage.cursor import Cursor
 
 _FLEXIBLE: Final = 12
@@ -101,6 +102,7 @@ class Memo:
         "offset_at",
         "prefix",
         "suffix",
+        "traffic",
         "version",
     )
 
@@ -118,6 +120,8 @@ class Memo:
         self.cursor = Cursor(leader.log)
         self.min_bytes = max(1, request.min_bytes)
         self.max_bytes = max_bytes
+        #: Of the topic, where answers are counted.
+        self.traffic = Traffic()
         self.head = AnswerHead(version, topic, partition)
 
     def offset(self, buffer: Received, start: int, end: int) -> int:

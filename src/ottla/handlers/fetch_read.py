@@ -79,6 +79,7 @@ class PartitionRead:
 
     def refuse(self, fault: Exception) -> None:
         self.error = ErrorCode.KAFKA_STORAGE_ERROR
+        self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
         self.slice = None
         tp = None if self.leader is None else self.leader.tp
         log_event.warning_limited("a partition could not be read", key=str(tp), partition=tp, reason=fault)
@@ -107,7 +108,7 @@ class Reader:
         for one in asked:
             read = self.read(one, left, whole_first_batch=whole_first_batch)
             if read.size:
-                left -= read.size
+                left = max(0, left - read.size)
                 whole_first_batch = False
             reads.append(read)
         return reads
@@ -116,6 +117,8 @@ class Reader:
         leader = self.leader(asked)
         if isinstance(leader, ErrorCode):
             return PartitionRead(asked, leader)
+        if asked.max_bytes < 0 or max_bytes < 0:
+            return PartitionRead(asked, ErrorCode.UNKNOWN_SERVER_ERROR)
         read = PartitionRead(asked, leader.fencing(asked.current_leader_epoch))
         read.leader = leader
         if read.error != ErrorCode.NONE:
@@ -123,7 +126,8 @@ class Reader:
         try:
             self._read(read, leader, max_bytes, whole_first_batch=whole_first_batch)
         except OffsetOutOfRange:
-            read.error = ErrorCode.OFFSET_OUT_OF_RANGE
+            # With none of the log's offsets, as Kafka answers.
+            return PartitionRead(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
         except StorageFault as fault:
             read.refuse(fault)
         return read
@@ -139,7 +143,7 @@ class Reader:
         limit = max(0, min(asked.max_bytes, max_bytes))
         if not limit and not whole_first_batch:
             if not log.start_offset <= asked.fetch_offset <= log.end_offset:
-                read.error = ErrorCode.OFFSET_OUT_OF_RANGE
+                raise OffsetOutOfRange(asked.fetch_offset, log.start_offset, log.end_offset)
             return
         read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
         if self._committed and not self._is_follower:
@@ -172,8 +176,7 @@ class Reader:
         asked = read.asked
         found = leader.log.epochs.end_offset_for(asked.last_fetched_epoch, leader.log.end_offset)
         if found is None:
-            read.error = ErrorCode.OFFSET_OUT_OF_RANGE
-            return True
+            raise OffsetOutOfRange(asked.fetch_offset, leader.log.start_offset, leader.log.end_offset)
         epoch, end_offset = found
         if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
             read.diverging = (epoch, end_offset)

@@ -7,6 +7,7 @@ cluster whose topics for them have no leaders.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable
 from enum import IntEnum
 from typing import Final
@@ -19,6 +20,9 @@ from ottla.security.authorizer import Operation, Resource
 
 #: From here on one request asks for several keys.
 _BATCHED_FROM: Final = 4
+#: Share groups are asked for from here on, by a group, a topic's id and a partition.
+_SHARE_SINCE: Final = 6
+_SHARE_KEY: Final = re.compile(r"[^:]*[^:\s][^:]*:[A-Za-z0-9_-]{22}:[+-]?[0-9]{1,10}")
 
 
 class _KeyType(IntEnum):
@@ -77,6 +81,10 @@ def _none(key: str, error: ErrorCode, message: str) -> Coordinator:
     return Coordinator(key=key, node_id=NO_BROKER, host="", port=-1, error_code=error, error_message=message)
 
 
+def _is_share_partition(key: str) -> bool:
+    return _SHARE_KEY.fullmatch(key) is not None and -(2**31) <= int(key.rpartition(":")[2]) < 2**31
+
+
 def _refusal(call: Call, key_type: int, key: str) -> ErrorCode:
     """Why this client is told nothing about this key."""
     if key_type == _KeyType.GROUP:
@@ -86,6 +94,9 @@ def _refusal(call: Call, key_type: int, key: str) -> ErrorCode:
         allowed = call.allowed(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, key)
         return ErrorCode.NONE if allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if key_type == _KeyType.SHARE:
-        allowed = call.allowed_on_cluster(Operation.CLUSTER_ACTION)
-        return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        if call.version < _SHARE_SINCE:
+            return ErrorCode.INVALID_REQUEST
+        if not call.allowed_on_cluster(Operation.CLUSTER_ACTION):
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return ErrorCode.NONE if _is_share_partition(key) else ErrorCode.INVALID_REQUEST
     return ErrorCode.INVALID_REQUEST

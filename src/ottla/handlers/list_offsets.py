@@ -47,6 +47,7 @@ _SINCE: Final = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
+_READ_UNCOMMITTED: Final = 0
 _READ_COMMITTED: Final = 1
 #: Earlier versions have no room for the leader's epoch.
 _EPOCH_SINCE: Final = 4
@@ -181,6 +182,8 @@ def _partition(
     lookups: _Lookups,
 ) -> ListOffsetsPartitionResponse:
     """The partition's answer, the next one of `answers`; `lookups` tells whether it is to be filled in later."""
+    if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
+        return _failed(partition, ErrorCode.UNKNOWN_SERVER_ERROR)
     if partition.timestamp < 0 and call.version < _SINCE.get(partition.timestamp, 2**15):
         return _failed(partition, ErrorCode.UNSUPPORTED_VERSION)
     leader = leader_for(call, topic, partition.partition_index, Operation.DESCRIBE, partition.current_leader_epoch)

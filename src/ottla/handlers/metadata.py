@@ -14,18 +14,31 @@ from ottla.controller.interface import NewTopic
 from ottla.handlers.call import Call
 from ottla.handlers.offsets_topic import new_offsets_topic
 from ottla.metadata.cache import TopicMetadata
-from ottla.model import INTERNAL_TOPICS, OFFSETS_TOPIC, ZERO_TOPIC_ID, ErrorCode, topic_name_fault
+from ottla.model import (
+    CLUSTER_METADATA_TOPIC,
+    INTERNAL_TOPICS,
+    NO_BROKER,
+    OFFSETS_TOPIC,
+    ZERO_TOPIC_ID,
+    ErrorCode,
+    topic_name_fault,
+)
 from ottla.protocol.generated.metadata import MetadataRequest
 from ottla.protocol.hot.metadata import OPERATIONS_UNKNOWN, encode_metadata_response, encode_metadata_topic
 from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
 
-_ID_SINCE: Final = 10
+#: Versions 10 and 11 have room for ids, and Kafka refuses them there all the same.
+_ID_SINCE: Final = 12
 _CREATE_TIMEOUT_MS: Final = 30_000
 #: Encoded topics that are kept; over it they are all forgotten.
 _ENCODED_MAX: Final = 20_000
 
 
 def handle(call: Call, request: MetadataRequest) -> bytes | Awaitable[bytes]:
+    if call.version < _ID_SINCE and any(
+        topic.name is None or topic.topic_id != ZERO_TOPIC_ID for topic in request.topics or ()
+    ):
+        return _refused(call, request)
     if request.allow_auto_topic_creation and call.services.config.broker.auto_create_topics:
         missing = _missing(call, request)
         if missing:
@@ -42,6 +55,7 @@ def _missing(call: Call, request: MetadataRequest) -> list[str]:
         if topic.name is not None
         and topic.topic_id == ZERO_TOPIC_ID
         and topic.name not in topics
+        and topic.name != CLUSTER_METADATA_TOPIC
         and topic_name_fault(topic.name) is None
         and (call.allowed_on_cluster(Operation.CREATE) or call.allowed_on_topic(Operation.CREATE, topic.name))
     ]
@@ -69,7 +83,11 @@ def _answer(call: Call, request: MetadataRequest, faults: Mapping[str, ErrorCode
             if call.allowed_on_topic(Operation.DESCRIBE, topic.name)
         ]
     else:
-        topics = [_asked(call, t.name, t.topic_id, faults, wants_operations=wants_operations) for t in request.topics]
+        # Where ids are asked for Kafka passes over those that come by their names alone.
+        asked: dict[tuple[str | None, bytes], None]
+        asked = {(None, topic.topic_id): None for topic in request.topics if topic.topic_id != ZERO_TOPIC_ID}
+        asked = asked or {(topic.name, ZERO_TOPIC_ID): None for topic in request.topics}
+        topics = [_asked(call, *one, faults, wants_operations=wants_operations) for one in asked]
     operations = OPERATIONS_UNKNOWN
     if request.include_cluster_authorized_operations and call.allowed_on_cluster(Operation.DESCRIBE):
         operations = call.authorized_operations(Resource.CLUSTER, CLUSTER_NAME)
@@ -90,15 +108,32 @@ def _answer(call: Call, request: MetadataRequest, faults: Mapping[str, ErrorCode
     )
 
 
+def _refused(call: Call, request: MetadataRequest) -> bytes:
+    """The whole request is, and is told nothing of the cluster."""
+    topics = [
+        encode_metadata_topic(call.version, ErrorCode.INVALID_REQUEST, topic.name or "", topic.topic_id, [])
+        for topic in request.topics or ()
+    ]
+    return encode_metadata_response(
+        call.version,
+        [],
+        None,
+        NO_BROKER,
+        topics,
+        throttle_ms=call.throttle_ms(),
+        correlation_id=call.correlation_id,
+    )
+
+
 def _asked(
     call: Call, name: str | None, topic_id: bytes, faults: Mapping[str, ErrorCode], *, wants_operations: bool
 ) -> bytes:
     """One topic that was asked for by name or id, or the error that it is answered with."""
     metadata = call.services.metadata
-    if topic_id != ZERO_TOPIC_ID and call.version >= _ID_SINCE:
+    if topic_id != ZERO_TOPIC_ID:
         known = metadata.topic_name(topic_id)
         if known is None or not call.allowed_on_topic(Operation.DESCRIBE, known):
-            return _fault(call, ErrorCode.UNKNOWN_TOPIC_ID, name, topic_id)
+            return _fault(call, ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
         name = known
     if name is None:
         return _fault(call, ErrorCode.INVALID_TOPIC_EXCEPTION, name, topic_id)

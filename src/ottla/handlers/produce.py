@@ -4,12 +4,14 @@ A request is served inside a round, in two halves: `serve` checks each batch and
 the round's writes. Most clients send the same request again and again, with another batch in it: everything before
 the batch is remembered as a prefix, and a request that begins with it needs no parsing.
 
-Left out until transactions have their coordinator: a transactional id is refused.
+Left out until transactions have their coordinator: a transactional id is refused. A transactional batch without one
+is refused as by Kafka.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ottla import logs
@@ -19,14 +21,16 @@ from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer, encode_a
 from ottla.handlers.produce_checks import ProduceChecks, Unchecked
 from ottla.handlers.produce_lanes import Lanes
 from ottla.handlers.produce_memo import Memo, remember
+from ottla.handlers.produce_rules import any_transactional, is_refused_unseen, is_to_be_parsed, refused_in
 from ottla.handlers.produce_wait import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Outcome, ProduceWait
 from ottla.handlers.routes import HOT, PRODUCE
 from ottla.model import INTERNAL_TOPICS, ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.header import request_body_start
+from ottla.protocol.header import decode_request_header, request_body_start
 from ottla.protocol.hot.produce import parse_produce
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation, Resource
+from ottla.security.quotas import Use
 from ottla.storage.append import Appended
 from ottla.storage.errors import AppendRefused, StorageFault, TooLongToCheck
 
@@ -48,6 +52,8 @@ class ProduceHandler:
         self._requests, self._times = services.metrics.of_api("Produce")
         self._now_ms = 0
         self._lanes = Lanes(services.replicas)
+        #: Requests that this round leaves waiting.
+        self._left_waiting = 0
         #: Requests of this round in the order they came: recognised ones, and all others.
         self._open: list[Quick | tuple[Peer, ProduceWait]] = []
         #: Requests of earlier rounds whose last batches are staged in this one.
@@ -56,7 +62,8 @@ class ProduceHandler:
         #: Runs a round without the network's; the dispatcher sets it.
         self.run_round: Callable[[Callable[[], None]], None] = lambda stage: stage()
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
-        self._remembers = services.authorizer.allows_all and services.quotas.unlimited
+        self._unlimited = services.quotas.unlimited
+        self._remembers = services.authorizer.allows_all and self._unlimited
 
     def begin_round(self) -> None:
         self._now_ms = self._services.clock.wall_ms()
@@ -78,6 +85,9 @@ class ProduceHandler:
                 first = memo.stage(records, leader.epoch, self._now_ms)
                 if first >= 0:
                     last, append_time_ms = memo.log.next_offset - 1, -1
+                elif is_to_be_parsed(version, records):
+                    self._serve_any(peer, buffer, start, end, version, correlation)
+                    return
                 else:
                     first, last, append_time_ms, *_ = leader.append(records, self._now_ms)
             except AppendRefused:
@@ -103,28 +113,54 @@ class ProduceHandler:
         except DecodeError as error:
             self._refuse(peer, f"Produce in version {version} cannot be read: {error}")
             return
+        foreign = any_transactional(buffer.view, topics) and not self._may_use(peer, transactional_id)
         outcomes: Outcomes = []
         unchecked: list[Unchecked] = []
         for topic, partitions in topics:
             name, fault = self._topic(topic, peer, transactional_id, acks)
+            if foreign:
+                fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             served = []
             for partition, records_start, records_end in partitions:
                 if fault is not None:
                     served.append(Outcome(partition, answer=PartitionAnswer(partition, fault)))
                     continue
                 records = buffer.view[records_start:records_end] if records_end > records_start else None
+                if records is not None and (refused := refused_in(version, records)) is not None:
+                    why, message = refused
+                    served.append(Outcome(partition, answer=PartitionAnswer(partition, why, message=message)))
+                    continue
                 served.append(self._append(TopicPartition(name, partition), records, acks, unchecked))
             outcomes.append((topic, served))
         if self._remembers and len(outcomes) == 1 and len(outcomes[0][1]) == 1:
             _, records_start, records_end = topics[0][1][0]
             self._remember(peer, buffer, start, end, version, acks, timeout_ms, records_start, records_end, outcomes[0])
-        self._opened(peer, self._wait(peer, version, correlation, acks, timeout_ms, outcomes), unchecked)
+        throttle_ms = 0 if self._unlimited else self._throttle_ms(peer, buffer, start, end, acks)
+        wait = self._wait(peer, version, correlation, acks, timeout_ms, outcomes, throttle_ms)
+        self._opened(peer, wait, unchecked)
 
     def _opened(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
         peer.produces_open += 1
         self._open.append((peer, wait))
         if unchecked:
             self.checks.begin(peer, wait, unchecked)
+
+    def _may_use(self, peer: Peer, transactional_id: str | None) -> bool:
+        return transactional_id is not None and self._allowed(
+            peer, Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id
+        )
+
+    def _allowed(self, peer: Peer, operation: Operation, resource: Resource, name: str) -> bool:
+        authorizer = self._services.authorizer
+        return authorizer.allows_all or authorizer.allowed(peer.principal, peer.host, operation, resource, name)
+
+    def _throttle_ms(self, peer: Peer, buffer: Received, start: int, end: int, acks: int) -> int:
+        """How long the client is to hold back after this request."""
+        header, _ = decode_request_header(bytes(buffer.view[start:end]))
+        throttle = partial(self._services.quotas.throttle_ms, peer.principal, header.client_id)
+        # Without an answer nobody can be told, so that Kafka does not count such a request's time.
+        for_time_ms = 0 if acks == ACKS_NONE else throttle(Use.REQUEST_TIME, 0.0, self._now_ms)
+        return max(throttle(Use.PRODUCED_BYTES, end - start, self._now_ms), for_time_ms)
 
     def _topic(
         self, topic: str | bytes, peer: Peer, transactional_id: str | None, acks: int
@@ -141,10 +177,7 @@ class ProduceHandler:
             return name, ErrorCode.INVALID_TXN_STATE
         if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
             return name, ErrorCode.INVALID_REQUIRED_ACKS
-        authorizer = self._services.authorizer
-        if not authorizer.allows_all and not authorizer.allowed(
-            peer.principal, peer.host, Operation.WRITE, Resource.TOPIC, name
-        ):
+        if not self._allowed(peer, Operation.WRITE, Resource.TOPIC, name):
             return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if name in INTERNAL_TOPICS:
             return name, ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -180,8 +213,8 @@ class ProduceHandler:
             self._replicas.write_failed(leader, error)
             outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)
             return
-        self._metrics.failed_produces.value += 1
-        outcome.refuse(error.error, error.message, error.record_errors)
+        start = -1 if is_refused_unseen(error) else leader.log.start_offset
+        outcome.refuse(error.error, error.message, error.record_errors, start)
 
     # -- batches that another process has looked into
 
@@ -256,24 +289,19 @@ class ProduceHandler:
 
     def end_round(self) -> None:
         answered, waiting = self._lanes.answer()
-        if answered:
-            self._requests.value += answered
-            self._metrics.total_produces.value += answered
-            for peer, memo, correlation, first, last in waiting:
-                appended = Appended(first, last, -1, False, memo.log.start_offset)
-                self._settle_quick(peer, memo, correlation, appended)
         if self._resumed:
             self._answer_resumed()
-        opened = self._open
-        if not opened:
+        if not answered and not self._open:
             return
-        self._open = []
-        self._requests.value += len(opened)
-        self._metrics.total_produces.value += len(opened)
+        for peer, memo, correlation, first, last in waiting:
+            self._settle_quick(peer, memo, correlation, Appended(first, last, -1, False, memo.log.start_offset))
+        opened, self._open = self._open, []
+        more_partitions = 0
         for entry in opened:
             peer = entry[0]
             peer.produces_open -= 1
             if len(entry) == 2:
+                more_partitions += entry[1].partition_count - 1
                 self._settle(peer, entry[1])
                 continue
             _, memo, correlation, first, last, append_time_ms = entry
@@ -287,6 +315,15 @@ class ProduceHandler:
             else:
                 appended = Appended(first, last, append_time_ms, False, memo.log.start_offset)
                 self._settle_quick(peer, memo, correlation, appended)
+        self._count(answered + len(opened), more_partitions)
+
+    def _count(self, requests: int, more_partitions: int) -> None:
+        metrics = self._metrics
+        self._requests.value += requests
+        metrics.total_produces.value += requests + more_partitions
+        took_ms = self._services.clock.monotonic_ms() - metrics.round_began_ms
+        self._times.value += took_ms * (requests - self._left_waiting)
+        self._left_waiting = 0
 
     def _settle_quick(self, peer: Peer, memo: Memo, correlation: int, appended: Appended) -> None:
         """A recognised request that cannot be answered at once, or not from its template."""
@@ -294,18 +331,34 @@ class ProduceHandler:
         self._settle(peer, self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes))
 
     def _wait(
-        self, peer: Peer, version: int, correlation: int, acks: int, timeout_ms: int, outcomes: Outcomes
+        self,
+        peer: Peer,
+        version: int,
+        correlation: int,
+        acks: int,
+        timeout_ms: int,
+        outcomes: Outcomes,
+        throttle_ms: int = 0,
     ) -> ProduceWait:
         def answered(slot: Slot, answers: list[TopicAnswer]) -> None:
-            self._answer(peer, slot, version, correlation, acks, answers)
+            if wait.began_ms is not None:
+                self._times.value += self._services.clock.monotonic_ms() - wait.began_ms
+            self._answer(peer, slot, version, correlation, acks, answers, throttle_ms)
 
-        return ProduceWait(acks, timeout_ms, outcomes, answered)
+        wait = ProduceWait(acks, timeout_ms, outcomes, answered)
+        return wait
 
     def _settle(self, peer: Peer, wait: ProduceWait) -> None:
         peer.hold(wait.slot)
         wait.fail_unwritten()
-        if not wait.unchecked:
+        if wait.unchecked:
+            self._leave_waiting(wait)
+        else:
             self._answer_or_park(wait)
+
+    def _leave_waiting(self, wait: ProduceWait) -> None:
+        wait.began_ms = self._metrics.round_began_ms
+        self._left_waiting += 1
 
     def _answer_resumed(self) -> None:
         resumed, self._resumed = self._resumed, []
@@ -316,11 +369,20 @@ class ProduceHandler:
 
     def _answer_or_park(self, wait: ProduceWait) -> None:
         if not wait.try_complete(self._now_ms):
+            if wait.began_ms is None:
+                self._leave_waiting(wait)
             deadline_ms = self._services.clock.monotonic_ms() + max(0, wait.timeout_ms)
             self._replicas.waiters.park(wait, wait.partitions(), deadline_ms)
 
     def _answer(
-        self, peer: Peer, slot: Slot, version: int, correlation: int, acks: int, answers: list[TopicAnswer]
+        self,
+        peer: Peer,
+        slot: Slot,
+        version: int,
+        correlation: int,
+        acks: int,
+        answers: list[TopicAnswer],
+        throttle_ms: int,
     ) -> None:
         failed = sum(answer.error != ErrorCode.NONE for _, partitions in answers for answer in partitions)
         self._metrics.failed_produces.value += failed
@@ -333,7 +395,7 @@ class ProduceHandler:
             else:
                 peer.fill(slot, b"")
             return
-        peer.fill(slot, encode_answer(version, correlation, answers, 0))
+        peer.fill(slot, encode_answer(version, correlation, answers, throttle_ms))
 
     def _refuse(self, peer: Peer, reason: str) -> None:
         log_event.warning_limited("closing a connection", peer=peer.host, reason=reason)

@@ -6,12 +6,16 @@ that is also of the same size needs not even its batch's length read.
 
 from __future__ import annotations
 
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.peer import Peer
 from ottla.handlers.produce_answer import AnswerTemplate
+from ottla.handlers.produce_rules import has_zstd
+from ottla.records.validate import ZSTD_PRODUCE_VERSION
 from ottla.replication.leader import Leader
+from ottla.storage.log import Log
 
 if TYPE_CHECKING:
     from ottla.native.lane import Lane, Run
@@ -58,6 +62,8 @@ class Memo:
         self.topic = topic
         self.log = leader.log
         self.stage = leader.log.stage_plain
+        if version < ZSTD_PRODUCE_VERSION:
+            self.stage = partial(_stage_without_zstd, leader.log)
         self._template = AnswerTemplate(version, topic, leader.tp.partition)
         self.fill = self._template.fill
         #: Where the batch of the last request that was alike lies, from its frame's start.
@@ -94,7 +100,10 @@ class Memo:
         return True
 
     def lane(self, run: Run, fd: int, peer: Peer) -> Lane | None:
-        """What recognises the same requests and is compiled; None where they are too long for it."""
+        """What recognises the same requests and is compiled; None where they are too long for it, or too
+        old to carry every codec that it lets pass."""
+        if self.version < ZSTD_PRODUCE_VERSION:
+            return None
         flexible, template = self.version >= _FLEXIBLE, self._template
         try:
             return run.lane(
@@ -110,6 +119,11 @@ class Memo:
             )
         except ValueError:
             return None
+
+
+def _stage_without_zstd(log: Log, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+    """`stage_plain` for versions that may not carry every codec."""
+    return -1 if has_zstd(records) else log.stage_plain(records, leader_epoch, now_ms)
 
 
 def remember(

@@ -46,8 +46,10 @@ class Outcome:
     def fail(self, error: ErrorCode, message: str | None = None) -> None:
         self.answer = PartitionAnswer(self.partition, error, message=message)
 
-    def refuse(self, error: ErrorCode, message: str, faults: Sequence[tuple[int, str | None]]) -> None:
-        self.answer = PartitionAnswer(self.partition, error, record_errors=tuple(faults), message=message)
+    def refuse(self, error: ErrorCode, message: str, faults: Sequence[tuple[int, str | None]], log_start: int) -> None:
+        self.answer = PartitionAnswer(
+            self.partition, error, log_start_offset=log_start, record_errors=tuple(faults), message=message
+        )
 
 
 def _settle(outcome: Outcome, acks: int) -> bool:
@@ -77,7 +79,7 @@ def _settle(outcome: Outcome, acks: int) -> bool:
 class ProduceWait:
     """A request from the end of its round until its answer."""
 
-    __slots__ = ("_answered", "acks", "slot", "timeout_ms", "topics", "unchecked")
+    __slots__ = ("_answered", "acks", "began_ms", "slot", "timeout_ms", "topics", "unchecked")
 
     def __init__(
         self,
@@ -89,11 +91,17 @@ class ProduceWait:
         self.acks = acks
         self.timeout_ms = timeout_ms
         self.topics = topics
+        #: When its round began, where that has left it waiting.
+        self.began_ms: int | None = None
         #: The answer's place behind those of earlier requests.
         self.slot = Slot()
         #: Whether some of its batches are still being looked into by another process.
         self.unchecked = False
         self._answered = answered
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(outcomes) for _, outcomes in self.topics)
 
     def partitions(self) -> list[TopicPartition]:
         """The partitions that are still to be decided."""

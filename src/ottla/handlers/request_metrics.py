@@ -5,8 +5,11 @@ The hot handlers add to plain attributes of counters; everything else is worked 
 
 from __future__ import annotations
 
-from ottla.metrics import Counter, Registry
+from collections.abc import Callable, Iterator
+
+from ottla.metrics import Counter, Labels, Registry
 from ottla.replication.replicas import Replicas
+from ottla.replication.traffic import Traffic
 
 
 class RequestMetrics:
@@ -16,29 +19,30 @@ class RequestMetrics:
         def counter(name: str, text: str) -> Counter:
             return registry.counter(topic_metric(name), text)
 
-        registry.gauges(
-            topic_metric("messagesin"),
-            "Records appended.",
-            (),
-            lambda: [((), replicas.records_written)],
-            type_="counter",
-        )
-        registry.gauges(
-            topic_metric("bytesin"),
-            "Bytes of record batches appended.",
-            (),
-            lambda: [((), replicas.bytes_written)],
-            type_="counter",
-        )
-        self.bytes_out = counter("bytesout", "Bytes of record batches sent to consumers.")
+        def by_topic(name: str, text: str, number: Callable[[Traffic], float]) -> None:
+            """Of all topics together, without a label, and of each one, as Kafka's beans have it."""
+
+            def collect() -> Iterator[tuple[Labels, float]]:
+                yield ("",), number(replicas.traffic.total())
+                for topic, traffic in replicas.traffic:
+                    yield (topic,), number(traffic)
+
+            registry.gauges(topic_metric(name), text, ("topic",), collect, type_="counter")
+
+        by_topic("messagesin", "Records appended.", lambda traffic: traffic.records_in)
+        by_topic("bytesin", "Bytes of record batches appended.", lambda traffic: traffic.bytes_in)
+        by_topic("bytesout", "Bytes of record batches sent to consumers.", lambda traffic: traffic.bytes_out)
         self.failed_produces = counter("failedproducerequests", "Produce partitions answered with an error.")
         self.failed_fetches = counter("failedfetchrequests", "Fetch partitions answered with an error.")
-        self.total_produces = counter("totalproducerequests", "Produce requests.")
-        self.total_fetches = counter("totalfetchrequests", "Fetch requests.")
+        self.total_produces = counter("totalproducerequests", "Partitions that Produce requests named.")
+        self.total_fetches = counter("totalfetchrequests", "Partitions that Fetch requests asked for.")
         self.cold_reads = registry.counter("ottla_fetch_cold_reads_total", "Fetches that a worker read from the disk.")
         labels = ("request",)
         self._requests = registry.counters("kafka_network_requestmetrics_requests_total", "Requests by API.", labels)
         self._times = registry.counters("kafka_network_requestmetrics_totaltimems", "Time in requests, by API.", labels)
+        #: When the round began that is running. Requests of the hot APIs are timed by their rounds, all at once; what
+        #: a round leaves waiting is timed by itself.
+        self.round_began_ms = 0
         #: The two counters of each API that was asked for.
         self._by_key: dict[int, tuple[Counter, Counter]] = {}
 

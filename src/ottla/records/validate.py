@@ -220,13 +220,13 @@ def _refuse_time(
     latest = header.max_timestamp
     if header.is_log_append_time:
         # Then every record has the batch's latest time. Kafka lets it pass where the topic wants CreateTime.
+        indexes = range(min(header.count, RECORD_FAULTS_MAX))
         if rules.timestamp_type == LOG_APPEND_TIME or latest == NO_TIMESTAMP:
             text = "Producer should not set timestamp type to LogAppendTime."
-        elif not now_ms - rules.before_max_ms <= latest <= now_ms + rules.after_max_ms:
-            text = _out_of_range(latest, rules, now_ms)
-        else:
-            return
-        raise _late_batch([RecordFault(index, text) for index in range(min(header.count, RECORD_FAULTS_MAX))])
+            raise _late_batch([RecordFault(index, text) for index in indexes])
+        if not now_ms - rules.before_max_ms <= latest <= now_ms + rules.after_max_ms:
+            raise _late_batch([RecordFault(index, _out_of_range(latest, index, rules, now_ms)) for index in indexes])
+        return
     if rules.timestamp_type == CREATE_TIME and latest - now_ms > rules.after_max_ms:
         check_records(header, buf, pos, rules, now_ms, within=within)  # names the records
         raise InvalidTimestamp(f"the batch's latest time is out of range, though no record's is: {latest}")
@@ -289,7 +289,7 @@ def _judge_records(
         elif wants_times and not low <= timestamp <= high and timestamp != NO_TIMESTAMP:
             late += 1
             if len(faults) < RECORD_FAULTS_MAX:
-                faults.append(RecordFault(index, _out_of_range(timestamp, rules, now_ms)))
+                faults.append(RecordFault(index, _out_of_range(timestamp, index, rules, now_ms)))
         if offset != header.base_offset + index and misplaced is None:
             misplaced = index, offset
     if late:
@@ -300,9 +300,10 @@ def _judge_records(
         raise InvalidRecord(f"record {misplaced[0]} of the batch has the offset {misplaced[1]}")
 
 
-def _out_of_range(timestamp: int, rules: AppendRules, now_ms: int) -> str:
+def _out_of_range(timestamp: int, index: int, rules: AppendRules, now_ms: int) -> str:
     low, high = now_ms - rules.before_max_ms, now_ms + rules.after_max_ms
-    return f"Timestamp {timestamp} is out of range. The timestamp should be within [{low}, {high}]"
+    message = f"Timestamp {timestamp} of message with offset {index} is out of range."
+    return f"{message} The timestamp should be within [{low}, {high}]"
 
 
 def _late_batch(faults: list[RecordFault]) -> InvalidTimestamp:

@@ -55,7 +55,10 @@ class Leader:
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def has_enough_replicas(self) -> bool:
-        return len(self.isr.members) >= self.log.config.min_insync_replicas
+        """All of the replicas are enough, however many the topic asks for: more there cannot be."""
+        isr = self.isr
+        in_sync = len(isr.members)
+        return in_sync >= self.log.config.min_insync_replicas or in_sync == len(isr.replicas)
 
     def append(self, records: memoryview, now_ms: int) -> Appended:
         """Checks the batch and gives it its offsets; the round's end writes it. Raises AppendRefused."""

@@ -8,7 +8,9 @@ then those who waited.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from contextlib import suppress
+from itertools import islice
+from typing import Final, Protocol
 
 from ottla import logs
 from ottla.config.log import LogConfig
@@ -20,6 +22,7 @@ from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
 from ottla.replication.leader import Leader
 from ottla.replication.moves import Moves
+from ottla.replication.traffic import Topics
 from ottla.replication.waiters import Waiters
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_errors import DirectoryError
@@ -29,6 +32,10 @@ from ottla.storage.placing import NewReplica
 from ottla.storage.removal import FolderRemoval
 
 log_event = logs.logger("replication")
+
+
+#: Logs that are tried again in one turn of the loop; each is some files.
+_MADE_AT_ONCE: Final = 100
 
 
 class RoleListener(Protocol):
@@ -58,6 +65,8 @@ class Replicas:
         self.followers: dict[TopicPartition, Follower] = {}
         #: Why a partition cannot be served, where its directory could not take it; others stand with the directories.
         self._offline: dict[TopicPartition, str] = {}
+        #: Those of them that a full disk had no room for, and whether they were new: they are tried again.
+        self._unmade: dict[TopicPartition, tuple[NewReplica, bool]] = {}
         self._clock = clock
         self._remove_later = remove_later
         self._listeners: list[RoleListener] = []
@@ -65,12 +74,13 @@ class Replicas:
         self._faulted: list[Leader] = []
         #: Told which replicas a failed directory has taken with it.
         self.on_failed: Callable[[Sequence[TopicPartition]], None] | None = None
+        #: Told which replicas there is room for now that could not be made before.
+        self.on_made: Callable[[Sequence[TopicPartition]], None] | None = None
         #: Told why no directory is left.
         self.on_none_left: Callable[[str], None] | None = None
         directories.on_failed = self._directory_failed
         #: For metrics.
-        self.records_written = 0
-        self.bytes_written = 0
+        self.traffic = Topics()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
         self.moves = Moves(directories, clock, self._log_replaced, remove_later)
 
@@ -112,9 +122,30 @@ class Replicas:
             try:
                 self.directories.create_many(missing, now_ms=self._clock.wall_ms(), is_new=is_new)
             except (DirectoryError, StorageFault) as fault:
+                waits = isinstance(fault, StorageFault) and not fault.directory_failed
+                reason = f"{fault}; it is tried again until there is room" if waits else str(fault)
                 for replica in missing:
                     if self.directories.get(replica.partition) is None:
-                        self._go_offline(replica.partition, str(fault))
+                        if waits:
+                            self._unmade[replica.partition] = (replica, is_new)
+                        self._go_offline(replica.partition, reason)
+
+    def make_missing(self) -> None:
+        """Tries again to make the logs that there was no room for. Who gets one is told until it has a role."""
+        if not self._unmade:
+            return
+        tried = list(islice(self._unmade.items(), _MADE_AT_ONCE))
+        for is_new in (True, False):
+            wanted = [replica for _, (replica, new) in tried if new == is_new]
+            with suppress(DirectoryError, StorageFault):
+                self.directories.create_many(wanted, now_ms=self._clock.wall_ms(), is_new=is_new)
+        for tp, entry in tried:
+            # The next ones come first next time.
+            del self._unmade[tp]
+            self._unmade[tp] = entry
+        made = [tp for tp, _ in tried if self.directories.get(tp) is not None]
+        if made and self.on_made is not None:
+            self.on_made(made)
 
     def _apply_one(self, tp: TopicPartition, state: PartitionState) -> ErrorCode:
         if state.leader_epoch < self.epoch(tp):
@@ -123,6 +154,7 @@ class Replicas:
         if log is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
         self._offline.pop(tp, None)
+        self._unmade.pop(tp, None)
         if state.leader == self.broker_id:
             self._lead(tp, log, state)
         else:
@@ -169,7 +201,9 @@ class Replicas:
         """Gives a partition up, as StopReplica says; with `delete` it is gone for certain when this returns."""
         self._drop_roles(tp)
         self._offline.pop(tp, None)
+        self._unmade.pop(tp, None)
         if delete:
+            self.traffic.forget(tp.topic)
             try:
                 removals = self.directories.delete(tp)
             except (DirectoryError, StorageFault) as fault:
@@ -234,8 +268,9 @@ class Replicas:
             except StorageFault as fault:
                 self.write_failed(leader, fault)
                 continue
-            self.records_written += log.end_offset - end
-            self.bytes_written += log.size - size
+            traffic = self.traffic.of(leader.tp.topic)
+            traffic.records_in += log.end_offset - end
+            traffic.bytes_in += log.size - size
             self._written(leader)
 
     def round_answered(self) -> None:

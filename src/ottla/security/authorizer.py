@@ -65,8 +65,6 @@ OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
         Operation.DESCRIBE_CONFIGS,
         Operation.ALTER_CONFIGS,
         Operation.IDEMPOTENT_WRITE,
-        Operation.CREATE_TOKENS,
-        Operation.DESCRIBE_TOKENS,
     ),
     Resource.GROUP: (
         Operation.READ,

@@ -36,8 +36,8 @@ from ottla.ports import Ports
 from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
 from ottla.replication.waiters import Waiters
-from ottla.security.authorizer import AllowAll
-from ottla.security.quotas import Unlimited
+from ottla.security.authorizer import AllowAll, Authorizer
+from ottla.security.quotas import Quotas, Unlimited
 from ottla.server.announcements import Announced
 from ottla.server.cleaning import Cleaning
 from ottla.server.dispatch import Dispatcher
@@ -68,12 +68,20 @@ class PortTaken(StartFault):
 
 class Broker:
     def __init__(
-        self, config: Config, ports: Ports, registry: Registry | None = None, host_name: str = "localhost"
+        self,
+        config: Config,
+        ports: Ports,
+        registry: Registry | None = None,
+        host_name: str = "localhost",
+        authorizer: Authorizer | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self.config = config
         self.ports = ports
         self.registry = registry if registry is not None else Registry()
         self._host_name = host_name
+        self._authorizer = authorizer if authorizer is not None else AllowAll()
+        self._quotas = quotas if quotas is not None else Unlimited()
         self.metadata = MetadataCache()
         self.broker_id = BrokerId(-1)
         #: Name, host and port of each listener once it listens, as clients are told them.
@@ -137,6 +145,9 @@ class Broker:
         assert keeping is not None
         services.replicas.on_failed = lambda failed: self._in_background(
             controller.replicas_failed(self.broker_id, failed)
+        )
+        services.replicas.on_made = lambda made: self._in_background(
+            controller.replicas_recovered(self.broker_id, made)
         )
         await controller.start()
         await services.replicas.flush_found()
@@ -256,8 +267,8 @@ class Broker:
             metadata=self.metadata,
             replicas=replicas,
             controller=controller,
-            authorizer=AllowAll(),
-            quotas=Unlimited(),
+            authorizer=self._authorizer,
+            quotas=self._quotas,
             producer_ids=ProducerIds(controller, self.broker_id),
             groups_on_demand=groups,
             offsets_topic=OffsetsTopic(controller),

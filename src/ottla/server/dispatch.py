@@ -40,6 +40,7 @@ class Dispatcher:
     def __init__(self, services: Services, produce: ProduceHandler, fetch: FetchHandler) -> None:
         self._services = services
         self._clock = services.clock
+        self._metrics = services.metrics
         self._produce = produce
         self._fetch = fetch
         self.hot: Mapping[int, Callable[[Peer, Received, int, int, int, int], None]] = {
@@ -62,6 +63,7 @@ class Dispatcher:
     # -- rounds
 
     def begin_round(self) -> None:
+        self._metrics.round_began_ms = self._clock.monotonic_ms()
         self._journals.begin_round()
         self._produce.begin_round()
 
@@ -207,7 +209,7 @@ class Dispatcher:
             return
         connection.answer(data)
         elapsed_ms = self._clock.monotonic_ms() - started_ms
-        self._services.metrics.request(header.api_key, api(header.api_key).name, elapsed_ms)
+        self._metrics.request(header.api_key, api(header.api_key).name, elapsed_ms)
 
     # -- faults
 

@@ -29,6 +29,8 @@ log_event = logs.logger("server")
 _SLICE: Final = 200
 #: The first retention after a start waits this long, as Kafka's does.
 _FIRST_DELAY_MS_MAX: Final = 30_000
+#: How often logs are tried again that a full disk had no room for.
+_MISSING_LOGS_INTERVAL_MS: Final = 2_000
 
 
 def _nothing() -> None: ...
@@ -65,6 +67,7 @@ class Housekeeping:
         self._every("recovery points", storage.flush_checkpoint_interval_ms, self._checkpoint_recovery_points)
         self._every("log starts", storage.start_offset_checkpoint_interval_ms, self._checkpoint_starts)
         self._every("high watermarks", replication.high_watermark_checkpoint_interval_ms, self._checkpoint_watermarks)
+        self._every("missing logs", _MISSING_LOGS_INTERVAL_MS, self._replicas.make_missing)
         self._every("producers", storage.producer_id_check_interval_ms, self._expire_producers)
 
     def close(self) -> None:

@@ -1,7 +1,9 @@
 """Listeners and their limits: who may connect, and when an idle connection goes.
 
 A connection over a limit is closed as soon as it is accepted, before a byte of it is read. Kafka does so by address;
-over `max.connections` it leaves them waiting, so that a client learns of it by a time-out only.
+over `max.connections` it leaves them waiting, so that a client learns of it by a time-out only. As with Kafka, clients
+never shut out brokers: on the listener that brokers use among themselves, and on the controller's, `max.connections` is
+no limit; the client that was idle longest makes room.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class Limits(NamedTuple):
     #: New connections a second: all together, and by listener.
     connections_a_second: int = UNLIMITED
     connections_a_second_by_listener: Mapping[str, int] = MappingProxyType({})
-    #: A listener to which the limit for all together does not apply: brokers talk to each other on it.
+    #: A listener to which the limits for all together do not apply: brokers talk to each other on it.
     protected_listener: str | None = None
 
 
@@ -141,12 +143,16 @@ class Server:
         held = self._by_address.get(address, 0)
         allowed = self._limits.connections_by_address.get(address, self._limits.connections_per_address_max)
         on_listener = self._by_listener.get(listener.name, 0)
-        full = on_listener >= self._limits.connections_by_listener.get(listener.name, self._limits.connections_max)
-        if held >= allowed or full or len(self._connections) >= self._limits.connections_max:
+        full = len(self._connections) >= self._limits.connections_max
+        own_limit = self._limits.connections_by_listener.get(listener.name)
+        over = (full and not self._is_protected(listener)) or (own_limit is not None and on_listener >= own_limit)
+        if held >= allowed or over:
             log_event.warning_limited(
                 "refusing a connection over the limit", peer=address, open=len(self._connections), from_peer=held
             )
             return None
+        if full:
+            self._make_room()
         connection = Connection(channel, listener, self._clock.monotonic_ms(), self._touched)
         self._connections[connection] = None
         self._by_address[address] = held + 1
@@ -154,6 +160,17 @@ class Server:
         if not self._open:
             connection.mute(True)
         return connection
+
+    def _is_protected(self, listener: ServedListener) -> bool:
+        return listener.control or listener.name == self._limits.protected_listener
+
+    def _make_room(self) -> None:
+        """Closes the client's connection that was idle longest, where there is one."""
+        clients = (each for each in self._connections if not self._is_protected(each.listener))
+        idlest = min(clients, key=lambda each: each.last_active_ms, default=None)
+        if idlest is not None:
+            log_event.warning_limited("closing a client's connection to make room for a broker's", peer=idlest.host)
+            self._rounds.close_connection(idlest)
 
     def _throttle(self, listener: str) -> None:
         """Counts a connection; over its rate the listener rests, and who comes next waits to be accepted."""

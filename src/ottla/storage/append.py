@@ -17,7 +17,6 @@ from ottla.records.batch import (
     COMPRESSION_MASK,
     CREATE_TIME,
     LOG_APPEND_TIME,
-    TRANSACTIONAL,
     BatchHeader,
     check_crc,
     parse_header,
@@ -25,6 +24,7 @@ from ottla.records.batch import (
 from ottla.records.errors import RecordError
 from ottla.records.validate import (
     NO_BOUND_MS,
+    ZSTD_PRODUCE_VERSION,
     AppendRules,
     check_header,
     check_records,
@@ -56,11 +56,12 @@ class Appended(NamedTuple):
     log_start_offset: int
 
 
-#: The attributes of a batch with nothing unusual about it: a codec, perhaps transactional.
-USUAL_ATTRIBUTES: Final = frozenset(bits | codec for codec in range(5) for bits in (0, TRANSACTIONAL))
+#: The attributes of a client's batch with nothing unusual about it: a codec. Of a transaction it is not usual: who
+#: recognises requests by what stands before the batch must not let one pass that the request has no right to.
+USUAL_ATTRIBUTES: Final = frozenset(range(5))
 NOTHING_USUAL: Final[frozenset[int]] = frozenset()
-#: The version of a Produce request with nothing to refuse by version: the handler knows the real one.
-_ANY_VERSION: Final = 2**15
+#: The first version of a Produce request that refuses no batch by its version: the handler knows the real one.
+_ANY_VERSION: Final = ZSTD_PRODUCE_VERSION
 
 
 def usual_attributes(config: LogConfig) -> frozenset[int]:
@@ -145,7 +146,10 @@ def _checked(
     records: memoryview, config: LogConfig, rules: AppendRules, now_ms: int, within: Allowance | None
 ) -> memoryview:
     """The produced batch in the topic's codec; raises RecordError where it may not be stored."""
-    header = produced_batch(records, 0, len(records), api_version=_ANY_VERSION)
+    try:
+        header = produced_batch(records, 0, len(records), api_version=_ANY_VERSION)
+    except RecordError as error:
+        raise AppendRefused(error.error_code, error.message, is_no_batch=True) from error
     stored = records[: header.size]
     check_header(header, stored, 0, rules, now_ms, within)
     codec = _codec(config)

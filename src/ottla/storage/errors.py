@@ -100,8 +100,17 @@ class OffsetOutOfRange(Exception):
 class AppendRefused(Exception):
     """A batch may not be appended. The log is as it was."""
 
-    def __init__(self, error: ErrorCode, message: str, record_errors: Sequence[tuple[int, str | None]] = ()) -> None:
+    def __init__(
+        self,
+        error: ErrorCode,
+        message: str,
+        record_errors: Sequence[tuple[int, str | None]] = (),
+        *,
+        is_no_batch: bool = False,
+    ) -> None:
         super().__init__(f"{error.name}: {message}")
+        #: What came is not the one batch that a request may carry.
+        self.is_no_batch = is_no_batch
         self.error = error
         self.message = message
         #: Index in the batch, and the reason, of each single record that is at fault.

@@ -7,7 +7,9 @@ from typing import Any, Self
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.memory.disk import MemoryDisk
+from ottla.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.protocol.generated.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.protocol.generated.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.records.record import Record, encode_batch
 from ottla.testing.sim import SimulatedBroker, Simulation
@@ -63,6 +65,19 @@ class OneBroker:
         )
         answer = await self.client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
         return ErrorCode(answer.topics[0].error_code)
+
+    async def create_partitions(self, name: str, count: int) -> ErrorCode:
+        topics = [CreatePartitionsTopic(name=name, count=count, assignments=None)]
+        answer = await self.client.ask(CreatePartitionsRequest(topics=topics, timeout_ms=10_000), 3)
+        return ErrorCode(answer.results[0].error_code)
+
+    async def metadata(self, name: str) -> ErrorCode | list[ErrorCode]:
+        """Of the topic, or where that is there of each partition."""
+        topics = [MetadataRequestTopic(name=name)]
+        (told,) = (await self.client.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 9)).topics
+        if told.error_code != ErrorCode.NONE:
+            return ErrorCode(told.error_code)
+        return [ErrorCode(partition.error_code) for partition in told.partitions]
 
     async def produce(
         self,

@@ -1,0 +1,51 @@
+"""How much goes in and out of each topic here, for metrics: added to once a partition and round, and by each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+class Traffic:
+    """One topic's."""
+
+    __slots__ = ("bytes_in", "bytes_out", "records_in")
+
+    def __init__(self) -> None:
+        self.records_in = 0
+        self.bytes_in = 0
+        #: To consumers; what followers read is not counted.
+        self.bytes_out = 0
+
+    def add(self, other: Traffic) -> None:
+        self.records_in += other.records_in
+        self.bytes_in += other.bytes_in
+        self.bytes_out += other.bytes_out
+
+
+class Topics:
+    def __init__(self) -> None:
+        self._by_topic: dict[str, Traffic] = {}
+        #: Of topics that are gone: the sum over all never falls.
+        self._gone = Traffic()
+
+    def of(self, topic: str) -> Traffic:
+        """The topic's, made on first use."""
+        traffic = self._by_topic.get(topic)
+        if traffic is None:
+            traffic = self._by_topic[topic] = Traffic()
+        return traffic
+
+    def forget(self, topic: str) -> None:
+        """A deleted topic is not scraped for ever."""
+        gone = self._by_topic.pop(topic, None)
+        if gone is not None:
+            self._gone.add(gone)
+
+    def total(self) -> Traffic:
+        total = Traffic()
+        for traffic in (self._gone, *self._by_topic.values()):
+            total.add(traffic)
+        return total
+
+    def __iter__(self) -> Iterator[tuple[str, Traffic]]:
+        return iter(list(self._by_topic.items()))
