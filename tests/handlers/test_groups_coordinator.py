@@ -112,12 +112,12 @@ def test_one_group_in_a_request(client: Peer, grouped: BrokerThread, version: in
     assert (answer.error_code, answer.node_id, answer.port) == (NONE, 7, grouped.port)
 
 
-@pytest.mark.parametrize("key_type", [1, 2])
-def test_transactions_and_share_groups_have_no_coordinator(client: Peer, key_type: int) -> None:
-    answer = client.ask(FindCoordinatorRequest(key="x", key_type=key_type), 3, FindCoordinatorResponse)
+def test_transactions_and_share_groups_have_no_coordinator(client: Peer) -> None:
+    answer = client.ask(FindCoordinatorRequest(key="x", key_type=1), 3, FindCoordinatorResponse)
     assert (answer.error_code, answer.node_id) == (NOT_AVAILABLE, -1)
-    batched = FindCoordinatorRequest(coordinator_keys=["x"], key_type=key_type)
-    assert client.ask(batched, 6, FindCoordinatorResponse).coordinators[0].error_code == NOT_AVAILABLE
+    for key_type, key in ((1, "x"), (2, f"g:{'A' * 22}:0")):
+        batched = FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
+        assert client.ask(batched, 6, FindCoordinatorResponse).coordinators[0].error_code == NOT_AVAILABLE
 
 
 def test_a_coordinator_of_an_unknown_kind(client: Peer) -> None:

@@ -91,10 +91,10 @@ def test_a_bad_batch_is_refused_with_kafkas_error(running: BrokerThread, peer: P
 
 @pytest.mark.parametrize("settings", [{}, {"message_timestamp_type": "LogAppendTime"}], ids=["plain", "looked at"])
 def test_a_transaction_that_nobody_began_is_refused(
-    running: BrokerThread, peer: Peer, topic: str, settings: dict[str, str]
+    running: BrokerThread, peer: Peer, settings: dict[str, str]
 ) -> None:
     """No coordinator would ever end it, and readers of committed records would stand before it for ever."""
-    name = topic[:40]
+    name = f"transactions-{len(settings)}"
     running.create_topic(name, **settings)
     numbered = {"producer_id": 4242, "producer_epoch": 0, "base_sequence": 0}
     for options in ({}, numbered):
@@ -140,11 +140,9 @@ def test_zstd_is_for_versions_that_know_it(running: BrokerThread, peer: Peer, to
 
 
 @pytest.mark.parametrize("acks", [-1, 1])
-def test_more_replicas_than_there_are_cannot_be_asked_for(
-    running: BrokerThread, peer: Peer, topic: str, acks: int
-) -> None:
+def test_more_replicas_than_there_are_cannot_be_asked_for(running: BrokerThread, peer: Peer, acks: int) -> None:
     """The topic asks for three in sync and has one: all of them are enough, as Kafka 4.3 has it."""
-    name = topic[:40]
+    name = f"insync-{acks % 3}"
     running.create_topic(name, min_insync_replicas="3")
     assert [produce(peer, batch(b"a"), topic=name, acks=acks).error_code for _ in range(3)] == [ErrorCode.NONE] * 3
 

@@ -100,7 +100,7 @@ def test_what_does_not_go_with_the_rest_is_refused_and_changes_nothing(
         await must_alter(one, "message.max.bytes", "2000000")
         before = await value_of(one, name)
         error, message = await alter(one, name, value, broker)
-        assert error == ErrorCode.INVALID_CONFIG
+        assert error == ErrorCode.INVALID_REQUEST
         assert f"Invalid value {value} for configuration {name}: {why}" in message
         assert await value_of(one, name) == before
         # What was changed before still holds, and what comes after is taken.
