@@ -11,33 +11,29 @@ is refused as by Kafka.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Final
 
 from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.peer import Peer, Received, Slot
+from ottla.handlers.produce_admission import Admission
 from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer, encode_answer
+from ottla.handlers.produce_appends import Appends
 from ottla.handlers.produce_checks import ProduceChecks, Unchecked
 from ottla.handlers.produce_lanes import Lanes
 from ottla.handlers.produce_memo import Memo, remember
-from ottla.handlers.produce_rules import any_transactional, is_refused_unseen, is_to_be_parsed, refused_in
-from ottla.handlers.produce_wait import ACKS_ALL, ACKS_LEADER, ACKS_NONE, Outcome, ProduceWait
+from ottla.handlers.produce_rules import any_transactional, is_to_be_parsed, refused_in
+from ottla.handlers.produce_wait import ACKS_ALL, ACKS_NONE, Outcome, ProduceWait
 from ottla.handlers.routes import HOT, PRODUCE
-from ottla.model import INTERNAL_TOPICS, ErrorCode, TopicPartition
+from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.header import decode_request_header, request_body_start
+from ottla.protocol.header import request_body_start
 from ottla.protocol.hot.produce import parse_produce
-from ottla.replication.leader import Leader
-from ottla.security.authorizer import Operation, Resource
-from ottla.security.quotas import Use
 from ottla.storage.append import Appended
-from ottla.storage.errors import AppendRefused, StorageFault, TooLongToCheck
+from ottla.storage.errors import AppendRefused, StorageFault
 
 log_event = logs.logger("handlers")
 
 _VERSION_MIN, _VERSION_MAX = HOT[PRODUCE]
-_BY_ID: Final = 13
 
 Outcomes = list[tuple[str | bytes, list[Outcome]]]
 #: A recognised request between its two halves: with its correlation id, first and last offset, and append time.
@@ -51,6 +47,8 @@ class ProduceHandler:
         self._metrics = services.metrics
         self._requests, self._times = services.metrics.of_api("Produce")
         self._now_ms = 0
+        self._admission = Admission(services)
+        self._appends = Appends(services.replicas)
         self._lanes = Lanes(services.replicas)
         #: Requests that this round leaves waiting.
         self._left_waiting = 0
@@ -62,11 +60,10 @@ class ProduceHandler:
         #: Runs a round without the network's; the dispatcher sets it.
         self.run_round: Callable[[Callable[[], None]], None] = lambda stage: stage()
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
-        self._unlimited = services.quotas.unlimited
-        self._remembers = services.authorizer.allows_all and self._unlimited
+        self._remembers = services.authorizer.allows_all and services.quotas.unlimited
 
     def begin_round(self) -> None:
-        self._now_ms = self._services.clock.wall_ms()
+        self._now_ms = self._appends.now_ms = self._services.clock.wall_ms()
 
     # -- first half: check and stage
 
@@ -113,11 +110,12 @@ class ProduceHandler:
         except DecodeError as error:
             self._refuse(peer, f"Produce in version {version} cannot be read: {error}")
             return
-        foreign = any_transactional(buffer.view, topics) and not self._may_use(peer, transactional_id)
+        admission = self._admission
+        foreign = any_transactional(buffer.view, topics) and not admission.may_use(peer, transactional_id)
         outcomes: Outcomes = []
         unchecked: list[Unchecked] = []
         for topic, partitions in topics:
-            name, fault = self._topic(topic, peer, transactional_id, acks)
+            name, fault = admission.topic(topic, peer, transactional_id, acks)
             if foreign:
                 fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             served = []
@@ -130,12 +128,12 @@ class ProduceHandler:
                     why, message = refused
                     served.append(Outcome(partition, answer=PartitionAnswer(partition, why, message=message)))
                     continue
-                served.append(self._append(TopicPartition(name, partition), records, acks, unchecked))
+                served.append(self._appends.append(TopicPartition(name, partition), records, acks, unchecked))
             outcomes.append((topic, served))
         if self._remembers and len(outcomes) == 1 and len(outcomes[0][1]) == 1:
             _, records_start, records_end = topics[0][1][0]
             self._remember(peer, buffer, start, end, version, acks, timeout_ms, records_start, records_end, outcomes[0])
-        throttle_ms = 0 if self._unlimited else self._throttle_ms(peer, buffer, start, end, acks)
+        throttle_ms = admission.throttle_ms(peer, buffer, start, end, acks, self._appends.now_ms)
         wait = self._wait(peer, version, correlation, acks, timeout_ms, outcomes, throttle_ms)
         self._opened(peer, wait, unchecked)
 
@@ -145,77 +143,6 @@ class ProduceHandler:
         if unchecked:
             self.checks.begin(peer, wait, unchecked)
 
-    def _may_use(self, peer: Peer, transactional_id: str | None) -> bool:
-        return transactional_id is not None and self._allowed(
-            peer, Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id
-        )
-
-    def _allowed(self, peer: Peer, operation: Operation, resource: Resource, name: str) -> bool:
-        authorizer = self._services.authorizer
-        return authorizer.allows_all or authorizer.allowed(peer.principal, peer.host, operation, resource, name)
-
-    def _throttle_ms(self, peer: Peer, buffer: Received, start: int, end: int, acks: int) -> int:
-        """How long the client is to hold back after this request."""
-        header, _ = decode_request_header(bytes(buffer.view[start:end]))
-        throttle = partial(self._services.quotas.throttle_ms, peer.principal, header.client_id)
-        # Without an answer nobody can be told, so that Kafka does not count such a request's time.
-        for_time_ms = 0 if acks == ACKS_NONE else throttle(Use.REQUEST_TIME, 0.0, self._now_ms)
-        return max(throttle(Use.PRODUCED_BYTES, end - start, self._now_ms), for_time_ms)
-
-    def _topic(
-        self, topic: str | bytes, peer: Peer, transactional_id: str | None, acks: int
-    ) -> tuple[str, ErrorCode | None]:
-        """A topic's name, and why nothing may be written to it."""
-        if isinstance(topic, bytes):
-            known = self._services.metadata.topic_name(topic)
-            if known is None:
-                return "", ErrorCode.UNKNOWN_TOPIC_ID
-            name = known
-        else:
-            name = topic
-        if transactional_id is not None:
-            return name, ErrorCode.INVALID_TXN_STATE
-        if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
-            return name, ErrorCode.INVALID_REQUIRED_ACKS
-        if not self._allowed(peer, Operation.WRITE, Resource.TOPIC, name):
-            return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        if name in INTERNAL_TOPICS:
-            return name, ErrorCode.INVALID_TOPIC_EXCEPTION
-        return name, None
-
-    def _append(self, tp: TopicPartition, records: memoryview | None, acks: int, unchecked: list[Unchecked]) -> Outcome:
-        """What the partition's part comes to; it stays undecided where `unchecked` then has its batch."""
-        leader = self._replicas.leaders.get(tp)
-        if leader is None:
-            return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, self._replicas.why_not_leader(tp)))
-        if records is None:
-            return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.INVALID_RECORD))
-        if acks == ACKS_ALL and not leader.has_enough_replicas():
-            return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, ErrorCode.NOT_ENOUGH_REPLICAS))
-        if leader.fault is not None:
-            return Outcome(tp.partition, answer=PartitionAnswer(tp.partition, leader.fault))
-        outcome = Outcome(tp.partition)
-        try:
-            self._staged(outcome, leader, leader.append(records, self._now_ms))
-        except TooLongToCheck:
-            unchecked.append(Unchecked(tp, outcome, records, leader.log))
-        except (StorageFault, AppendRefused) as error:
-            self._not_staged(outcome, leader, error)
-        return outcome
-
-    def _staged(self, outcome: Outcome, leader: Leader, appended: Appended) -> None:
-        self._replicas.staged(leader)
-        outcome.leader, outcome.appended = leader, appended
-
-    def _not_staged(self, outcome: Outcome, leader: Leader, error: StorageFault | AppendRefused) -> None:
-        if isinstance(error, StorageFault):
-            # The segment was to be rolled. What this round staged and is not written will not be.
-            self._replicas.write_failed(leader, error)
-            outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)
-            return
-        start = -1 if is_refused_unseen(error) else leader.log.start_offset
-        outcome.refuse(error.error, error.message, error.record_errors, start)
-
     # -- batches that another process has looked into
 
     def _resume(self, peer: Peer, wait: ProduceWait, checked: list[Unchecked]) -> None:
@@ -224,34 +151,11 @@ class ProduceHandler:
         def stage() -> None:
             for each in checked:
                 if each.outcome.answer is None:
-                    self._append_checked(each, wait.acks)
+                    self._appends.append_checked(each, wait.acks)
             self._resumed.append(wait)
 
         self.run_round(stage)
         peer.finish()
-
-    def _append_checked(self, unchecked: Unchecked, acks: int) -> None:
-        outcome, tp, verdict = unchecked.outcome, unchecked.tp, unchecked.verdict
-        assert verdict is not None
-        leader = self._replicas.leaders.get(tp)
-        if leader is None:
-            outcome.fail(self._replicas.why_not_leader(tp))
-        elif leader.log is not unchecked.log:
-            # Deleted and created again, perhaps: whoever sent it finds out.
-            outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        elif acks == ACKS_ALL and not leader.has_enough_replicas():
-            outcome.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
-        elif leader.fault is not None:
-            outcome.fail(leader.fault)
-        else:
-            try:
-                refused = verdict.refused()
-                if refused is not None:
-                    raise refused
-                records = memoryview(unchecked.records if verdict.changed is None else bytearray(verdict.changed))
-                self._staged(outcome, leader, leader.append_checked(records, self._now_ms))
-            except (StorageFault, AppendRefused) as error:
-                self._not_staged(outcome, leader, error)
 
     def _remember(
         self,
@@ -280,7 +184,7 @@ class ProduceHandler:
         for peer, memo, correlation, records in self._lanes.stage(self._now_ms):
             unchecked: list[Unchecked] = []
             outcomes: Outcomes = [
-                (memo.topic, [self._append(memo.leader.tp, memoryview(records), memo.acks, unchecked)])
+                (memo.topic, [self._appends.append(memo.leader.tp, memoryview(records), memo.acks, unchecked)])
             ]
             wait = self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes)
             self._opened(peer, wait, unchecked)

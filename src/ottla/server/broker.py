@@ -32,6 +32,7 @@ from ottla.handlers.request_metrics import RequestMetrics
 from ottla.metadata import Endpoint, MetadataCache
 from ottla.metrics import Registry
 from ottla.model import BrokerId
+from ottla.native import compiled_run
 from ottla.ports import Ports
 from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
@@ -161,7 +162,8 @@ class Broker:
             keeping.remove_folder_later(removal)
         directories.removals.clear()
         self._started = True
-        log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__)
+        compiled = "no" if compiled_run() is None else "yes"
+        log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__, compiled=compiled)
 
     async def _open_tree(self) -> LocalSession:
         ports = self.ports
