@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from ottla.native import compiled_run
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KIB = 1024
 
@@ -107,5 +109,6 @@ def description() -> str:
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return (
         f"{os.cpu_count()} virtual cores ({model}), {pages / 2**30:.0f} GiB, {platform.system()} {platform.release()}, "
-        f"{platform.python_implementation()} {platform.python_version()}"
+        f"{platform.python_implementation()} {platform.python_version()} "
+        f"{'with' if compiled_run() is not None else 'without'} compiled code"
     )
