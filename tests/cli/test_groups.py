@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -493,7 +493,8 @@ def test_partitions_that_go_to_another_member_go_with_what_was_printed(
     )
     assert command.stdout is not None
     assert command.stderr is not None
-    with command:
+    with command, ExitStack() as ended:
+        ended.callback(command.kill)  # whatever fails: it would be waited for
         for _ in range(14):
             assert command.stdout.readline()
         ran = ottla("consume", filled, *words, "-e")
