@@ -44,13 +44,18 @@ class CorruptLog(StorageFault):
     """A log is damaged where it was known to be good. Nothing was cut: the partition goes offline."""
 
     def __init__(self, tp: TopicPartition, path: str, position: int, reason: str) -> None:
-        Exception.__init__(
-            self,
+        self._say(
             f"{tp}: {path} is damaged at byte {position}: {reason}. These records were safely on disk before, so "
             f"nothing has been cut. Restore the file from a backup or another replica; or, to give up what is damaged, "
             f"move the folder away, put an empty one in its place, and let the partition start empty or be copied from "
             f"its leader",
+            tp,
+            path,
+            position,
         )
+
+    def _say(self, message: str, tp: TopicPartition, path: str, position: int) -> None:
+        Exception.__init__(self, message)
         self.kind = FaultKind.LOG_DAMAGED
         self.path = path
         self.errno = errno.EIO
@@ -62,18 +67,15 @@ class LostRecords(CorruptLog):
     """A log ends below what was safely on disk, without a torn batch: files were cut, exchanged or removed."""
 
     def __init__(self, tp: TopicPartition, directory: str, end_offset: int, recovery_point: int) -> None:
-        Exception.__init__(
-            self,
+        self._say(
             f"{tp}: {directory} ends at offset {end_offset}, and its records up to {recovery_point} were safely on "
             f"disk before. Nothing has been changed. Restore the folder from a backup or another replica; or stop the "
             f"broker and, to go on with what is left, set the partition's recovery-point-offset-checkpoint to "
             f"{end_offset}; to give that up as well, move the folder away and put an empty one in its place",
+            tp,
+            directory,
+            0,
         )
-        self.kind = FaultKind.LOG_DAMAGED
-        self.path = directory
-        self.errno = errno.EIO
-        self.tp = tp
-        self.position = 0
 
 
 class DamagedIndex(Exception):
