@@ -1,7 +1,17 @@
-"""The same brokers and raw sockets as the server's tests use."""
+"""The same brokers and raw sockets as the server's tests use, with compiled code whatever the environment says."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from tests.server.conftest import make_broker, peer, running
 
 __all__ = ["make_broker", "peer", "running"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OTTLA_PURE", raising=False)
+        yield
