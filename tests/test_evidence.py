@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,11 +43,15 @@ def faults(text: str) -> list[str]:
                     continue
             if colons and not defines(file, name):
                 found.append(f"no {name} in {file or 'any file'}")
-        names = {scenario.name for scenario in every_scenario()}
-        found += [
-            f"no row {name} in the bench" for name in ONLY.findall(shown_by.replace("`", " ")) if name not in names
-        ]
+        asked = ONLY.findall(shown_by.replace("`", " "))
+        found += [f"no row {name} in the bench" for name in asked if name not in rows()]
     return found
+
+
+@cache
+def rows() -> frozenset[str]:
+    """The bench makes its frames with its scenarios, which takes a second."""
+    return frozenset(scenario.name for scenario in every_scenario())
 
 
 def defines(file: str, name: str) -> bool:
