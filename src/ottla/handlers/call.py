@@ -11,6 +11,7 @@ from ottla.handlers.checks import Checks
 from ottla.handlers.groups_on_demand import GroupsOnDemand
 from ottla.handlers.offsets_topic import OffsetsTopic
 from ottla.handlers.request_metrics import RequestMetrics
+from ottla.handlers.turns import Turns
 from ottla.metadata import MetadataCache
 from ottla.ports import Clock, Workers
 from ottla.replication.journal import Journals
@@ -42,6 +43,7 @@ class Services(NamedTuple):
     journals: Journals
     checks: Checks
     metrics: RequestMetrics
+    turns: Turns
 
     @property
     def config(self) -> Config:

@@ -29,6 +29,7 @@ from ottla.handlers.offsets_topic import OffsetsTopic
 from ottla.handlers.produce import ProduceHandler
 from ottla.handlers.producer_ids import ProducerIds
 from ottla.handlers.request_metrics import RequestMetrics
+from ottla.handlers.turns import Turns
 from ottla.metadata import Endpoint, MetadataCache
 from ottla.metrics import Registry
 from ottla.model import BrokerId
@@ -277,6 +278,7 @@ class Broker:
             journals=journals,
             checks=Checks(ports.workers, ports.clock),
             metrics=RequestMetrics(self.registry, replicas),
+            turns=Turns(ports.clock),
         )
 
     def _make_server(self) -> Server:

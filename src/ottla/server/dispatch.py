@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib import import_module
 from struct import Struct
+from types import GeneratorType
 from typing import Any, Final
 
 from ottla import logs
@@ -26,6 +27,7 @@ from ottla.protocol.apis import api
 from ottla.protocol.errors import DecodeError, EncodeError
 from ottla.protocol.header import RequestHeader, decode_request_header, encode_response
 from ottla.protocol.message import Message
+from ottla.steps import Steps
 
 log_event = logs.logger("server")
 
@@ -54,6 +56,7 @@ class Dispatcher:
         self._tasks: dict[asyncio.Future[Any], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self._turns = services.turns
         self._journals = services.journals
         self._replicas = services.replicas
         self._waiters = services.replicas.waiters
@@ -156,6 +159,34 @@ class Dispatcher:
         except Exception as error:
             self._failed(connection, header, error)
             return
+        if type(result) is GeneratorType:
+            self._work(connection, header, result, started_ms)
+            return
+        self._take(connection, header, result, started_ms)
+
+    def _work(self, connection: Peer, header: RequestHeader, steps: Steps[Any], started_ms: int) -> None:
+        """A request that may be long: what does not end in its first slice goes on in turns with others."""
+        try:
+            ended = self._turns.slice(steps)
+        except Exception as error:
+            self._failed(connection, header, error)
+            return
+        if ended is not None:
+            self._take(connection, header, ended.result, started_ms)
+            return
+        connection.busy = True
+
+        def done(result: Any) -> None:
+            connection.busy = False
+            connection.cancel = None
+            self._take(connection, header, result, started_ms)
+            if not connection.busy and not connection.closed:
+                connection.finish()
+
+        job = self._turns.go_on(steps, done, partial(self._failed, connection, header))
+        connection.cancel = partial(self._turns.give_up, job)
+
+    def _take(self, connection: Peer, header: RequestHeader, result: Any, started_ms: int) -> None:
         if type(result) is Later:
             if result.response is None:
                 connection.busy = True
