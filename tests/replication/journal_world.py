@@ -15,7 +15,9 @@ from ottla.records.record import decode_batch
 from ottla.replication.journal import Journals, JournalSettings, PartitionJournal
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
+from ottla.replication.round import Round
 from ottla.replication.waiters import Waiters
+from ottla.replication.writes import Writes
 from ottla.storage.directories import LogDirectories
 
 T = TypeVar("T")
@@ -45,9 +47,15 @@ class JournalWorld:
             on_event=lambda _: None,
         )
         self.replicas = Replicas(1, directories, Waiters(), self.ports.workers, self.ports.clock, lambda _: None)
-        self.journals = Journals(self.replicas, self.ports.workers, self.ports.clock, lambda: self.settings)
+        clock = self.ports.clock
+        self.broken: list[str] = []
+        self.writes = Writes(self.replicas, clock)
+        self.this_round = Round(self.writes, self._settle, clock, self.broken.append)
+        self.journals = Journals(
+            self.replicas, self.this_round, self.writes, self.ports.workers, clock, lambda: self.settings
+        )
+        self.this_round.join(self.journals)
         self.journals.on_lost = self.lost.append
-        self.journals.flush = self.empty_round
         self.replicas.listen(self)
         self.lead(epoch=0, replicas=replicas)
 
@@ -88,12 +96,11 @@ class JournalWorld:
 
     @contextmanager
     def round(self) -> Iterator[None]:
-        self.journals.begin_round()
+        self.this_round.begin()
         yield
-        self.journals.stage()
-        self.replicas.write_round()
-        self.journals.settle()
-        self.replicas.round_answered()
+        self.this_round.end()
+
+    def _settle(self) -> None:
         self.replicas.waiters.settle(self.ports.clock.monotonic_ms())
 
     def empty_round(self) -> None:

@@ -49,8 +49,8 @@ class Compacted(BrokerThread):
                 record = Record(0, now_ms, b"k%d" % (number % keys), b"v%d" % number + b"." * 50)
                 batch = memoryview(bytearray(encode_batch([record])))
                 leader.log.stage(batch, leader.epoch, now_ms)
-            self.broker.services.replicas.staged(leader)
-            self.broker.services.replicas.write_round()
+            self.broker.services.writes.staged(leader)
+            self.broker.services.writes.write()
 
         self.run(write())
 

@@ -16,6 +16,8 @@ from ottla.metadata import MetadataCache
 from ottla.ports import Clock, Workers
 from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
+from ottla.replication.round import Round
+from ottla.replication.writes import Writes
 from ottla.security.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource, authorized_operations
 from ottla.security.principal import Principal
 from ottla.security.quotas import Quotas, Use
@@ -41,6 +43,8 @@ class Services(NamedTuple):
     groups_on_demand: GroupsOnDemand
     offsets_topic: OffsetsTopic
     journals: Journals
+    writes: Writes
+    round: Round
     checks: Checks
     metrics: RequestMetrics
     turns: Turns

@@ -6,6 +6,7 @@ connection is busy meanwhile: what the client sends behind it waits its turn.
 
 from __future__ import annotations
 
+import traceback
 from functools import partial
 from typing import Final
 
@@ -26,6 +27,7 @@ from ottla.protocol.header import decode_request_header, request_body_start
 from ottla.protocol.hot.fetch import FetchRequest, parse_fetch
 from ottla.records.batch import HEADER_SIZE
 from ottla.replication.leader import Leader
+from ottla.replication.round import Participant
 from ottla.security.quotas import Use
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
 
@@ -85,7 +87,7 @@ class FetchWait:
         reads = self.reader.read_all(self.asked, self.max_bytes)
         size = sum(read.size for read in reads)
         if size >= self.min_bytes or not self.asked or any(read.error or read.diverging for read in reads):
-            self.handler.answer(self, reads)
+            self.handler.settle(self, reads)
             return True
         return False
 
@@ -103,16 +105,20 @@ class FetchWait:
                 return True
         return False
 
+    def failed(self) -> None:
+        self.peer.abort()
+
     def expire(self, now_ms: int) -> None:
-        self.handler.answer(self, self.reader.read_all(self.asked, self.max_bytes))
+        self.handler.settle(self, self.reader.read_all(self.asked, self.max_bytes))
 
 
-class FetchHandler:
+class FetchHandler(Participant):
     def __init__(self, services: Services, entropy: Entropy) -> None:
         self.services = services
         self._waiters = services.replicas.waiters
         self._sessions = Sessions(entropy, services.config.server.fetch_sessions_max)
         self._bytes_max = services.config.server.fetch_bytes_max
+        self._round = services.round
         self._metrics = services.metrics
         #: Answers of this round that stand in the buffers of their requests, which the round keeps until its end.
         self._made: list[tuple[Peer, memoryview]] = []
@@ -126,7 +132,7 @@ class FetchHandler:
         self._requests, self._times = services.metrics.of_api("Fetch")
 
     def serve(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
-        memo: Memo | None = peer.fetch_memo
+        memo = peer.fetch_memo
         if (
             memo is None
             or memo.version != version
@@ -151,7 +157,7 @@ class FetchHandler:
         if segment.sealed and file.is_cold(size, position):
             return False
         head, data, view = memo.head, buffer.data, buffer.view
-        if size + head.room > len(data) or peer.answers or peer.unsent or peer.holds_buffer:
+        if size + head.room > len(data) or not peer.is_clear:
             before = bytearray(head.room)
             at = head.fill(before, correlation, leader.high_watermark, log.start_offset, size)
             peer.answer(before[:at])
@@ -218,18 +224,17 @@ class FetchHandler:
         if wait.first_try():
             return
         if request.max_wait_ms <= 0:
-            self.answer(wait, wait.reader.read_all(asked, wait.max_bytes))
+            self.settle(wait, wait.reader.read_all(asked, wait.max_bytes))
             return
-        wait.began_ms = self._metrics.round_began_ms
-        peer.busy = True
-        peer.cancel = lambda: self._waiters.forget(wait)
+        wait.began_ms = self._round.began_ms
+        peer.answer_later(partial(self._waiters.forget, wait))
         self._waiters.park(wait, wait.partitions(), self.services.clock.monotonic_ms() + request.max_wait_ms)
 
-    def end_round(self) -> None:
+    def answer(self) -> None:
         """Sends the answers that were made in the requests' buffers, one after the other: a client on another processor
         that was woken by the first is still awake for the rest."""
         if self._alike or self._others:
-            took_ms = self.services.clock.monotonic_ms() - self._metrics.round_began_ms
+            took_ms = self.services.clock.monotonic_ms() - self._round.began_ms
             self._times.value += took_ms * (self._alike + self._others)
             self._others = 0
         if self._alike:
@@ -240,8 +245,17 @@ class FetchHandler:
         if made:
             self._made = []
             for peer, view in made:
-                if not peer.closed:
+                if peer.closed:
+                    continue
+                try:
                     peer.answer_now(view)
+                except Exception as fault:
+                    self._end(peer, fault)
+
+    def failed(self) -> None:
+        made, self._made = self._made, []
+        for peer, _ in made:
+            peer.abort()
 
     def reader(self, peer: Peer, request: FetchRequest) -> Reader:
         if self.services.authorizer.allows_all:
@@ -282,7 +296,7 @@ class FetchHandler:
             if isinstance(leader, Leader) and leader.follower_fetched(replica_id, one.fetch_offset):
                 self._waiters.changed(leader.tp)
 
-    def answer(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
+    def settle(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
         """Answers, and lets the connection go on; what is not in memory is brought there by a worker first."""
         cold = [read.slice for read in reads if read.slice is not None and read.is_cold]
         if not cold:
@@ -291,18 +305,28 @@ class FetchHandler:
         peer = wait.peer
         self._metrics.cold_reads.value += 1
         if wait.began_ms is None:
-            wait.began_ms = self._metrics.round_began_ms
-        peer.busy = True
-        peer.cancel = None
+            wait.began_ms = self._round.began_ms
+        peer.answer_later(None)
         warming = Warming(cold)
         future = self.services.workers.thread(warming.run)
 
         def done(_: object) -> None:
             warming.release()
             if not peer.closed:
-                self._answer(wait, reads)
+                self._answer_warm(wait, reads)
 
         future.add_done_callback(done)
+
+    def _answer_warm(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
+        try:
+            self._answer(wait, reads)
+        except Exception as fault:
+            self._end(wait.peer, fault)
+
+    @staticmethod
+    def _end(peer: Peer, fault: Exception) -> None:
+        log_event.error("a request failed", api=FETCH, error="".join(traceback.format_exception(fault)))
+        peer.abort()
 
     def _answer(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
         session = wait.session
@@ -333,7 +357,7 @@ class FetchHandler:
                     traffic.of(read.leader.tp.topic).bytes_out += read.size
         for piece in encode_answer(wait.version, wait.correlation, session_id, reads):
             wait.peer.answer(piece)
-        if wait.peer.busy:
+        if wait.began_ms is not None:
             wait.peer.finish()
 
     def _answer_throttled(self, wait: FetchWait, throttle_ms: int) -> None:
@@ -345,7 +369,7 @@ class FetchHandler:
             # It would have begun with this answer, which tells nothing.
             self._sessions.close(wait.session.id)
         wait.peer.answer(encode_empty(wait.version, wait.correlation, ErrorCode.NONE, session_id, throttle_ms))
-        if wait.peer.busy:
+        if wait.began_ms is not None:
             wait.peer.finish()
 
     @staticmethod

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ottla.ports import File
 from ottla.security.principal import Principal
 
 if TYPE_CHECKING:
+    from ottla.handlers.fetch_memo import Memo as FetchMemo
+    from ottla.handlers.produce_memo import Memo as ProduceMemo
     from ottla.native.lane import Lane
 
 
@@ -44,23 +46,12 @@ class Received(Protocol):
 
 
 class Peer(Protocol):
-    principal: Principal
-    slots: Any
-    #: Answers that were handed over and have not left.
-    answers: Any
-    unsent: Any
-    busy: bool
-    closed: bool
-    cancel: Callable[[], None] | None
-    produces_open: int
-    #: What handlers remember of the last request of their kind, to recognise its like.
-    produce_memo: Any
-    fetch_memo: Any
+    """A connection, as handlers see it. Answers leave in the order of the requests."""
 
-    @property
-    def holds_buffer(self) -> bool:
-        """Bytes behind this request wait in its buffer, which must stay as it is."""
-        ...
+    principal: Principal
+    #: What handlers remember of the last request of their kind, to recognise its like.
+    produce_memo: ProduceMemo | None
+    fetch_memo: FetchMemo | None
 
     @property
     def host(self) -> str: ...
@@ -68,16 +59,53 @@ class Peer(Protocol):
     @property
     def listener_name(self) -> str: ...
 
+    @property
+    def closed(self) -> bool: ...
+
+    def fileno(self) -> int:
+        """The socket's descriptor; -1 where there is none."""
+        ...
+
+    # -- a request whose turn it is
+
     def answer(self, data: Outgoing) -> None:
         """Hands over the next answer, or a piece of it."""
         ...
 
     def answer_now(self, data: bytes | memoryview) -> None:
-        """Sends an answer that nothing stands before."""
+        """Sends an answer at once that nothing stands before: `is_clear` said so."""
+        ...
+
+    @property
+    def is_clear(self) -> bool:
+        """Nothing stands before the next answer, and the request's buffer holds nothing behind the request."""
+        ...
+
+    def answer_later(self, cancel: Callable[[], None] | None) -> None:
+        """The request waits, and all behind it, until `finish`. Should the peer go away first, `cancel` is called."""
         ...
 
     def finish(self) -> None:
-        """The request that made the connection busy is done; what waited behind it may go on."""
+        """The request that waited is answered; what waited behind it may go on."""
+        ...
+
+    def abort(self) -> None:
+        """Closes the connection: the only answer to a client that broke the protocol, or asked for none."""
+        ...
+
+    # -- Produce requests, which may follow one another before the first is answered
+
+    def staged(self) -> None:
+        """A request of this round is staged, and is answered when the round has been written."""
+        ...
+
+    def written(self) -> None:
+        """It is about to be answered, or to be given a place to wait in."""
+        ...
+
+    def answer_in_turn(self, data: bytes) -> bool:
+        """Answers a request that was just written, at once where nothing stands before it; False, and nothing is
+        done, where others wait in front of it."""
         ...
 
     def hold(self, slot: Slot) -> None:
@@ -85,11 +113,7 @@ class Peer(Protocol):
         ...
 
     def fill(self, slot: Slot, data: bytes) -> None:
-        """Gives a waiting Produce its answer; it leaves when all before it have left."""
-        ...
-
-    def fileno(self) -> int:
-        """The socket's descriptor; -1 where there is none."""
+        """Gives a held place its answer, which leaves when all before it have left."""
         ...
 
     def take_lane(self, lane: Lane) -> None:
@@ -98,8 +122,4 @@ class Peer(Protocol):
 
     def left_over(self, rest: bytes | None) -> None:
         """What a lane could not send of an answer; None: the peer has gone."""
-        ...
-
-    def abort(self) -> None:
-        """Closes the connection: the only answer to a client that broke the protocol, or asked for none."""
         ...

@@ -1,7 +1,7 @@
 """Produce (0), versions 3 to 13; 0 to 2 carry the record format of before Kafka 0.11 and are not served.
 
-A request is served inside a round, in two halves: `serve` checks each batch and stages it, `end_round` answers after
-the round's writes. Most clients send the same request again and again, with another batch in it: everything before
+A request is served inside a round, in two halves: `serve` checks each batch and stages it, `answer` answers after the
+round's writes. Most clients send the same request again and again, with another batch in it: everything before
 the batch is remembered as a prefix, and a request that begins with it needs no parsing.
 
 Left out until transactions have their coordinator: a transactional id is refused. A transactional batch without one
@@ -10,7 +10,7 @@ is refused as by Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import traceback
 
 from ottla import logs
 from ottla.handlers.call import Services
@@ -28,6 +28,7 @@ from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import request_body_start
 from ottla.protocol.hot.produce import parse_produce
+from ottla.replication.round import Participant
 from ottla.storage.append import Appended
 from ottla.storage.errors import AppendRefused, StorageFault
 
@@ -40,16 +41,18 @@ Outcomes = list[tuple[str | bytes, list[Outcome]]]
 Quick = tuple[Peer, Memo, int, int, int, int]
 
 
-class ProduceHandler:
+class ProduceHandler(Participant):
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._round = services.round
+        self._writes = services.writes
         self._replicas = services.replicas
         self._metrics = services.metrics
         self._requests, self._times = services.metrics.of_api("Produce")
         self._now_ms = 0
         self._admission = Admission(services)
-        self._appends = Appends(services.replicas)
-        self._lanes = Lanes(services.replicas)
+        self._appends = Appends(services.replicas, services.writes)
+        self._lanes = Lanes(services.writes)
         #: Requests that this round leaves waiting.
         self._left_waiting = 0
         #: Requests of this round in the order they came: recognised ones, and all others.
@@ -57,18 +60,16 @@ class ProduceHandler:
         #: Requests of earlier rounds whose last batches are staged in this one.
         self._resumed: list[ProduceWait] = []
         self.checks = ProduceChecks(services.checks, services.clock, self._resume)
-        #: Runs a round without the network's; the dispatcher sets it.
-        self.run_round: Callable[[Callable[[], None]], None] = lambda stage: stage()
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
         self._remembers = services.authorizer.allows_all and services.quotas.unlimited
 
-    def begin_round(self) -> None:
-        self._now_ms = self._appends.now_ms = self._services.clock.wall_ms()
+    def begin(self) -> None:
+        self._now_ms = self._appends.now_ms = self._round.wall_ms
 
     # -- first half: check and stage
 
     def serve(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
-        memo: Memo | None = peer.produce_memo
+        memo = peer.produce_memo
         if (
             memo is not None
             and memo.version == version
@@ -91,11 +92,13 @@ class ProduceHandler:
                 pass  # it left no trace in the log: the long way says it again, with all its words
             except StorageFault as fault:
                 # What this round staged and is not written is lost: nothing may take its offsets in this round.
-                self._replicas.write_failed(leader, fault)
+                self._writes.refused(leader, fault)
+            except Exception as fault:
+                self._writes.broke(leader, fault)
             else:
                 if not leader.dirty:
-                    self._replicas.staged(leader)
-                peer.produces_open += 1
+                    self._writes.staged(leader)
+                peer.staged()
                 self._open.append((peer, memo, correlation, first, last, append_time_ms))
                 return
         self._serve_any(peer, buffer, start, end, version, correlation)
@@ -138,7 +141,7 @@ class ProduceHandler:
         self._opened(peer, wait, unchecked)
 
     def _opened(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
-        peer.produces_open += 1
+        peer.staged()
         self._open.append((peer, wait))
         if unchecked:
             self.checks.begin(peer, wait, unchecked)
@@ -154,7 +157,7 @@ class ProduceHandler:
                     self._appends.append_checked(each, wait.acks)
             self._resumed.append(wait)
 
-        self.run_round(stage)
+        self._round.within(stage)
         peer.finish()
 
     def _remember(
@@ -182,16 +185,20 @@ class ProduceHandler:
     def stage(self) -> None:
         """What lanes have collected in this round."""
         for peer, memo, correlation, records in self._lanes.stage(self._now_ms):
-            unchecked: list[Unchecked] = []
-            outcomes: Outcomes = [
-                (memo.topic, [self._appends.append(memo.leader.tp, memoryview(records), memo.acks, unchecked)])
-            ]
-            wait = self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes)
-            self._opened(peer, wait, unchecked)
+            try:
+                self._stage_collected(peer, memo, correlation, memoryview(records))
+            except Exception as fault:
+                self._end(peer, fault)
+
+    def _stage_collected(self, peer: Peer, memo: Memo, correlation: int, records: memoryview) -> None:
+        unchecked: list[Unchecked] = []
+        outcome = self._appends.append(memo.leader.tp, records, memo.acks, unchecked)
+        wait = self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, [(memo.topic, [outcome])])
+        self._opened(peer, wait, unchecked)
 
     # -- second half: answer
 
-    def end_round(self) -> None:
+    def answer(self) -> None:
         answered, waiting = self._lanes.answer()
         if self._resumed:
             self._answer_resumed()
@@ -203,29 +210,47 @@ class ProduceHandler:
         more_partitions = 0
         for entry in opened:
             peer = entry[0]
-            peer.produces_open -= 1
-            if len(entry) == 2:
-                more_partitions += entry[1].partition_count - 1
-                self._settle(peer, entry[1])
-                continue
-            _, memo, correlation, first, last, append_time_ms = entry
-            leader = memo.leader
-            if leader.fault is None and leader.high_watermark > last and memo.acks and not peer.slots:
-                data = memo.fill(correlation, first, append_time_ms, memo.log.start_offset)
-                if peer.produces_open or peer.answers or peer.unsent:
-                    peer.answer(data)
-                else:
-                    peer.answer_now(data)
-            else:
-                appended = Appended(first, last, append_time_ms, False, memo.log.start_offset)
-                self._settle_quick(peer, memo, correlation, appended)
+            peer.written()
+            try:
+                if len(entry) == 2:
+                    more_partitions += entry[1].partition_count - 1
+                    self._settle(peer, entry[1])
+                    continue
+                _, memo, correlation, first, last, append_time_ms = entry
+                leader = memo.leader
+                if not (
+                    leader.fault is None
+                    and leader.high_watermark > last
+                    and memo.acks
+                    and peer.answer_in_turn(memo.fill(correlation, first, append_time_ms, memo.log.start_offset))
+                ):
+                    appended = Appended(first, last, append_time_ms, False, memo.log.start_offset)
+                    self._settle_quick(peer, memo, correlation, appended)
+            except Exception as fault:
+                self._end(peer, fault)
         self._count(answered + len(opened), more_partitions)
+
+    def failed(self) -> None:
+        opened, self._open = self._open, []
+        resumed, self._resumed = self._resumed, []
+        for entry in opened:
+            entry[0].written()
+            entry[0].abort()
+        for wait in resumed:
+            wait.failed()
+        self._lanes.give_up()
+
+    @staticmethod
+    def _end(peer: Peer, fault: Exception) -> None:
+        """A request cannot be answered for a fault of ours: whatever was written of it, its client has to ask again."""
+        log_event.error("a request failed", api=PRODUCE, error="".join(traceback.format_exception(fault)))
+        peer.abort()
 
     def _count(self, requests: int, more_partitions: int) -> None:
         metrics = self._metrics
         self._requests.value += requests
         metrics.total_produces.value += requests + more_partitions
-        took_ms = self._services.clock.monotonic_ms() - metrics.round_began_ms
+        took_ms = self._services.clock.monotonic_ms() - self._round.began_ms
         self._times.value += took_ms * (requests - self._left_waiting)
         self._left_waiting = 0
 
@@ -249,7 +274,7 @@ class ProduceHandler:
                 self._times.value += self._services.clock.monotonic_ms() - wait.began_ms
             self._answer(peer, slot, version, correlation, acks, answers, throttle_ms)
 
-        wait = ProduceWait(acks, timeout_ms, outcomes, answered)
+        wait = ProduceWait(peer, acks, timeout_ms, outcomes, answered)
         return wait
 
     def _settle(self, peer: Peer, wait: ProduceWait) -> None:
@@ -261,15 +286,18 @@ class ProduceHandler:
             self._answer_or_park(wait)
 
     def _leave_waiting(self, wait: ProduceWait) -> None:
-        wait.began_ms = self._metrics.round_began_ms
+        wait.began_ms = self._round.began_ms
         self._left_waiting += 1
 
     def _answer_resumed(self) -> None:
         resumed, self._resumed = self._resumed, []
         for wait in resumed:
             wait.unchecked = False
-            wait.fail_unwritten()
-            self._answer_or_park(wait)
+            try:
+                wait.fail_unwritten()
+                self._answer_or_park(wait)
+            except Exception as fault:
+                self._end(wait.peer, fault)
 
     def _answer_or_park(self, wait: ProduceWait) -> None:
         if not wait.try_complete(self._now_ms):

@@ -8,13 +8,15 @@ from ottla.handlers.produce_wait import ACKS_ALL, Outcome
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
+from ottla.replication.writes import Writes
 from ottla.storage.append import Appended
 from ottla.storage.errors import AppendRefused, StorageFault, TooLongToCheck
 
 
 class Appends:
-    def __init__(self, replicas: Replicas) -> None:
+    def __init__(self, replicas: Replicas, writes: Writes) -> None:
         self._replicas = replicas
+        self._writes = writes
         #: Of this round.
         self.now_ms = 0
 
@@ -33,6 +35,8 @@ class Appends:
             unchecked.append(Unchecked(tp, outcome, records, leader.log))
         except (StorageFault, AppendRefused) as error:
             self._not_staged(outcome, leader, error)
+        except Exception as fault:
+            self._broken(outcome, leader, fault)
         return outcome
 
     def append_checked(self, unchecked: Unchecked, acks: int) -> None:
@@ -46,14 +50,17 @@ class Appends:
             # Deleted and created again, perhaps: whoever sent it finds out.
             outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
+        refused = verdict.refused()
+        if refused is not None:
+            self._not_staged(outcome, leader, refused)
+            return
         try:
-            refused = verdict.refused()
-            if refused is not None:
-                raise refused
             records = memoryview(unchecked.records if verdict.changed is None else bytearray(verdict.changed))
             self._staged(outcome, leader, leader.append_checked(records, self.now_ms))
         except (StorageFault, AppendRefused) as error:
             self._not_staged(outcome, leader, error)
+        except Exception as fault:
+            self._broken(outcome, leader, fault)
 
     def _leader(self, tp: TopicPartition, acks: int, outcome: Outcome) -> Leader | None:
         """Who takes the batch; None where the outcome says why nobody does."""
@@ -69,14 +76,18 @@ class Appends:
         return None
 
     def _staged(self, outcome: Outcome, leader: Leader, appended: Appended) -> None:
-        self._replicas.staged(leader)
+        self._writes.staged(leader)
         outcome.leader, outcome.appended = leader, appended
 
     def _not_staged(self, outcome: Outcome, leader: Leader, error: StorageFault | AppendRefused) -> None:
         if isinstance(error, StorageFault):
             # The segment was to be rolled. What this round staged and is not written will not be.
-            self._replicas.write_failed(leader, error)
+            self._writes.refused(leader, error)
             outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)
             return
         start = -1 if is_refused_unseen(error) else leader.log.start_offset
         outcome.refuse(error.error, error.message, error.record_errors, start)
+
+    def _broken(self, outcome: Outcome, leader: Leader, fault: Exception) -> None:
+        self._writes.broke(leader, fault)
+        outcome.fail(ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -68,12 +68,11 @@ class ProduceChecks:
 
     def begin(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
         """Has the batches looked into; the connection takes nothing more until then."""
-        peer.busy = True
         wait.unchecked = True
         task = asyncio.ensure_future(self._judge(peer, wait, unchecked))
         self.tasks[task] = None
         task.add_done_callback(partial(self._ended, peer))
-        peer.cancel = partial(self._abandon, task, sum(len(each.records) for each in unchecked))
+        peer.answer_later(partial(self._abandon, task, sum(len(each.records) for each in unchecked)))
 
     def _ended(self, peer: Peer, task: asyncio.Future[None]) -> None:
         del self.tasks[task]

@@ -6,27 +6,31 @@ batches at the round's end, behind those of the ordinary way, if all of them fit
 
 from __future__ import annotations
 
+import traceback
 from typing import TYPE_CHECKING
 
+from ottla import logs
 from ottla.handlers.peer import Peer
 from ottla.handlers.produce_memo import Memo
 from ottla.handlers.produce_wait import ACKS_NONE
 from ottla.native import compiled_run
 from ottla.replication.leader import Leader
-from ottla.replication.replicas import Replicas
+from ottla.replication.writes import Writes
 from ottla.storage.errors import StorageFault
 
 if TYPE_CHECKING:
     from ottla.native.lane import Run
+
+log_event = logs.logger("handlers")
 
 #: A recognised request: who sent it, what it is like, its correlation id, and its first and last offset.
 Recognised = tuple[Peer, Memo, int, int, int]
 
 
 class Lanes:
-    def __init__(self, replicas: Replicas) -> None:
+    def __init__(self, writes: Writes) -> None:
         self._run = compiled_run()
-        self._replicas = replicas
+        self._writes = writes
         #: Those with something in them, in the order in which they got their first request of the round.
         self._gathered: list[Run] = []
         #: Those that are staged, with the offset behind them.
@@ -52,17 +56,10 @@ class Lanes:
         if not gathered:
             return others
         for run in gathered:
-            leader: Leader = run.owner
-            if leader.active and leader.fault is None and leader.has_enough_replicas():
-                try:
-                    end = leader.log.stage_run(run, leader.epoch, now_ms)
-                except StorageFault as fault:
-                    self._replicas.write_failed(leader, fault)
-                    end = -1
-                if end >= 0:
-                    self._replicas.staged(leader)
-                    self._staged.append((run, end))
-                    continue
+            end = self._staged_end(run, now_ms)
+            if end >= 0:
+                self._staged.append((run, end))
+                continue
             data, at = run.data(), 0
             for (peer, memo), correlation, size, _, _ in run.requests():
                 others.append((peer, memo, correlation, bytearray(data[at : at + size])))
@@ -71,19 +68,58 @@ class Lanes:
         gathered.clear()
         return others
 
+    def _staged_end(self, run: Run, now_ms: int) -> int:
+        """The offset behind a run that the log has taken; -1 where it has taken nothing of it."""
+        leader: Leader = run.owner
+        if not leader.active or leader.fault is not None or not leader.has_enough_replicas():
+            return -1
+        try:
+            end = leader.log.stage_run(run, leader.epoch, now_ms)
+        except StorageFault as fault:
+            self._writes.refused(leader, fault)
+            return -1
+        except Exception as fault:
+            # The requests then learn from the leader's fault that they were not taken.
+            self._writes.broke(leader, fault)
+            return -1
+        if end >= 0:
+            self._writes.staged(leader)
+        return end
+
     def answer(self) -> tuple[int, list[Recognised]]:
         """Answers what was written; returns how many requests there were, and those that cannot be answered yet."""
         requests = 0
         others: list[Recognised] = []
-        for run, end in self._staged:
-            leader: Leader = run.owner
+        staged, self._staged = self._staged, []
+        for run, end in staged:
             requests += len(run)
-            if leader.fault is None and leader.high_watermark >= end:
-                for (peer, _), rest in run.answer(leader.log.start_offset):
-                    peer.left_over(rest)
-            else:
-                for (peer, memo), correlation, _, first, last in run.requests():
-                    others.append((peer, memo, correlation, first, last))
+            try:
+                self._answer(run, end, others)
+            except Exception as fault:
+                log_event.error("answers failed", error="".join(traceback.format_exception(fault)))
+                _close_all(run)
             run.clear()
-        self._staged.clear()
         return requests, others
+
+    def _answer(self, run: Run, end: int, others: list[Recognised]) -> None:
+        leader: Leader = run.owner
+        if leader.fault is None and leader.high_watermark >= end:
+            for (peer, _), rest in run.answer(leader.log.start_offset):
+                peer.left_over(rest)
+        else:
+            for (peer, memo), correlation, _, first, last in run.requests():
+                others.append((peer, memo, correlation, first, last))
+
+    def give_up(self) -> None:
+        """Forgets what the round has of them. Nothing of it is answered, so that its clients have to ask again."""
+        runs = [*self._gathered, *(run for run, _ in self._staged)]
+        self._gathered.clear()
+        self._staged.clear()
+        for run in runs:
+            _close_all(run)
+            run.clear()
+
+
+def _close_all(run: Run) -> None:
+    for (peer, _), *_ in run.requests():
+        peer.abort()

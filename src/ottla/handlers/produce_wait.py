@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ottla.handlers.peer import Slot
+from ottla.handlers.peer import Peer, Slot
 from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
@@ -79,15 +79,17 @@ def _settle(outcome: Outcome, acks: int) -> bool:
 class ProduceWait:
     """A request from the end of its round until its answer."""
 
-    __slots__ = ("_answered", "acks", "began_ms", "slot", "timeout_ms", "topics", "unchecked")
+    __slots__ = ("_answered", "acks", "began_ms", "peer", "slot", "timeout_ms", "topics", "unchecked")
 
     def __init__(
         self,
+        peer: Peer,
         acks: int,
         timeout_ms: int,
         topics: list[tuple[str | bytes, list[Outcome]]],
         answered: Callable[[Slot, list[TopicAnswer]], None],
     ) -> None:
+        self.peer = peer
         self.acks = acks
         self.timeout_ms = timeout_ms
         self.topics = topics
@@ -134,6 +136,9 @@ class ProduceWait:
                 if not _settle(outcome, self.acks):
                     outcome.fail(ErrorCode.REQUEST_TIMED_OUT)
         self._answer()
+
+    def failed(self) -> None:
+        self.peer.abort()
 
     def _answer(self) -> None:
         answers: list[TopicAnswer] = [

@@ -40,9 +40,6 @@ class RequestMetrics:
         labels = ("request",)
         self._requests = registry.counters("kafka_network_requestmetrics_requests_total", "Requests by API.", labels)
         self._times = registry.counters("kafka_network_requestmetrics_totaltimems", "Time in requests, by API.", labels)
-        #: When the round began that is running. Requests of the hot APIs are timed by their rounds, all at once; what
-        #: a round leaves waiting is timed by itself.
-        self.round_began_ms = 0
         #: The two counters of each API that was asked for.
         self._by_key: dict[int, tuple[Counter, Counter]] = {}
 

@@ -7,12 +7,11 @@ disk, by the loss of the role, or by time: everything else is checked when it is
     write -> gathered -> (end of round) staged -> written -> committed: `written(NONE)`
                                         \\-> lost: `written(error)`, and the owner of the journal is told
 
-Outside of a round (a timer, a load that has ended) a flush of its own follows in the same turn of the loop.
+Outside of a round (a timer, a load that has ended) one of its own follows in the same turn of the loop.
 """
 
 from __future__ import annotations
 
-import asyncio
 import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -26,6 +25,8 @@ from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT
 from ottla.records.builder import BatchBuilder
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
+from ottla.replication.round import Participant, Round
+from ottla.replication.writes import Writes
 from ottla.storage.append import Origin
 from ottla.storage.errors import AppendRefused, CorruptLog, OffsetOutOfRange, StorageFault
 from ottla.storage.log import Log
@@ -90,30 +91,29 @@ class _Write:
         self.end = _NOWHERE
 
 
-class Journals:
+class Journals(Participant):
     """All journals of one kind of coordinator, and their part in each round."""
 
     def __init__(
         self,
         replicas: Replicas,
+        this_round: Round,
+        writes: Writes,
         workers: Workers,
         clock: Clock,
         settings: Callable[[], JournalSettings],
     ) -> None:
         self.replicas = replicas
+        self.writes = writes
         self.workers = workers
         self.clock = clock
         self.settings = settings
         #: Told after the disk has refused what a journal had accepted.
         self.on_lost: Callable[[TopicPartition], None] = lambda _: None
-        #: Runs an empty round: set by whoever runs rounds. Before that nothing is in a hurry.
-        self.flush: Callable[[], None] | None = None
+        self._round = this_round
         self._open: dict[TopicPartition, PartitionJournal] = {}
         self._gathered: list[PartitionJournal] = []
         self._staged: list[PartitionJournal] = []
-        #: Whether the end of a round is to come, which will take what was gathered along.
-        self._in_round = False
-        self._wake: asyncio.Handle | None = None
 
     def open(self, leader: Leader) -> PartitionJournal:
         """The journal of one term of a leader."""
@@ -128,41 +128,34 @@ class Journals:
             journal.close()
 
     def stop(self) -> None:
-        if self._wake is not None:
-            self._wake.cancel()
-            self._wake = None
         for tp in list(self._open):
             self.close(tp)
 
     # -- rounds
 
-    def begin_round(self) -> None:
-        self._in_round = True
+    def gathered(self, journal: PartitionJournal) -> None:
+        self._gathered.append(journal)
+        self._round.soon()
 
     def stage(self) -> None:
-        """Before the round writes its logs: hands over what was gathered. What comes later is for the next round."""
-        self._in_round = False
+        """Hands over what was gathered. What comes later is for the next round."""
         if self._gathered:
             self._staged, self._gathered = self._gathered, []
             for journal in self._staged:
                 journal.stage()
 
-    def settle(self) -> None:
-        """After the round has written its logs: answers what is committed, and what was lost."""
+    def answer(self) -> None:
+        """Answers what is committed, and what was lost."""
         if self._staged:
             staged, self._staged = self._staged, []
             for journal in staged:
                 journal.round_written()
 
-    def gathered(self, journal: PartitionJournal) -> None:
-        self._gathered.append(journal)
-        if not self._in_round and self._wake is None:
-            self._wake = asyncio.get_running_loop().call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._wake = None
-        if self._gathered and self.flush is not None:
-            self.flush()
+    def failed(self) -> None:
+        """What the round had of them is lost: each is loaded anew, as after a write that the disk refused."""
+        staged, self._staged = self._staged, []
+        for journal in staged:
+            journal.give_up()
 
 
 class PartitionJournal:
@@ -272,6 +265,12 @@ class PartitionJournal:
             return
         # From here on a failure finds them among the unsettled: without an end within the log.
         self._unsettled.extend(gathered)
+        try:
+            self._stage(leader, gathered)
+        except Exception as fault:
+            self._journals.writes.broke(leader, fault)
+
+    def _stage(self, leader: Leader, gathered: list[_Write]) -> None:
         limit = _batch_bytes_max(leader.log)
         builder, inside = BatchBuilder(), list[_Write]()
         for write in gathered:
@@ -294,12 +293,12 @@ class PartitionJournal:
                 log.stage(memoryview(bytearray(data)), leader.epoch, self._journals.clock.wall_ms(), Origin.COORDINATOR)
             except StorageFault as fault:
                 # The segment was to be rolled. What this round staged and is not written will not be.
-                self._journals.replicas.write_failed(leader, fault)
+                self._journals.writes.refused(leader, fault)
                 return False
             except AppendRefused as refused:
                 log_event.error("a coordinator's batch was refused", partition=self.tp, reason=refused)
                 return False
-            self._journals.replicas.staged(leader)
+            self._journals.writes.staged(leader)
         for write in inside:
             write.end = log.next_offset
             write.records = ()
@@ -320,6 +319,15 @@ class PartitionJournal:
             error = as_coordinator(leader.fault or ErrorCode.KAFKA_STORAGE_ERROR)
             _tell_all(reversed(lost), error)
             self._journals.on_lost(self.tp)
+
+    def give_up(self) -> None:
+        """Nobody knows what became of what waits here: all of it is refused, and the coordinator loads anew."""
+        waiting = list(self._unsettled)
+        self._unsettled.clear()
+        self._parked = False
+        self._journals.replicas.waiters.forget(self)
+        _tell_all(waiting, ErrorCode.UNKNOWN_SERVER_ERROR)
+        self._journals.on_lost(self.tp)
 
     # -- commits
 
@@ -354,6 +362,10 @@ class PartitionJournal:
                 self._doubtful_end = max(self._doubtful_end, late.end)
             _tell(late.written, timed_out)
         self._park()
+
+    def failed(self) -> None:
+        """As a waiter."""
+        self.give_up()
 
     def close(self) -> None:
         """The role is lost: nobody knows what will be found of the writes that are not committed."""

@@ -1,8 +1,7 @@
-"""All partitions that this broker holds: who leads, who follows, what is offline; and the end of a round.
+"""All partitions that this broker holds: who leads, who follows, and what is offline.
 
-`apply` is the one way in for changes of role, in the shape of Kafka's LeaderAndIsr. `write_round` is called once for
-each round of the network, after all appends of the round were staged: one write a partition, then the high watermarks,
-then those who waited.
+`apply` is the one way in for changes of role, in the shape of Kafka's LeaderAndIsr. What is appended in a round is
+written by `writes.py`.
 """
 
 from __future__ import annotations
@@ -70,8 +69,6 @@ class Replicas:
         self._clock = clock
         self._remove_later = remove_later
         self._listeners: list[RoleListener] = []
-        self._dirty: list[Leader] = []
-        self._faulted: list[Leader] = []
         #: Told which replicas a failed directory has taken with it.
         self.on_failed: Callable[[Sequence[TopicPartition]], None] | None = None
         #: Told which replicas there is room for now that could not be made before.
@@ -241,61 +238,11 @@ class Replicas:
             self.followers[tp].log = log
         self.waiters.changed(tp)
 
-    # -- rounds
-
-    def staged(self, leader: Leader) -> None:
-        """Notes that the round has something to write for this leader."""
-        if not leader.dirty:
-            leader.dirty = True
-            self._dirty.append(leader)
-
-    def write_round(self) -> None:
-        """Writes what the round staged, one write a partition, and moves the high watermarks."""
-        if not self._dirty:
-            return
-        dirty, self._dirty = self._dirty, []
-        for leader in dirty:
-            leader.dirty = False
-            if not leader.active:
-                # Its directory has failed in this very round.
-                self._faulted.append(leader)
-                leader.fault = leader.end_error
-                continue
-            log = leader.log
-            end, size = log.end_offset, log.size
-            try:
-                log.write_staged()
-            except StorageFault as fault:
-                self.write_failed(leader, fault)
-                continue
-            traffic = self.traffic.of(leader.tp.topic)
-            traffic.records_in += log.end_offset - end
-            traffic.bytes_in += log.size - size
-            self._written(leader)
-
-    def round_answered(self) -> None:
-        """All requests of the round were answered: a partition whose write failed may be tried again."""
-        for leader in self._faulted:
-            leader.fault = None
-        self._faulted.clear()
-
-    def _written(self, leader: Leader) -> None:
-        leader.advance()
-        # Followers may read up to the log's end, so they wait for it and not for the high watermark.
-        self.waiters.changed(leader.tp)
-        if leader.log.flush_due(self._clock.wall_ms()):
-            self._flushing.request(leader.log)
-
-    def write_failed(self, leader: Leader, fault: StorageFault) -> None:
-        """What the round staged and is not written is lost; a directory that failed goes offline."""
-        self._faulted.append(leader)
-        leader.fault = ErrorCode.KAFKA_STORAGE_ERROR
-        if fault.directory_failed:
-            self.fail_directory_of(leader.tp, str(fault))
-        else:
-            log_event.warning_limited("an append was refused", partition=leader.tp, reason=fault)
-
     # -- flushes
+
+    def flush(self, log: Log) -> None:
+        """Starts a flush now, or another one behind that which is running."""
+        self._flushing.request(log)
 
     def request_flush(self, tp: TopicPartition) -> None:
         """Starts a flush now, for `flush.ms` and for recovery points."""

@@ -8,11 +8,15 @@ thousand long polls cost one timer.
 from __future__ import annotations
 
 import heapq
+import traceback
 from collections.abc import Iterable
 from itertools import count
 from typing import Protocol
 
+from ottla import logs
 from ottla.model import TopicPartition
+
+log_event = logs.logger("replication")
 
 
 class Waiter(Protocol):
@@ -22,6 +26,10 @@ class Waiter(Protocol):
 
     def expire(self, now_ms: int) -> None:
         """Answers with what is there at its deadline."""
+        ...
+
+    def failed(self) -> None:
+        """One of the two has raised: gives up, and is not asked again."""
         ...
 
 
@@ -75,17 +83,37 @@ class Waiters:
         while self._marked:
             marked, self._marked = self._marked, {}
             for waiter in marked:
-                if waiter in self._keys and waiter.try_complete(now_ms):
+                if waiter in self._keys and self._is_done(waiter, now_ms):
                     self.forget(waiter)
+
+    def _is_done(self, waiter: Waiter, now_ms: int) -> bool:
+        try:
+            return waiter.try_complete(now_ms)
+        except Exception as fault:
+            _give_up(waiter, fault)
+            return True
 
     def expire(self, now_ms: int) -> None:
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             waiter = heapq.heappop(self._deadlines)[2]
             if waiter in self._keys:
                 self.forget(waiter)
-                waiter.expire(now_ms)
+                try:
+                    waiter.expire(now_ms)
+                except Exception as fault:
+                    _give_up(waiter, fault)
 
     def next_deadline_ms(self) -> int | None:
         while self._deadlines and self._deadlines[0][2] not in self._keys:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
+
+
+def _give_up(waiter: Waiter, fault: Exception) -> None:
+    log_event.error(
+        "a request that waited failed",
+        key=type(waiter).__name__,
+        waiter=type(waiter).__name__,
+        error="".join(traceback.format_exception(fault)),
+    )
+    waiter.failed()

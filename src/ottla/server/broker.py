@@ -35,9 +35,12 @@ from ottla.metrics import Registry
 from ottla.model import BrokerId
 from ottla.native import compiled_run
 from ottla.ports import Ports
+from ottla.replication.deadlines import Deadlines
 from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
+from ottla.replication.round import Round
 from ottla.replication.waiters import Waiters
+from ottla.replication.writes import Writes
 from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.quotas import Quotas, Unlimited
 from ottla.server.announcements import Announced
@@ -95,6 +98,7 @@ class Broker:
         self._controller: SingleController | None = None
         self._server: Server | None = None
         self._dispatcher: Dispatcher | None = None
+        self._deadlines: Deadlines | None = None
         self._housekeeping: Housekeeping | None = None
         self.cleaning: Cleaning | None = None
         self.services: Services | None = None
@@ -260,7 +264,18 @@ class Broker:
         controller = SingleController(coordination, ports.clock, ports.entropy, announced, settings)
         self._controller = controller
         groups = GroupsOnDemand(lambda: _group_coordinator(live, self.metadata, ports))
-        journals = Journals(replicas, ports.workers, ports.clock, lambda: journal_settings(live.current.groups.offsets))
+        self._deadlines = Deadlines(replicas.waiters, ports.clock)
+        writes = Writes(replicas, ports.clock)
+        this_round = Round(writes, self._deadlines.settle, ports.clock, self._give_up)
+        journals = Journals(
+            replicas,
+            this_round,
+            writes,
+            ports.workers,
+            ports.clock,
+            lambda: journal_settings(live.current.groups.offsets),
+        )
+        this_round.join(journals)
         replicas.listen(GroupPartitions(groups, journals))
         return Services(
             broker_id=self.broker_id,
@@ -276,6 +291,8 @@ class Broker:
             groups_on_demand=groups,
             offsets_topic=OffsetsTopic(controller),
             journals=journals,
+            writes=writes,
+            round=this_round,
             checks=Checks(ports.workers, ports.clock),
             metrics=RequestMetrics(self.registry, replicas),
             turns=Turns(ports.clock),
@@ -314,8 +331,11 @@ class Broker:
             self._server.stop_accepting()
         if self.services is not None:
             self.services.journals.stop()
+            self.services.round.stop()
             if self.services.groups_on_demand.made is not None:
                 await self.services.groups_on_demand.made.close()
+        if self._deadlines is not None:
+            self._deadlines.close()
         if self._dispatcher is not None:
             await self._dispatcher.drain(_DRAIN_S)
         if self._server is not None:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.peer import FilePiece, Outgoing, Slot
 from ottla.ports import Channel
 from ottla.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
+    from ottla.handlers.fetch_memo import Memo as FetchMemo
+    from ottla.handlers.produce_memo import Memo as ProduceMemo
     from ottla.native.lane import Lane
     from ottla.server.buffers import Buffer
     from ottla.server.listeners import ServedListener
@@ -87,8 +89,8 @@ class Connection:
         #: Closed, and everything it held given back.
         self.released = False
         #: What handlers remember of the last request of their kind, to recognise its like.
-        self.produce_memo: Any = None
-        self.fetch_memo: Any = None
+        self.produce_memo: ProduceMemo | None = None
+        self.fetch_memo: FetchMemo | None = None
         #: Compiled, and knows the likes of the last Produce by itself.
         self.lane: Lane | None = None
         self._after = after
@@ -111,8 +113,8 @@ class Connection:
             self._after(self)
 
     @property
-    def holds_buffer(self) -> bool:
-        return self.buffer is not None
+    def is_clear(self) -> bool:
+        return not (self.answers or self.unsent or self.buffer is not None)
 
     def answer_now(self, data: bytes | memoryview) -> None:
         """Sends an answer that nothing stands before; the round's end sees to what is left of it."""
@@ -148,11 +150,33 @@ class Connection:
         self.lane = lane
         self.receive_into = lane.receive
 
+    def answer_later(self, cancel: Callable[[], None] | None) -> None:
+        """The request waits, and all behind it, until `finish`."""
+        self.busy = True
+        self.cancel = cancel
+
     def finish(self) -> None:
         """The request that made the connection busy is done; what waited behind it may go on."""
         self.busy = False
         self.cancel = None
         self._after(self)
+
+    # -- answers of Produce
+
+    def staged(self) -> None:
+        self.produces_open += 1
+
+    def written(self) -> None:
+        self.produces_open -= 1
+
+    def answer_in_turn(self, data: bytes) -> bool:
+        if self.slots:
+            return False
+        if self.produces_open or self.answers or self.unsent:
+            self.answer(data)
+        else:
+            self.answer_now(data)
+        return True
 
     def fill(self, slot: Slot, data: bytes) -> None:
         """Gives a waiting Produce its answer; it leaves when all before it have left."""

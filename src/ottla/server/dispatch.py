@@ -24,7 +24,7 @@ from ottla.handlers.peer import Peer, Received
 from ottla.handlers.produce import ProduceHandler
 from ottla.handlers.routes import API_VERSIONS, FETCH, PATIENT, PRODUCE, ROUTES
 from ottla.protocol.apis import api
-from ottla.protocol.errors import DecodeError, EncodeError
+from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import RequestHeader, decode_request_header, encode_response
 from ottla.protocol.message import Message
 from ottla.steps import Steps
@@ -44,77 +44,20 @@ class Dispatcher:
         self._clock = services.clock
         self._metrics = services.metrics
         self._produce = produce
-        self._fetch = fetch
         self.hot: Mapping[int, Callable[[Peer, Received, int, int, int, int], None]] = {
             PRODUCE: produce.serve,
             FETCH: fetch.serve,
         }
         self.patient = PATIENT
+        self.round = services.round
+        services.round.join(produce)
+        services.round.join(fetch)
         self._handles: dict[int, Handle] = {}
         self._request_types: dict[int, type[Message]] = {}
         #: Handlers that are waiting: kept so that they are not collected, and can be ended at stop.
         self._tasks: dict[asyncio.Future[Any], None] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = 0
         self._turns = services.turns
-        self._journals = services.journals
         self._replicas = services.replicas
-        self._waiters = services.replicas.waiters
-        self._journals.flush = self.run_empty_round
-        produce.run_round = self._run_round
-
-    # -- rounds
-
-    def begin_round(self) -> None:
-        self._metrics.round_began_ms = self._clock.monotonic_ms()
-        self._journals.begin_round()
-        self._produce.begin_round()
-
-    def end_round(self) -> None:
-        """One write a partition, the answers that waited for it, and those whose wait it ended."""
-        self._journals.stage()
-        self._produce.stage()
-        self._replicas.write_round()
-        self._journals.settle()
-        self._produce.end_round()
-        self._replicas.round_answered()
-        self._fetch.end_round()
-        if self._waiters:
-            self._settle_waiters()
-
-    def _settle_waiters(self) -> None:
-        now_ms = self._clock.monotonic_ms()
-        self._waiters.settle(now_ms)
-        deadline_ms = self._waiters.next_deadline_ms()
-        if deadline_ms is not None and (self._timer is None or deadline_ms < self._timer_ms):
-            self._arm(deadline_ms, now_ms)
-
-    def run_empty_round(self) -> None:
-        """For what coordinators decided between two rounds of the network."""
-        self._run_round(lambda: None)
-
-    def _run_round(self, stage: Callable[[], None]) -> None:
-        """For what was decided between two rounds of the network and is to be written."""
-        self.begin_round()
-        stage()
-        self.end_round()
-
-    def _arm(self, deadline_ms: int, now_ms: int) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_ms = deadline_ms
-        delay_s = max(0, deadline_ms - now_ms) / 1000
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self._expire)
-
-    def _expire(self) -> None:
-        self._timer = None
-        now_ms = self._clock.monotonic_ms()
-        self._waiters.expire(now_ms)
-        deadline_ms = self._waiters.next_deadline_ms()
-        if deadline_ms is not None:
-            self._arm(deadline_ms, now_ms)
-
-    # -- all other requests
 
     def serve(self, connection: Peer, buffer: Received, start: int, end: int) -> None:
         key, version, correlation = _KEY_VERSION_CORRELATION.unpack_from(buffer.data, start)
@@ -174,32 +117,30 @@ class Dispatcher:
         if ended is not None:
             self._take(connection, header, ended.result, started_ms)
             return
-        connection.busy = True
 
         def done(result: Any) -> None:
-            connection.busy = False
-            connection.cancel = None
-            self._take(connection, header, result, started_ms)
-            if not connection.busy and not connection.closed:
+            if self._take(connection, header, result, started_ms):
                 connection.finish()
 
         job = self._turns.go_on(steps, done, partial(self._failed, connection, header))
-        connection.cancel = partial(self._turns.give_up, job)
+        connection.answer_later(partial(self._turns.give_up, job))
 
-    def _take(self, connection: Peer, header: RequestHeader, result: Any, started_ms: int) -> None:
+    def _take(self, connection: Peer, header: RequestHeader, result: Any, started_ms: int) -> bool:
+        """Answers with what a handler has returned; False where that is known later, and the connection waits."""
         if type(result) is Later:
             if result.response is None:
-                connection.busy = True
+                connection.answer_later(None)
                 result.then(partial(self._answer_later, connection, header, started_ms))
-                return
+                return False
             result = result.response
         if isinstance(result, _KNOWN_AT_ONCE):
             self._answer(connection, header, result, started_ms)
-            return
-        connection.busy = True
+            return True
+        connection.answer_later(None)
         task = asyncio.ensure_future(result)
         self._tasks[task] = None
         task.add_done_callback(partial(self._waited, connection, header, started_ms))
+        return False
 
     def _answer_later(self, connection: Peer, header: RequestHeader, started_ms: int, response: Any) -> None:
         if not connection.closed:
@@ -235,12 +176,11 @@ class Dispatcher:
                 if isinstance(response, bytes)
                 else encode_response(header.api_key, header.api_version, header.correlation_id, response)
             )
-        except EncodeError as error:
+            connection.answer(data)
+            elapsed_ms = self._clock.monotonic_ms() - started_ms
+            self._metrics.request(header.api_key, api(header.api_key).name, elapsed_ms)
+        except Exception as error:
             self._failed(connection, header, error)
-            return
-        connection.answer(data)
-        elapsed_ms = self._clock.monotonic_ms() - started_ms
-        self._metrics.request(header.api_key, api(header.api_key).name, elapsed_ms)
 
     # -- faults
 
@@ -265,9 +205,6 @@ class Dispatcher:
         A Produce that waits for a flush is one of those: the stop waits for the same flush in any case, and its
         client would have to send it again. A Fetch that waits for records is not, nor who waits for other brokers.
         """
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         await asyncio.sleep(0)  # what coordinators have just answered leaves with the next turn
         tasks = [*self._tasks, *self._produce.checks.tasks]
         if tasks:

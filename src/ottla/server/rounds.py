@@ -8,6 +8,7 @@ pool, and all others have a copy.
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable, Mapping
 from struct import Struct
 from types import MappingProxyType
@@ -49,29 +50,42 @@ class Dispatch(Protocol):
         """API keys of requests that come in crowds, and whose senders wait for one another anyway."""
         ...
 
+    @property
+    def round(self) -> Brackets:
+        """What stands around the requests of a round."""
+        ...
+
     def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None: ...
 
-    def begin_round(self) -> None: ...
 
-    def end_round(self) -> None:
-        """Writes what the round staged and makes the answers that waited for it."""
+class Brackets(Protocol):
+    #: When the round began that is open.
+    began_ms: int
+
+    def begin(self) -> None: ...
+
+    def end(self) -> None:
+        """Writes what the round staged and makes the answers that waited for it. Faults stay inside."""
         ...
 
 
 class _NotYet:
-    """Stands in until the broker is open: nothing is read before, so there is nothing to serve."""
+    """Stands in until the broker is open: nothing is read before, so there is nothing to serve or to write."""
 
     hot: Mapping[int, ServeFrame] = MappingProxyType({})
     patient: frozenset[int] = frozenset()
+    began_ms = 0
+
+    @property
+    def round(self) -> Brackets:
+        return self
 
     def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None:
         connection.abort()
 
-    def begin_round(self) -> None:
-        """Nothing is in progress."""
+    def begin(self) -> None: ...
 
-    def end_round(self) -> None:
-        """Nothing was staged."""
+    def end(self) -> None: ...
 
 
 class Rounds:
@@ -105,9 +119,11 @@ class Rounds:
         self._running = True
         self._arriving = False
         dispatch = self._dispatch
+        round_of_logs = dispatch.round
+        whole = False
         try:
-            dispatch.begin_round()
-            now_ms = self._clock.monotonic_ms()
+            round_of_logs.begin()
+            now_ms = round_of_logs.began_ms
             # New ones stand behind those that wait since the last round.
             some_wait = bool(self._backlog)
             self._patient_left = 0 if some_wait else PATIENT_A_ROUND
@@ -148,9 +164,12 @@ class Rounds:
                 serve = hot(key)
                 if length + 4 != received or not _REQUEST_BYTES_MIN <= length <= length_max or serve is None:
                     self._received(connection, buffer, received)
-                else:
+                    continue
+                used(buffer)
+                try:
                     serve(connection, buffer, 4, received, version, correlation)
-                    used(buffer)
+                except Exception as fault:
+                    self._failed(connection, fault)
             if self._backlog:
                 if some_wait:
                     self._patient_left = PATIENT_A_ROUND
@@ -159,20 +178,28 @@ class Rounds:
                     self._late = False
                 if not self._late:
                     self._serve_backlog()
-            dispatch.end_round()
+            round_of_logs.end()
             small += spent
+            whole = True
         finally:
             self._running = False
+            if not whole:
+                # Something that is no fault of a request has ended the round before its end. Its batches may still be
+                # staged in these buffers, so that nobody may receive into them.
+                self._used.clear()
             self._settle()
         return not self._arriving and not self._late
 
     def _serve_ready(self, connection: Connection, events: int) -> None:
         if connection.closed:
             return
-        if events & WRITABLE and connection.unsent:
-            self._send_unsent(connection)
-        if events & (READABLE | BROKEN):
-            self._receive(connection)
+        try:
+            if events & WRITABLE and connection.unsent:
+                self._send_unsent(connection)
+            if events & (READABLE | BROKEN):
+                self._receive(connection)
+        except Exception as fault:
+            self._failed(connection, fault)
 
     def _serve_backlog(self) -> None:
         backlog, self._backlog = self._backlog, {}
@@ -248,6 +275,12 @@ class Rounds:
 
     def _cut(self, connection: Connection, buffer: Buffer) -> None:
         """Serves the whole frames that stand in a connection's buffer."""
+        try:
+            self._serve_frames(connection, buffer)
+        except Exception as fault:
+            self._failed(connection, fault)
+
+    def _serve_frames(self, connection: Connection, buffer: Buffer) -> None:
         data = buffer.data
         start = connection.start
         end = connection.end
@@ -352,6 +385,11 @@ class Rounds:
         )
         self._lost(connection)
 
+    def _failed(self, connection: Connection, fault: Exception) -> None:
+        """A fault of ours in the request of one connection ends that connection alone."""
+        log_event.error("a request failed", peer=connection.host, error="".join(traceback.format_exception(fault)))
+        self._lost(connection)
+
     def _peer_gone(self, connection: Connection) -> None:
         """The peer sends no more. Produces of this round are still written and answered; a wait is given up."""
         connection.peer_gone = True
@@ -379,7 +417,10 @@ class Rounds:
         while touched:
             self._touched = []
             for connection in touched:
-                self._settle_one(connection)
+                try:
+                    self._settle_one(connection)
+                except Exception as fault:
+                    self._failed(connection, fault)
             touched = self._touched
         pool = self._pool
         for buffer in self._used:
@@ -408,11 +449,13 @@ class Rounds:
         if connection.released:
             return
         self._backlog.pop(connection, None)
-        connection.release()
-        if connection.buffer is not None:
-            self._used.append(connection.buffer)
-            connection.buffer = None
-        self._closed(connection)
+        try:
+            connection.release()
+        finally:
+            if connection.buffer is not None:
+                self._used.append(connection.buffer)
+                connection.buffer = None
+            self._closed(connection)
 
     def close_connection(self, connection: Connection) -> None:
         """Closes from outside a round: idle for too long, or the server stops."""

@@ -35,6 +35,11 @@ class StorageFault(Exception):
     def of(cls, path: str, error: OSError) -> StorageFault:
         return cls(FaultKind.DISK_FULL if error.errno in _FULL else FaultKind.DIRECTORY_FAILED, path, error)
 
+    @classmethod
+    def of_ours(cls, path: str, fault: Exception) -> StorageFault:
+        """A fault of the broker's own after which nobody knows what is in a file: it is read again at the next start."""
+        return cls(FaultKind.DIRECTORY_FAILED, path, OSError(errno.EIO, f"a fault of the broker: {fault!r}"))
+
     @property
     def directory_failed(self) -> bool:
         return self.kind is FaultKind.DIRECTORY_FAILED

@@ -200,14 +200,27 @@ class AppendableLog(LogState):
 
     def write_staged(self) -> None:
         """Writes what is staged, in one call. On StorageFault nothing of it is in the log."""
-        batches = self._staged_batches
-        if not batches:
+        if not self._staged_batches:
             return
         segment = self.places.segments[-1]
         try:
             segment.file.append(self._staged)
-        except OSError as error:
-            raise self._write_failed(segment, error) from error
+        except Exception as error:
+            # Whatever it was: a part may be in the file, behind the end that is known.
+            fault = self._write_failed(segment, error)
+            if fault is None:
+                raise
+            raise fault from error
+        try:
+            self._note_written(segment)
+        except StorageFault:
+            raise
+        except Exception as error:
+            # The file has them, and what we know of it may not: only a start, which reads the file, can tell.
+            raise StorageFault.of_ours(segment.path(), error) from error
+
+    def _note_written(self, segment: Segment) -> None:
+        batches = self._staged_batches
         self.places.written().extend(segment.size, batches)
         position = segment.note_batches(segment.size, batches)
         self.size += position - segment.size
@@ -234,8 +247,9 @@ class AppendableLog(LogState):
         except OSError as error:
             raise StorageFault.of(segment.path(), error) from error
 
-    def _write_failed(self, segment: Segment, error: OSError) -> StorageFault:
-        fault = StorageFault.of(segment.path(), error)
+    def _write_failed(self, segment: Segment, error: Exception) -> StorageFault | None:
+        """What the disk refused, in storage's words; None for a fault of ours after which the log is as it was."""
+        fault = StorageFault.of(segment.path(), error) if isinstance(error, OSError) else None
         self.discard_staged()
         try:
             segment.file.truncate(segment.size)

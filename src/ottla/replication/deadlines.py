@@ -1,0 +1,46 @@
+"""The end of each round: whoever waited for what it changed is answered; one timer stands for all time-outs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ottla.ports import Clock
+from ottla.replication.waiters import Waiters
+
+
+class Deadlines:
+    def __init__(self, waiters: Waiters, clock: Clock) -> None:
+        self._waiters = waiters
+        self._clock = clock
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+
+    def settle(self) -> None:
+        """Answers those whose partitions have changed, and sees to it that the others are answered in time."""
+        if not self._waiters:
+            return
+        now_ms = self._clock.monotonic_ms()
+        self._waiters.settle(now_ms)
+        deadline_ms = self._waiters.next_deadline_ms()
+        if deadline_ms is not None and (self._timer is None or deadline_ms < self._timer_ms):
+            self._arm(deadline_ms, now_ms)
+
+    def _arm(self, deadline_ms: int, now_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_s = max(0, deadline_ms - now_ms) / 1000
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        now_ms = self._clock.monotonic_ms()
+        self._waiters.expire(now_ms)
+        deadline_ms = self._waiters.next_deadline_ms()
+        if deadline_ms is not None:
+            self._arm(deadline_ms, now_ms)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
