@@ -105,7 +105,7 @@ class FetchWait:
                 return True
         return False
 
-    def failed(self) -> None:
+    def failed(self, fault: Exception) -> None:
         self.peer.abort()
 
     def expire(self, now_ms: int) -> None:
@@ -252,7 +252,7 @@ class FetchHandler(Participant):
                 except Exception as fault:
                     self._end(peer, fault)
 
-    def failed(self) -> None:
+    def failed(self, fault: Exception) -> None:
         made, self._made = self._made, []
         for peer, _ in made:
             peer.abort()

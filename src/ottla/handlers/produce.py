@@ -230,14 +230,14 @@ class ProduceHandler(Participant):
                 self._end(peer, fault)
         self._count(answered + len(opened), more_partitions)
 
-    def failed(self) -> None:
+    def failed(self, fault: Exception) -> None:
         opened, self._open = self._open, []
         resumed, self._resumed = self._resumed, []
         for entry in opened:
             entry[0].written()
             entry[0].abort()
         for wait in resumed:
-            wait.failed()
+            wait.failed(fault)
         self._lanes.give_up()
 
     @staticmethod

@@ -118,8 +118,15 @@ class ProduceWait:
                 leader, appended = outcome.leader, outcome.appended
                 if leader is None or leader.fault is None or outcome.answer is not None:
                     continue
-                if appended is not None and appended.last_offset >= leader.log.end_offset:
+                if appended is None:
+                    continue
+                if appended.last_offset >= leader.log.end_offset:
                     outcome.fail(leader.fault, "the log could not be written")
+                elif leader.fault == ErrorCode.UNKNOWN_SERVER_ERROR and not acknowledged(
+                    leader, appended.last_offset + 1, self.acks
+                ):
+                    # A fault of ours behind the write: nobody may come to say that it is safe.
+                    outcome.fail(leader.fault)
 
     def try_complete(self, now_ms: int) -> bool:
         decided = True
@@ -137,7 +144,7 @@ class ProduceWait:
                     outcome.fail(ErrorCode.REQUEST_TIMED_OUT)
         self._answer()
 
-    def failed(self) -> None:
+    def failed(self, fault: Exception) -> None:
         self.peer.abort()
 
     def _answer(self) -> None:

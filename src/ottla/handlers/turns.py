@@ -101,12 +101,11 @@ class Turns:
         job = self._queue.popleft()
         try:
             ended = self.slice(job.steps)
-        except Exception as fault:
-            job.failed(fault)
-        else:
             if ended is None:
                 self._queue.append(job)
             else:
                 job.done(ended.result)
+        except Exception as fault:
+            job.failed(fault)
         if self._queue:
             self._wake_soon()

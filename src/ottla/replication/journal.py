@@ -142,20 +142,26 @@ class Journals(Participant):
         if self._gathered:
             self._staged, self._gathered = self._gathered, []
             for journal in self._staged:
-                journal.stage()
+                try:
+                    journal.stage()
+                except Exception as fault:
+                    journal.give_up(fault)
 
     def answer(self) -> None:
         """Answers what is committed, and what was lost."""
         if self._staged:
             staged, self._staged = self._staged, []
             for journal in staged:
-                journal.round_written()
+                try:
+                    journal.round_written()
+                except Exception as fault:
+                    journal.give_up(fault)
 
-    def failed(self) -> None:
-        """What the round had of them is lost: each is loaded anew, as after a write that the disk refused."""
-        staged, self._staged = self._staged, []
+    def failed(self, fault: Exception) -> None:
+        staged, self._staged = [*self._staged, *self._gathered], []
+        self._gathered = []
         for journal in staged:
-            journal.give_up()
+            journal.give_up(fault)
 
 
 class PartitionJournal:
@@ -265,12 +271,6 @@ class PartitionJournal:
             return
         # From here on a failure finds them among the unsettled: without an end within the log.
         self._unsettled.extend(gathered)
-        try:
-            self._stage(leader, gathered)
-        except Exception as fault:
-            self._journals.writes.broke(leader, fault)
-
-    def _stage(self, leader: Leader, gathered: list[_Write]) -> None:
         limit = _batch_bytes_max(leader.log)
         builder, inside = BatchBuilder(), list[_Write]()
         for write in gathered:
@@ -320,10 +320,15 @@ class PartitionJournal:
             _tell_all(reversed(lost), error)
             self._journals.on_lost(self.tp)
 
-    def give_up(self) -> None:
-        """Nobody knows what became of what waits here: all of it is refused, and the coordinator loads anew."""
-        waiting = list(self._unsettled)
+    def give_up(self, fault: Exception) -> None:
+        """After a fault of ours nobody knows what became of what waits here: all of it is refused, no more of it is
+        written, and the coordinator loads anew."""
+        leader = self._current()
+        if leader is not None:
+            self._journals.writes.broke(leader, fault)
+        waiting = [*self._unsettled, *self._gathered]
         self._unsettled.clear()
+        self._gathered.clear()
         self._parked = False
         self._journals.replicas.waiters.forget(self)
         _tell_all(waiting, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -363,9 +368,9 @@ class PartitionJournal:
             _tell(late.written, timed_out)
         self._park()
 
-    def failed(self) -> None:
+    def failed(self, fault: Exception) -> None:
         """As a waiter."""
-        self.give_up()
+        self.give_up(fault)
 
     def close(self) -> None:
         """The role is lost: nobody knows what will be found of the writes that are not committed."""

@@ -42,7 +42,7 @@ class Participant:
 
     def answer(self) -> None: ...
 
-    def failed(self) -> None:
+    def failed(self, fault: Exception) -> None:
         """Gives up what it has in this round: the requests in it end without being acknowledged."""
 
 
@@ -135,7 +135,7 @@ class Round:
             error="".join(traceback.format_exception(fault)),
         )
         try:
-            participant.failed()
+            participant.failed(fault)
         except Exception as second:
             self._writes.discard()
             self._on_broken(f"{type(participant).__name__} could not give up a round after {fault!r}: {second!r}")

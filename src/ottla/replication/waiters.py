@@ -28,7 +28,7 @@ class Waiter(Protocol):
         """Answers with what is there at its deadline."""
         ...
 
-    def failed(self) -> None:
+    def failed(self, fault: Exception) -> None:
         """One of the two has raised: gives up, and is not asked again."""
         ...
 
@@ -116,4 +116,4 @@ def _give_up(waiter: Waiter, fault: Exception) -> None:
         waiter=type(waiter).__name__,
         error="".join(traceback.format_exception(fault)),
     )
-    waiter.failed()
+    waiter.failed(fault)

@@ -99,21 +99,16 @@ class Dispatcher:
         handle = self._handles.get(header.api_key) or self._load(header.api_key)
         try:
             result = handle(call, request)
+            if type(result) is GeneratorType:
+                self._work(connection, header, result, started_ms)
+            else:
+                self._take(connection, header, result, started_ms)
         except Exception as error:
             self._failed(connection, header, error)
-            return
-        if type(result) is GeneratorType:
-            self._work(connection, header, result, started_ms)
-            return
-        self._take(connection, header, result, started_ms)
 
     def _work(self, connection: Peer, header: RequestHeader, steps: Steps[Any], started_ms: int) -> None:
         """A request that may be long: what does not end in its first slice goes on in turns with others."""
-        try:
-            ended = self._turns.slice(steps)
-        except Exception as error:
-            self._failed(connection, header, error)
-            return
+        ended = self._turns.slice(steps)
         if ended is not None:
             self._take(connection, header, ended.result, started_ms)
             return
@@ -130,7 +125,7 @@ class Dispatcher:
         if type(result) is Later:
             if result.response is None:
                 connection.answer_later(None)
-                result.then(partial(self._answer_later, connection, header, started_ms))
+                result.then(partial(self._answer_late, connection, header, started_ms))
                 return False
             result = result.response
         if isinstance(result, _KNOWN_AT_ONCE):
@@ -142,11 +137,6 @@ class Dispatcher:
         task.add_done_callback(partial(self._waited, connection, header, started_ms))
         return False
 
-    def _answer_later(self, connection: Peer, header: RequestHeader, started_ms: int, response: Any) -> None:
-        if not connection.closed:
-            self._answer(connection, header, response, started_ms)
-            connection.finish()
-
     def _waited(self, connection: Peer, header: RequestHeader, started_ms: int, task: asyncio.Future[Any]) -> None:
         self._tasks.pop(task, None)
         if task.cancelled():
@@ -154,9 +144,17 @@ class Dispatcher:
         error = task.exception()
         if isinstance(error, Exception):
             self._failed(connection, header, error)
-        elif error is None and not connection.closed:
-            self._answer(connection, header, task.result(), started_ms)
+        elif error is None:
+            self._answer_late(connection, header, started_ms, task.result())
+
+    def _answer_late(self, connection: Peer, header: RequestHeader, started_ms: int, response: Any) -> None:
+        if connection.closed:
+            return
+        try:
+            self._answer(connection, header, response, started_ms)
             connection.finish()
+        except Exception as error:
+            self._failed(connection, header, error)
 
     def _request_type(self, key: int) -> type[Message]:
         found = self._request_types.get(key)
@@ -170,17 +168,11 @@ class Dispatcher:
         return handle
 
     def _answer(self, connection: Peer, header: RequestHeader, response: Any, started_ms: int) -> None:
-        try:
-            data = (
-                response
-                if isinstance(response, bytes)
-                else encode_response(header.api_key, header.api_version, header.correlation_id, response)
-            )
-            connection.answer(data)
-            elapsed_ms = self._clock.monotonic_ms() - started_ms
-            self._metrics.request(header.api_key, api(header.api_key).name, elapsed_ms)
-        except Exception as error:
-            self._failed(connection, header, error)
+        if not isinstance(response, bytes):
+            response = encode_response(header.api_key, header.api_version, header.correlation_id, response)
+        connection.answer(response)
+        elapsed_ms = self._clock.monotonic_ms() - started_ms
+        self._metrics.request(header.api_key, api(header.api_key).name, elapsed_ms)
 
     # -- faults
 

@@ -162,12 +162,12 @@ class Rounds:
                     continue
                 length, key, version, correlation = unpack(buffer.data)
                 serve = hot(key)
-                if length + 4 != received or not _REQUEST_BYTES_MIN <= length <= length_max or serve is None:
-                    self._received(connection, buffer, received)
-                    continue
-                used(buffer)
                 try:
-                    serve(connection, buffer, 4, received, version, correlation)
+                    if length + 4 != received or not _REQUEST_BYTES_MIN <= length <= length_max or serve is None:
+                        self._received(connection, buffer, received)
+                    else:
+                        used(buffer)
+                        serve(connection, buffer, 4, received, version, correlation)
                 except Exception as fault:
                     self._failed(connection, fault)
             if self._backlog:

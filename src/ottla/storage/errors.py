@@ -37,7 +37,7 @@ class StorageFault(Exception):
 
     @classmethod
     def of_ours(cls, path: str, fault: Exception) -> StorageFault:
-        """A fault of the broker's own after which nobody knows what is in a file: it is read again at the next start."""
+        """A fault of the broker's own: nobody knows what is in a file any more, until the next start reads it."""
         return cls(FaultKind.DIRECTORY_FAILED, path, OSError(errno.EIO, f"a fault of the broker: {fault!r}"))
 
     @property

@@ -1,0 +1,116 @@
+"""Faults of the broker's own, planted in the steps of a round.
+
+A `Plant` raises in the middle of the broker's own code, as a mistake of ours would: before the step has done anything,
+or right behind it. `SITES` names the steps that a request of a hot API, of a lane or of a coordinator passes in one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+#: Module, and the attribute in it, of each step.
+SITES: Final = (
+    ("ottla.handlers.produce", "ProduceHandler.begin"),
+    ("ottla.handlers.produce", "ProduceHandler.serve"),
+    ("ottla.handlers.produce", "ProduceHandler._serve_any"),
+    ("ottla.handlers.produce", "ProduceHandler._remember"),
+    ("ottla.handlers.produce", "ProduceHandler.stage"),
+    ("ottla.handlers.produce", "ProduceHandler.answer"),
+    ("ottla.handlers.produce", "ProduceHandler._settle"),
+    ("ottla.handlers.produce", "ProduceHandler._settle_quick"),
+    ("ottla.handlers.produce", "ProduceHandler._answer_or_park"),
+    ("ottla.handlers.produce", "ProduceHandler._count"),
+    ("ottla.handlers.produce_lanes", "Lanes.stage"),
+    ("ottla.handlers.produce_lanes", "Lanes._staged_end"),
+    ("ottla.handlers.produce_lanes", "Lanes.answer"),
+    ("ottla.handlers.produce_lanes", "Lanes._answer"),
+    ("ottla.handlers.produce_appends", "Appends.append"),
+    ("ottla.handlers.produce_answer", "AnswerTemplate.fill"),
+    ("ottla.handlers.produce_wait", "ProduceWait.try_complete"),
+    ("ottla.handlers.fetch", "FetchHandler.serve"),
+    ("ottla.handlers.fetch", "FetchHandler._serve_alike"),
+    ("ottla.handlers.fetch", "FetchHandler._serve_any"),
+    ("ottla.handlers.fetch", "FetchHandler.answer"),
+    ("ottla.handlers.fetch", "FetchWait.try_complete"),
+    ("ottla.replication.journal", "Journals.stage"),
+    ("ottla.replication.journal", "Journals.answer"),
+    ("ottla.replication.journal", "PartitionJournal.stage"),
+    ("ottla.replication.journal", "PartitionJournal.round_written"),
+    ("ottla.replication.journal", "PartitionJournal.try_complete"),
+    ("ottla.replication.leader", "Leader.advance"),
+    ("ottla.replication.leader", "Leader.append"),
+    ("ottla.replication.waiters", "Waiters.changed"),
+    ("ottla.replication.waiters", "Waiters.park"),
+    ("ottla.replication.writes", "Writes._write"),
+    ("ottla.replication.writes", "Writes.staged"),
+    ("ottla.server.connection", "Connection.answer"),
+    ("ottla.server.connection", "Connection.answer_now"),
+    ("ottla.server.connection", "Connection.answer_in_turn"),
+    ("ottla.server.connection", "Connection.send_answers"),
+    ("ottla.server.connection", "Connection.left_over"),
+    ("ottla.server.connection", "Connection.fill"),
+    ("ottla.server.connection", "Connection.hold"),
+    ("ottla.server.dispatch", "Dispatcher.serve"),
+    ("ottla.server.dispatch", "Dispatcher._answer"),
+    ("ottla.server.rounds", "Rounds._received"),
+    ("ottla.server.rounds", "Rounds._serve_frames"),
+    ("ottla.server.rounds", "Rounds._settle_one"),
+    ("ottla.storage.log_append", "AppendableLog.stage"),
+    ("ottla.storage.log_append", "AppendableLog.stage_plain"),
+    ("ottla.storage.log_append", "AppendableLog.stage_run"),
+    ("ottla.storage.log_append", "AppendableLog.add_staged"),
+    ("ottla.storage.log_append", "AppendableLog.write_staged"),
+    ("ottla.storage.log_append", "AppendableLog._note_written"),
+    ("ottla.storage.producer_state", "ProducerStates.stage"),
+    ("ottla.storage.producer_state", "ProducerStates.commit"),
+    ("ottla.storage.rolling", "before_batch"),
+    ("ottla.storage.segment", "Segment.note_batches"),
+)
+
+
+class Planted(Exception):
+    """A fault that no part of the broker has foreseen."""
+
+
+class Plant:
+    """One step that raises when it is armed, before its work or behind it."""
+
+    def __init__(self, module: str, name: str, *, behind: bool) -> None:
+        self.name = f"{name} {'behind' if behind else 'before'}"
+        self._owner, self._attribute = _find(module, name)
+        self._behind = behind
+        #: The calls until the one that raises; None where it never does.
+        self.calls_left: int | None = None
+        #: How often it has raised.
+        self.met = 0
+
+    def put_in(self, patch: pytest.MonkeyPatch) -> None:
+        """Handlers are bound when a broker starts, so it is to be put in before."""
+        plain: Callable[..., Any] = getattr(self._owner, self._attribute)
+
+        def planted(*args: Any, **options: Any) -> Any:
+            if self.calls_left is None:
+                return plain(*args, **options)
+            self.calls_left -= 1
+            if self.calls_left >= 0:
+                return plain(*args, **options)
+            self.calls_left = None
+            self.met += 1
+            if self._behind:
+                plain(*args, **options)
+            raise Planted(self.name)
+
+        patch.setattr(self._owner, self._attribute, planted)
+
+
+def _find(module: str, name: str) -> tuple[Any, str]:
+    owner: Any = importlib.import_module(module)
+    *path, attribute = name.split(".")
+    for each in path:
+        owner = getattr(owner, each)
+    assert callable(getattr(owner, attribute))
+    return owner, attribute
