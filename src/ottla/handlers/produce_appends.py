@@ -90,4 +90,4 @@ class Appends:
 
     def _broken(self, outcome: Outcome, leader: Leader, fault: Exception) -> None:
         self._writes.broke(leader, fault)
-        outcome.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+        outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -122,10 +122,8 @@ class ProduceWait:
                     continue
                 if appended.last_offset >= leader.log.end_offset:
                     outcome.fail(leader.fault, "the log could not be written")
-                elif leader.fault == ErrorCode.UNKNOWN_SERVER_ERROR and not acknowledged(
-                    leader, appended.last_offset + 1, self.acks
-                ):
-                    # A fault of ours behind the write: nobody may come to say that it is safe.
+                elif not acknowledged(leader, appended.last_offset + 1, self.acks):
+                    # The fault came behind its write, where nobody may come any more to say that it is safe.
                     outcome.fail(leader.fault)
 
     def try_complete(self, now_ms: int) -> bool:

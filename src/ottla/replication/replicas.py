@@ -271,13 +271,18 @@ class Replicas:
 
     def _flushed(self, log: Log) -> None:
         leader = self.leaders.get(log.tp)
-        if leader is not None and leader.log is log:
+        if leader is None or leader.log is not log:
+            return
+        try:
             leader.advance()
             self.waiters.changed(log.tp)
-            self.waiters.settle(self._clock.monotonic_ms())
-            if log.flush_due(self._clock.wall_ms()):
-                # What was written while it ran asked for none, and nobody else may come to ask.
-                self._flushing.request(log)
+        except Exception as fault:
+            # Nobody may come to tell them later.
+            self.waiters.give_up(log.tp, fault)
+        self.waiters.settle(self._clock.monotonic_ms())
+        if log.flush_due(self._clock.wall_ms()):
+            # What was written while it ran asked for none, and nobody else may come to ask.
+            self._flushing.request(log)
 
     def _flush_failed(self, log: Log, error: OSError | StorageFault) -> None:
         if isinstance(error, StorageFault) and not error.directory_failed:

@@ -90,7 +90,10 @@ class Round:
                 step()
             except Exception as fault:
                 self._failed(participant, fault)
-        self._writes.write()
+        try:
+            self._writes.write()
+        except Exception as fault:
+            self._break(f"a round could not be written, nor taken back: {fault!r}")
         for step, participant in self._answers:
             try:
                 step()
@@ -137,5 +140,9 @@ class Round:
         try:
             participant.failed(fault)
         except Exception as second:
-            self._writes.discard()
-            self._on_broken(f"{type(participant).__name__} could not give up a round after {fault!r}: {second!r}")
+            self._break(f"{type(participant).__name__} could not give up a round after {fault!r}: {second!r}")
+
+    def _break(self, reason: str) -> None:
+        """Nobody knows any more what is staged: none of it is written, and the broker stops."""
+        self._writes.discard()
+        self._on_broken(reason)

@@ -78,6 +78,12 @@ class Waiters:
         if standing:
             self._marked.update(standing)
 
+    def give_up(self, partition: TopicPartition, fault: Exception) -> None:
+        """After a fault of ours with a partition: nobody waits for it any more, and its clients ask again."""
+        for waiter in list(self._by_partition.get(partition, ())):
+            self.forget(waiter)
+            _give_up(waiter, fault)
+
     def settle(self, now_ms: int) -> None:
         """Lets everyone whose partition changed try; a waiter that answers may cause further changes."""
         while self._marked:

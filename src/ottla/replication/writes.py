@@ -7,6 +7,7 @@ others before the lost ones are answered (docs/decisions/write-failures.md).
 from __future__ import annotations
 
 import traceback
+from contextlib import suppress
 
 from ottla import logs
 from ottla.model import ErrorCode
@@ -37,15 +38,16 @@ class Writes:
         """Writes what the round staged, one write a partition, and moves the high watermarks."""
         if not self._dirty:
             return
-        dirty, self._dirty = self._dirty, []
+        dirty = self._dirty
         for leader in dirty:
-            leader.dirty = False
             try:
                 self._write(leader)
             except StorageFault as fault:
                 self.refused(leader, fault)
             except Exception as fault:
                 self.broke(leader, fault)
+            leader.dirty = False
+        dirty.clear()
 
     def _write(self, leader: Leader) -> None:
         if not leader.active:
@@ -81,21 +83,24 @@ class Writes:
             log_event.warning_limited("an append was refused", partition=leader.tp, reason=fault)
 
     def broke(self, leader: Leader, fault: Exception) -> None:
-        """A fault of ours in staging or writing: the same, and the log is as it was before the round."""
+        """A fault of ours in staging or writing: the same. Clients are answered as for the disk's, and try again."""
         log_event.error(
             "a log could not be written for a fault of the broker",
             key=str(leader.tp),
             partition=leader.tp,
             error="".join(traceback.format_exception(fault)),
         )
-        self._set_fault(leader, ErrorCode.UNKNOWN_SERVER_ERROR)
+        self._set_fault(leader, ErrorCode.KAFKA_STORAGE_ERROR)
         self._discard(leader)
 
     def discard(self) -> None:
         """Takes back all that is staged: whoever staged it cannot answer for it any more."""
         for leader in self._dirty:
-            self._set_fault(leader, ErrorCode.UNKNOWN_SERVER_ERROR)
-            self._discard(leader)
+            leader.dirty = False
+            self._set_fault(leader, ErrorCode.KAFKA_STORAGE_ERROR)
+            with suppress(Exception):
+                self._discard(leader)
+        self._dirty.clear()
 
     def _discard(self, leader: Leader) -> None:
         try:
