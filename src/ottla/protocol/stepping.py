@@ -1,0 +1,214 @@
+"""Decoding and encoding in steps: what the stepped readers and writers of long messages share.
+
+A frame may carry millions of elements, and one of three bytes becomes an object of two hundred. The functions of
+`generated/*_steps.py` therefore read and write the same bytes as the plain ones, but as generators (see
+`ottla.steps`), and readers ask an `Allowance` before they make anything. Structs of numbers and strings only are
+still read by the plain functions, some dozens a step.
+
+    memory   an array is charged for all its elements when its count is known and none exists; what differs from
+             element to element (text, byte strings, tagged fields) is charged for each piece that was read
+    time     every element is a unit of work, and so is each kilobyte of text; a step has `PIECE` of them
+
+One byte string is one copy, and one step, however long: of a view it is a view, and a copy of 100 MB, which no
+request of a client has a reason to carry, takes some ten milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from sys import getsizeof
+from typing import Any, Final, TypeVar
+
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.message import Structure
+from ottla.protocol.primitives import NO_TAGS, Buffer, put_numbers, read_numbers
+from ottla.steps import Steps
+
+S = TypeVar("S", bound=Structure)
+T = TypeVar("T")
+
+#: What a request may hold in memory once it is decoded, besides its frame. A partition of ListOffsets takes 190
+#: bytes and one of OffsetCommit 290: requests of 200,000 partitions, as many as a cluster of this size has, pass.
+HELD_BYTES_MAX: Final = 64 << 20
+#: Elements of a microsecond or less that make one step.
+PIECE: Final = 32
+#: Bytes behind which a piece ends before it has all its elements: 32 texts of 32 KB are no small step.
+PIECE_BYTES: Final = 4096
+#: Numbers are unpacked and packed by one call, at some 20 nanoseconds each.
+NUMBERS_A_PIECE: Final = 1024
+#: Text is a unit of work for each of these.
+TEXT_BYTES_A_UNIT: Final = 1024
+
+#: The first bytes of characters that make Python use two or four bytes for every character of their string.
+_WIDE = re.compile(rb"[\xc4-\xf4]").search
+_WIDEST = re.compile(rb"[\xf0-\xf4]").search
+#: An entry of a dict, and the number that is its key.
+_TAG_BYTES: Final = 64
+
+
+class Allowance:
+    """The memory that one request may still take, and the work that its decoder may do before others are served."""
+
+    __slots__ = ("left", "most", "work")
+
+    def __init__(self, most: int = HELD_BYTES_MAX) -> None:
+        self.most = most
+        #: Bytes; never negative but in an Allowance that has raised.
+        self.left = most
+        #: Elements until the next step ends; the piece that reaches 0 may go below it.
+        self.work = PIECE
+
+    def take(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise DecodeError(f"a request of more than {self.most} bytes of memory")
+
+    def take_array(self, count: int, size: int) -> None:
+        """Before any element is made; a null array has a count of -1."""
+        if count > 0:
+            self.left -= count * size
+            if self.left < 0:
+                raise DecodeError(f"an array of {count} elements takes the request beyond {self.most} bytes of memory")
+
+    def take_value(self, value: str | Buffer | None) -> None:
+        size = getsizeof(value)
+        self.work -= size // TEXT_BYTES_A_UNIT
+        self.take(size)
+
+    def take_tags(self, tags: Mapping[int, bytes]) -> None:
+        if tags:
+            self.work -= len(tags)
+            self.take(getsizeof({}) + sum(_TAG_BYTES + getsizeof(value) for value in tags.values()))
+
+    def take_text(self, buf: Buffer, start: int, end: int) -> None:
+        """For strings that stand between `start` and `end`, beside some numbers: as wide as they may be."""
+        width = 1 if _WIDE(buf, start, end) is None else 2 if _WIDEST(buf, start, end) is None else 4
+        self.take((end - start) * width)
+
+    def due(self) -> bool:
+        """Whether a step ends behind this element."""
+        self.work -= 1
+        if self.work > 0:
+            return False
+        self.work = PIECE
+        return True
+
+
+class Pace:
+    """The work that an encoder may do before others are served."""
+
+    __slots__ = ("work",)
+
+    def __init__(self) -> None:
+        self.work = PIECE
+
+    def due(self) -> bool:
+        self.work -= 1
+        if self.work > 0:
+            return False
+        self.work = PIECE
+        return True
+
+
+# Arrays. Those of structs that themselves have arrays are loops in the generated code.
+
+
+def read_structs(
+    read: Callable[[Buffer, int, int, int], tuple[S, int]],
+    buf: Buffer,
+    pos: int,
+    limit: int,
+    version: int,
+    count: int,
+    allowance: Allowance,
+    *,
+    text: bool,
+) -> Steps[tuple[list[S], int]]:
+    """Structs of numbers and, where `text` says so, of strings: their plain reader is called for each."""
+    items: list[S] = []
+    append = items.append
+    left = count
+    while left > 0:
+        start = pos
+        item = None
+        stop = pos + PIECE_BYTES
+        for _ in range(min(left, PIECE)):
+            item, pos = read(buf, pos, limit, version)
+            append(item)
+            if item.unknown_tags is not NO_TAGS or pos > stop:
+                break
+        assert item is not None
+        if text:
+            allowance.take_text(buf, start, pos)
+        if item.unknown_tags is not NO_TAGS:
+            allowance.take_tags(item.unknown_tags)
+        read_now = left - (left := count - len(items))
+        if left > 0:
+            allowance.work = PIECE
+            yield
+        else:
+            allowance.work -= read_now
+    return items, pos
+
+
+def read_values(
+    read: Callable[[Buffer, int, int], tuple[T, int]],
+    buf: Buffer,
+    pos: int,
+    limit: int,
+    count: int,
+    allowance: Allowance,
+) -> Steps[tuple[list[T], int]]:
+    """Strings or byte strings."""
+    items: list[T] = []
+    for _ in range(count):
+        item, pos = read(buf, pos, limit)
+        items.append(item)
+        allowance.take_value(item)  # type: ignore[arg-type]
+        if allowance.due():
+            yield
+    return items, pos
+
+
+def read_many_numbers(
+    buf: Buffer, pos: int, count: int, code: str, size: int, allowance: Allowance
+) -> Steps[tuple[list[Any], int]]:
+    items: list[Any] = []
+    while (left := count - len(items)) > 0:
+        some, pos = read_numbers(buf, pos, min(left, NUMBERS_A_PIECE), code, size)
+        items += some
+        allowance.work = PIECE
+        yield
+    return items, pos
+
+
+def write_structs(
+    out: bytearray, items: list[S], write: Callable[[bytearray, S, int], None], version: int, pace: Pace
+) -> Steps[None]:
+    stop = len(out) + PIECE_BYTES
+    for item in items:
+        write(out, item, version)
+        if len(out) > stop or pace.due():
+            stop = len(out) + PIECE_BYTES
+            yield
+
+
+def write_values(out: bytearray, items: list[T], put: Callable[[bytearray, T], None], pace: Pace) -> Steps[None]:
+    stop = len(out) + PIECE_BYTES
+    for item in items:
+        put(out, item)
+        if len(out) > stop or pace.due():
+            stop = len(out) + PIECE_BYTES
+            yield
+
+
+def write_numbers(out: bytearray, items: list[Any], code: str, pace: Pace) -> Steps[None]:
+    if len(items) <= NUMBERS_A_PIECE:
+        pace.work -= len(items) // PIECE
+        put_numbers(out, items, code)
+        return
+    for start in range(0, len(items), NUMBERS_A_PIECE):
+        put_numbers(out, items[start : start + NUMBERS_A_PIECE], code)
+        pace.work = PIECE
+        yield
