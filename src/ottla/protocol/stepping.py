@@ -7,7 +7,7 @@ still read by the plain functions, some dozens a step.
 
     memory   an array is charged for all its elements when its count is known and none exists; what differs from
              element to element (text, byte strings, tagged fields) is charged for each piece that was read
-    time     every element is a unit of work, and so is each kilobyte of text; a step has `PIECE` of them
+    time     a step ends after `PIECE` elements, and sooner after `PIECE_BYTES` of the frame
 
 One byte string is one copy, and one step, however long: of a view it is a view, and a copy of 100 MB, which no
 request of a client has a reason to carry, takes some ten milliseconds.
@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.message import Structure
 from ottla.protocol.primitives import NO_TAGS, Buffer, put_numbers, read_numbers
-from ottla.steps import Steps
+from ottla.steps import Steps, pieces
 
 S = TypeVar("S", bound=Structure)
 T = TypeVar("T")
@@ -37,8 +37,10 @@ PIECE: Final = 32
 PIECE_BYTES: Final = 4096
 #: Numbers are unpacked and packed by one call, at some 20 nanoseconds each.
 NUMBERS_A_PIECE: Final = 1024
-#: Text is a unit of work for each of these.
-TEXT_BYTES_A_UNIT: Final = 1024
+#: Arrays of structs that are read or written without a generator of their own, which costs as much as a struct.
+FEW: Final = 4
+#: Below this, text is charged as if it were of the widest characters: to look costs more than to read it.
+LOOK_BYTES_MIN: Final = 80
 
 #: The first bytes of characters that make Python use two or four bytes for every character of their string.
 _WIDE = re.compile(rb"[\xc4-\xf4]").search
@@ -50,14 +52,16 @@ _TAG_BYTES: Final = 64
 class Allowance:
     """The memory that one request may still take, and the work that its decoder may do before others are served."""
 
-    __slots__ = ("left", "most", "work")
+    __slots__ = ("left", "most", "stop", "work")
 
     def __init__(self, most: int = HELD_BYTES_MAX) -> None:
         self.most = most
-        #: Bytes; never negative but in an Allowance that has raised.
+        #: Bytes. Generated code takes single strings and small arrays itself: too many are refused within a step.
         self.left = most
         #: Elements until the next step ends; the piece that reaches 0 may go below it.
         self.work = PIECE
+        #: Where in the frame the next step ends at the latest.
+        self.stop = 0
 
     def take(self, size: int) -> None:
         self.left -= size
@@ -65,33 +69,31 @@ class Allowance:
             raise DecodeError(f"a request of more than {self.most} bytes of memory")
 
     def take_array(self, count: int, size: int) -> None:
-        """Before any element is made; a null array has a count of -1."""
-        if count > 0:
-            self.left -= count * size
-            if self.left < 0:
-                raise DecodeError(f"an array of {count} elements takes the request beyond {self.most} bytes of memory")
-
-    def take_value(self, value: str | Buffer | None) -> None:
-        size = getsizeof(value)
-        self.work -= size // TEXT_BYTES_A_UNIT
-        self.take(size)
+        """Before any element is made."""
+        self.left -= count * size
+        if self.left < 0:
+            raise DecodeError(f"an array of {count} elements takes the request beyond {self.most} bytes of memory")
 
     def take_tags(self, tags: Mapping[int, bytes]) -> None:
         if tags:
-            self.work -= len(tags)
             self.take(getsizeof({}) + sum(_TAG_BYTES + getsizeof(value) for value in tags.values()))
 
     def take_text(self, buf: Buffer, start: int, end: int) -> None:
         """For strings that stand between `start` and `end`, beside some numbers: as wide as they may be."""
+        if end - start < LOOK_BYTES_MIN:
+            self.take(4 * (end - start))
+            return
         width = 1 if _WIDE(buf, start, end) is None else 2 if _WIDEST(buf, start, end) is None else 4
         self.take((end - start) * width)
 
-    def due(self) -> bool:
-        """Whether a step ends behind this element."""
+    def due(self, pos: int) -> bool:
+        """Whether a step ends behind this element, which ends at `pos`."""
         self.work -= 1
-        if self.work > 0:
+        if self.work > 0 and pos < self.stop:
             return False
         self.work = PIECE
+        self.stop = pos + PIECE_BYTES
+        self.take(0)
         return True
 
 
@@ -104,6 +106,7 @@ class Pace:
         self.work = PIECE
 
     def due(self) -> bool:
+        """Whether a step ends behind this element."""
         self.work -= 1
         if self.work > 0:
             return False
@@ -152,22 +155,52 @@ def read_structs(
     return items, pos
 
 
-def read_values(
-    read: Callable[[Buffer, int, int], tuple[T, int]],
+def read_few(
+    read: Callable[[Buffer, int, int, int], tuple[S, int]],
+    buf: Buffer,
+    pos: int,
+    limit: int,
+    version: int,
+    count: int,
+    allowance: Allowance,
+    *,
+    text: bool,
+) -> tuple[list[S], int]:
+    """What `read_structs` does, for `FEW` of them."""
+    start = pos
+    items: list[S] = []
+    for _ in range(count):
+        item, pos = read(buf, pos, limit, version)
+        items.append(item)
+        if item.unknown_tags is not NO_TAGS:
+            allowance.take_tags(item.unknown_tags)
+    if text:
+        allowance.take_text(buf, start, pos)
+    allowance.work -= count
+    return items, pos
+
+
+def read_strings(
+    read: Callable[[Buffer, int, int], tuple[str, int]],
     buf: Buffer,
     pos: int,
     limit: int,
     count: int,
     allowance: Allowance,
-) -> Steps[tuple[list[T], int]]:
-    """Strings or byte strings."""
-    items: list[T] = []
-    for _ in range(count):
-        item, pos = read(buf, pos, limit)
-        items.append(item)
-        allowance.take_value(item)  # type: ignore[arg-type]
-        if allowance.due():
-            yield
+) -> Steps[tuple[list[str], int]]:
+    items: list[str] = []
+    append = items.append
+    while (left := count - len(items)) > 0:
+        start = pos
+        stop = pos + PIECE_BYTES
+        for _ in range(min(left, PIECE)):
+            item, pos = read(buf, pos, limit)
+            append(item)
+            if pos > stop:
+                break
+        allowance.take_text(buf, start, pos)
+        allowance.work = PIECE
+        yield
     return items, pos
 
 
@@ -186,28 +219,26 @@ def read_many_numbers(
 def write_structs(
     out: bytearray, items: list[S], write: Callable[[bytearray, S, int], None], version: int, pace: Pace
 ) -> Steps[None]:
-    stop = len(out) + PIECE_BYTES
-    for item in items:
-        write(out, item, version)
-        if len(out) > stop or pace.due():
-            stop = len(out) + PIECE_BYTES
-            yield
+    for piece in pieces(items, PIECE):
+        stop = len(out) + PIECE_BYTES
+        for item in piece:
+            write(out, item, version)
+            if len(out) > stop:
+                stop = len(out) + PIECE_BYTES
+                yield
+        pace.work = PIECE
+        yield
 
 
-def write_values(out: bytearray, items: list[T], put: Callable[[bytearray, T], None], pace: Pace) -> Steps[None]:
-    stop = len(out) + PIECE_BYTES
-    for item in items:
-        put(out, item)
-        if len(out) > stop or pace.due():
-            stop = len(out) + PIECE_BYTES
-            yield
+def write_strings(out: bytearray, items: list[str], put: Callable[[bytearray, str], None], pace: Pace) -> Steps[None]:
+    for piece in pieces(items, PIECE):
+        for item in piece:
+            put(out, item)
+        pace.work = PIECE
+        yield
 
 
-def write_numbers(out: bytearray, items: list[Any], code: str, pace: Pace) -> Steps[None]:
-    if len(items) <= NUMBERS_A_PIECE:
-        pace.work -= len(items) // PIECE
-        put_numbers(out, items, code)
-        return
+def write_many_numbers(out: bytearray, items: list[Any], code: str, pace: Pace) -> Steps[None]:
     for start in range(0, len(items), NUMBERS_A_PIECE):
         put_numbers(out, items[start : start + NUMBERS_A_PIECE], code)
         pace.work = PIECE

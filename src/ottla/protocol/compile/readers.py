@@ -78,7 +78,7 @@ def _value(schema: Schema, one: Field, here: Form, way: str, twins: Twins | None
         return ["pos += 1", "if buf[pos - 1] > 0x7F:", f"    {place} = None", "else:", f"    {read}"]
     words = ("compact_" if here.compact else "") + ("nullable_" if here.nullable else "")
     lines = [f"{place}, pos = read_{words}{_kind(one)}(buf, pos, limit)"]
-    return [*lines, f"allowance.take_value({place})"] if twins else lines
+    return [*lines, f"allowance.left -= getsizeof({place})"] if twins else lines
 
 
 def _array(schema: Schema, one: Field, here: Form, way: str, twins: Twins | None) -> list[str]:
@@ -86,7 +86,6 @@ def _array(schema: Schema, one: Field, here: Form, way: str, twins: Twins | None
     lines = [f"count, pos = {either(way, call)}"]
     place = f"m.{one.name}"
     if twins is not None:
-        lines.append(f"allowance.take_array(count, {twins.element_bytes(one)})")
         body = _stepped(schema, one, here, way, twins)
     elif one.base in FIXED:
         code, size = FIXED[one.base]
@@ -114,29 +113,43 @@ def _array(schema: Schema, one: Field, here: Form, way: str, twins: Twins | None
 def _stepped(schema: Schema, one: Field, here: Form, way: str, twins: Twins) -> list[str]:
     """The elements of an array that may be long, one after the other with a step's end between some."""
     place = f"m.{one.name}"
+    each = twins.element_bytes(one)
+    take = f"allowance.take_array(count, {each})"
     if one.base in FIXED:
         code, size = FIXED[one.base]
         return [
             "if count > NUMBERS_A_PIECE:",
+            f"    {take}",
             f'    {place}, pos = yield from read_many_numbers(buf, pos, count, "{code}", {size}, allowance)',
             "else:",
             f'    {place}, pos = read_numbers(buf, pos, count, "{code}", {size})',
+            f"    allowance.left -= count * {each}",
             "    allowance.work -= count // PIECE",
         ]
     if not one.struct:
-        read = either(way, f"read_{{}}{_kind(one)}")
-        return [f"{place}, pos = yield from read_values({read}, buf, pos, limit, count, allowance)"]
+        if one.base != "string":
+            raise SchemaError(f"{one.name}: an array of byte strings has no reader with steps")
+        read = either(way, "read_{}string")
+        return [take, f"{place}, pos = yield from read_strings({read}, buf, pos, limit, count, allowance)"]
     struct = schema.structs[one.base]
     if twins.plain(struct):
         read = f"_read_{snake(one.base)}, buf, pos, limit, version, count, allowance"
-        return [f"{place}, pos = yield from read_structs({read}, text={twins.has_text(struct)})"]
+        return [
+            "if count > FEW:",
+            f"    {take}",
+            f"    {place}, pos = yield from read_structs({read}, text={twins.has_text(struct)})",
+            "else:",
+            f"    allowance.left -= count * {each}",
+            f"    {place}, pos = read_few({read}, text={twins.has_text(struct)})",
+        ]
     own = _local(one, here)
     return [
+        take,
         f"{own}: list[{one.base}] = []",
         "for _ in range(count):",
         f"    {own}item, pos = {twins.read(one)}",
         f"    {own}.append({own}item)",
-        "    if allowance.due():",
+        "    if allowance.due(pos):",
         "        yield",
         f"{place} = {own}",
     ]

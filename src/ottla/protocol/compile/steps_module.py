@@ -13,7 +13,7 @@ from ottla.protocol.compile.shape import snake
 from ottla.protocol.compile.twins import Twins
 from ottla.protocol.compile.writers import writer
 
-_STEPPING = re.compile(r"\b(?:Allowance|Pace|[A-Z_]*PIECE|read_[a-z]+(?:_numbers)?|write_[a-z]+)\b")
+_STEPPING = re.compile(r"\b(?:Allowance|FEW|Pace|[A-Z_]*PIECE|(?:read|write)_[a-z_]+)\b")
 _OWN = re.compile(r"\b_(?:read|write)_\w+|\b_TAGS_\w+|\b_DEFAULT_\w+")
 _CLASSES = re.compile(r"\b[A-Z][A-Za-z0-9]+\b")
 
@@ -71,7 +71,9 @@ def _imports(schema: Schema, text: str) -> list[str]:
     shared = set(_STEPPING.findall(text)) & vars(stepping).keys() - vars(all_primitives).keys()
     primitives = set(PRIMITIVES.findall(text)) & vars(all_primitives).keys()
     faults = {"Message", *FAULTS.findall(text)}
-    lines = ["from collections.abc import Callable", "from struct import Struct", "from typing import Any", ""]
+    lines = ["from collections.abc import Callable", "from struct import Struct"]
+    lines += ["from sys import getsizeof"] if "getsizeof" in text else []
+    lines += ["from typing import Any", ""]
     lines += _import(f"ottla.protocol.generated.{snake(schema.name)}", own)
     lines.append(f"from ottla.protocol.message import {', '.join(sorted(faults))}")
     lines += _import("ottla.protocol.primitives", primitives)

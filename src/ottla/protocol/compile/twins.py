@@ -51,7 +51,7 @@ class Twins:
         """What an array takes for each element before it is read: all but text, byte strings and tagged fields."""
         if one.struct:
             return self._struct_bytes(self._schema.structs[one.base])
-        return _SLOT_BYTES + (_number_bytes(one) if one.base in FIXED else 0)
+        return _SLOT_BYTES + (_number_bytes(one) if one.base in FIXED else _STRING_BYTES)
 
     def _struct_bytes(self, struct: Struct) -> int:
         size = _OBJECT_BYTES + _SLOT_BYTES * (len(struct.fields) + 1)

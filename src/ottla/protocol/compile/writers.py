@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.protocol.compile.schema import FIXED, Field, Schema, Struct
+from ottla.protocol.compile.schema import FIXED, Field, Schema, SchemaError, Struct
 from ottla.protocol.compile.shape import (
     Form,
     Segment,
@@ -112,13 +112,28 @@ def _stepped(one: Field, out: str, way: str, twins: Twins) -> list[str]:
     """The elements of an array that may be long, one after the other with a step's end between some."""
     place = f"m.{one.name}"
     if one.base in FIXED:
-        return [f'yield from write_numbers({out}, {place}, "{FIXED[one.base][0]}", pace)']
+        return [
+            f"if len({place}) > NUMBERS_A_PIECE:",
+            f'    yield from write_many_numbers({out}, {place}, "{FIXED[one.base][0]}", pace)',
+            "else:",
+            f'    put_numbers({out}, {place}, "{FIXED[one.base][0]}")',
+            f"    pace.work -= len({place}) // PIECE",
+        ]
     if not one.struct:
-        put = either(way, f"put_{{}}{'string' if one.base == 'string' else 'bytes'}")
-        return [f"yield from write_values({out}, {place}, {put}, pace)"]
-    if not twins.has_arrays_in(one):
-        return [f"yield from write_structs({out}, {place}, _write_{snake(one.base)}, version, pace)"]
+        if one.base != "string":
+            raise SchemaError(f"{one.name}: an array of byte strings has no writer with steps")
+        put = either(way, "put_{}string")
+        return [f"yield from write_strings({out}, {place}, {put}, pace)"]
     item = f"{one.name}_item"
+    if not twins.has_arrays_in(one):
+        return [
+            f"if len({place}) > FEW:",
+            f"    yield from write_structs({out}, {place}, _write_{snake(one.base)}, version, pace)",
+            "else:",
+            f"    for {item} in {place}:",
+            f"        _write_{snake(one.base)}({out}, {item}, version)",
+            f"    pace.work -= len({place})",
+        ]
     return [
         f"for {item} in {place}:",
         f"    {_write_struct(one, out, item, twins)}",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.add_partitions_to_txn import (
@@ -36,6 +37,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -53,7 +55,7 @@ _unpack_qht = Struct(">qh?").unpack_from
 def _read_add_partitions_to_txn_transaction_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AddPartitionsToTxnTransaction, int]]:
     m = object.__new__(AddPartitionsToTxnTransaction)
     m.transactional_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.transactional_id)
+    allowance.left -= getsizeof(m.transactional_id)
     m.producer_id, m.producer_epoch, m.verify_only = _unpack_qht(buf, pos)
     pos += 11
     count, pos = read_compact_count(buf, pos, limit, 3)
@@ -62,7 +64,7 @@ def _read_add_partitions_to_txn_transaction_held(buf: Buffer, pos: int, limit: i
     for _ in range(count):
         topics_item, pos = yield from _read_add_partitions_to_txn_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if buf[pos] == 0:
@@ -78,16 +80,17 @@ def _read_add_partitions_to_txn_topic_held(buf: Buffer, pos: int, limit: int, ve
     m = object.__new__(AddPartitionsToTxnTopic)
     if version >= 3:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     else:
         m.name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 3 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if version >= 3:
         if buf[pos] == 0:
@@ -110,7 +113,7 @@ def _read_add_partitions_to_txn_request_held(buf: Buffer, pos: int, limit: int, 
         for _ in range(count):
             transactions_item, pos = yield from _read_add_partitions_to_txn_transaction_held(buf, pos, limit, version, allowance)
             transactions_.append(transactions_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.transactions = transactions_
     else:
@@ -119,10 +122,10 @@ def _read_add_partitions_to_txn_request_held(buf: Buffer, pos: int, limit: int, 
         m.v3_and_below_transactional_id = ""
     elif version >= 3:
         m.v3_and_below_transactional_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.v3_and_below_transactional_id)
+        allowance.left -= getsizeof(m.v3_and_below_transactional_id)
     else:
         m.v3_and_below_transactional_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.v3_and_below_transactional_id)
+        allowance.left -= getsizeof(m.v3_and_below_transactional_id)
     if version >= 4:
         m.v3_and_below_producer_id = 0
         m.v3_and_below_producer_epoch = 0
@@ -136,7 +139,7 @@ def _read_add_partitions_to_txn_request_held(buf: Buffer, pos: int, limit: int, 
         for _ in range(count):
             v3_and_below_topics_item, pos = yield from _read_add_partitions_to_txn_topic_held(buf, pos, limit, version, allowance)
             v3_and_below_topics_.append(v3_and_below_topics_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.v3_and_below_topics = v3_and_below_topics_
     if version >= 3:
@@ -173,7 +176,12 @@ def _write_add_partitions_to_txn_topic_result_steps(out: bytearray, m: AddPartit
         put_compact_count(out, len(m.results_by_partition))
     else:
         put_count(out, len(m.results_by_partition))
-    yield from write_structs(out, m.results_by_partition, _write_add_partitions_to_txn_partition_result, version, pace)
+    if len(m.results_by_partition) > FEW:
+        yield from write_structs(out, m.results_by_partition, _write_add_partitions_to_txn_partition_result, version, pace)
+    else:
+        for results_by_partition_item in m.results_by_partition:
+            _write_add_partitions_to_txn_partition_result(out, results_by_partition_item, version)
+        pace.work -= len(m.results_by_partition)
     if version >= 3:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

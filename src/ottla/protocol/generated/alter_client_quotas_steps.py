@@ -33,7 +33,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -46,11 +48,19 @@ _pack_i = Struct(">i").pack
 def _read_request_entry_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[RequestEntryData, int]]:
     m = object.__new__(RequestEntryData)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 1 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 184)
-    m.entity, pos = yield from read_structs(_read_entity_data, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 184)
+        m.entity, pos = yield from read_structs(_read_entity_data, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 184
+        m.entity, pos = read_few(_read_entity_data, buf, pos, limit, version, count, allowance, text=True)
     count, pos = read_compact_count(buf, pos, limit, 11) if version >= 1 else read_count(buf, pos, limit, 11)
-    allowance.take_array(count, 168)
-    m.ops, pos = yield from read_structs(_read_op_data, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 168)
+        m.ops, pos = yield from read_structs(_read_op_data, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 168
+        m.ops, pos = read_few(_read_op_data, buf, pos, limit, version, count, allowance, text=True)
     if version >= 1:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -71,7 +81,7 @@ def _read_alter_client_quotas_request_held(buf: Buffer, pos: int, limit: int, ve
     for _ in range(count):
         entries_item, pos = yield from _read_request_entry_data_held(buf, pos, limit, version, allowance)
         entries_.append(entries_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.entries = entries_
     m.validate_only = buf[pos] != 0
@@ -98,7 +108,12 @@ def _write_response_entry_data_steps(out: bytearray, m: ResponseEntryData, versi
         put_compact_count(out, len(m.entity))
     else:
         put_count(out, len(m.entity))
-    yield from write_structs(out, m.entity, _write_entity_data, version, pace)
+    if len(m.entity) > FEW:
+        yield from write_structs(out, m.entity, _write_entity_data, version, pace)
+    else:
+        for entity_item in m.entity:
+            _write_entity_data(out, entity_item, version)
+        pace.work -= len(m.entity)
     if version >= 1:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.alter_configs import (
@@ -31,7 +32,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -47,13 +50,17 @@ def _read_alter_configs_resource_held(buf: Buffer, pos: int, limit: int, version
     pos += 1
     if version >= 2:
         m.resource_name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.resource_name)
+        allowance.left -= getsizeof(m.resource_name)
     else:
         m.resource_name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.resource_name)
+        allowance.left -= getsizeof(m.resource_name)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 184)
-    m.configs, pos = yield from read_structs(_read_alterable_config, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 184)
+        m.configs, pos = yield from read_structs(_read_alterable_config, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 184
+        m.configs, pos = read_few(_read_alterable_config, buf, pos, limit, version, count, allowance, text=True)
     if version >= 2:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -74,7 +81,7 @@ def _read_alter_configs_request_held(buf: Buffer, pos: int, limit: int, version:
     for _ in range(count):
         resources_item, pos = yield from _read_alter_configs_resource_held(buf, pos, limit, version, allowance)
         resources_.append(resources_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.resources = resources_
     m.validate_only = buf[pos] != 0
@@ -97,7 +104,12 @@ def _write_alter_configs_response_steps(out: bytearray, m: AlterConfigsResponse,
         put_compact_count(out, len(m.responses))
     else:
         put_count(out, len(m.responses))
-    yield from write_structs(out, m.responses, _write_alter_configs_resource_response, version, pace)
+    if len(m.responses) > FEW:
+        yield from write_structs(out, m.responses, _write_alter_configs_resource_response, version, pace)
+    else:
+        for responses_item in m.responses:
+            _write_alter_configs_resource_response(out, responses_item, version)
+        pace.work -= len(m.responses)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

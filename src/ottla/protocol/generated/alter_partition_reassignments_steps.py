@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.alter_partition_reassignments import (
@@ -33,6 +34,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -51,14 +53,15 @@ def _read_reassignable_partition_held(buf: Buffer, pos: int, limit: int, version
     (m.partition_index,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_nullable_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count < 0:
         m.replicas = None
     else:
         if count > NUMBERS_A_PIECE:
+            allowance.take_array(count, 40)
             m.replicas, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
         else:
             m.replicas, pos = read_numbers(buf, pos, count, "i", 4)
+            allowance.left -= count * 40
             allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -72,14 +75,14 @@ def _read_reassignable_partition_held(buf: Buffer, pos: int, limit: int, version
 def _read_reassignable_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ReassignableTopic, int]]:
     m = object.__new__(ReassignableTopic)
     m.name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.name)
+    allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 6)
     allowance.take_array(count, 176)
     partitions_: list[ReassignablePartition] = []
     for _ in range(count):
         partitions_item, pos = yield from _read_reassignable_partition_held(buf, pos, limit, version, allowance)
         partitions_.append(partitions_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.partitions = partitions_
     if buf[pos] == 0:
@@ -106,7 +109,7 @@ def _read_alter_partition_reassignments_request_held(buf: Buffer, pos: int, limi
     for _ in range(count):
         topics_item, pos = yield from _read_reassignable_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if buf[pos] == 0:
@@ -121,7 +124,12 @@ def _read_alter_partition_reassignments_request_held(buf: Buffer, pos: int, limi
 def _write_reassignable_topic_response_steps(out: bytearray, m: ReassignableTopicResponse, version: int, pace: Pace) -> Steps[None]:
     put_compact_string(out, m.name)
     put_compact_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_reassignable_partition_response, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_reassignable_partition_response, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_reassignable_partition_response(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.alter_partition import (
@@ -25,6 +26,7 @@ from ottla.protocol.primitives import (
     ZERO_UUID,
     put_compact_count,
     put_compact_string,
+    put_numbers,
     put_tags,
     put_uuid,
     read_compact_count,
@@ -34,12 +36,14 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
+    read_few,
     read_many_numbers,
     read_structs,
-    write_numbers,
+    write_many_numbers,
 )
 from ottla.steps import Steps
 
@@ -61,15 +65,20 @@ def _read_request_partition_data_held(buf: Buffer, pos: int, limit: int, version
     if version >= 3:
         m.new_isr = []
         count, pos = read_compact_count(buf, pos, limit, 13)
-        allowance.take_array(count, 136)
-        m.new_isr_with_epochs, pos = yield from read_structs(_read_broker_state, buf, pos, limit, version, count, allowance, text=False)
+        if count > FEW:
+            allowance.take_array(count, 136)
+            m.new_isr_with_epochs, pos = yield from read_structs(_read_broker_state, buf, pos, limit, version, count, allowance, text=False)
+        else:
+            allowance.left -= count * 136
+            m.new_isr_with_epochs, pos = read_few(_read_broker_state, buf, pos, limit, version, count, allowance, text=False)
     else:
         count, pos = read_compact_count(buf, pos, limit, 4)
-        allowance.take_array(count, 40)
         if count > NUMBERS_A_PIECE:
+            allowance.take_array(count, 40)
             m.new_isr, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
         else:
             m.new_isr, pos = read_numbers(buf, pos, count, "i", 4)
+            allowance.left -= count * 40
             allowance.work -= count // PIECE
         m.new_isr_with_epochs = []
     if version >= 1:
@@ -96,7 +105,7 @@ def _read_request_topic_data_held(buf: Buffer, pos: int, limit: int, version: in
         pos += 16
     else:
         m.topic_name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.topic_name)
+        allowance.left -= getsizeof(m.topic_name)
         m.topic_id = ZERO_UUID
     count, pos = read_compact_count(buf, pos, limit, 14)
     allowance.take_array(count, 344)
@@ -104,7 +113,7 @@ def _read_request_topic_data_held(buf: Buffer, pos: int, limit: int, version: in
     for _ in range(count):
         partitions_item, pos = yield from _read_request_partition_data_held(buf, pos, limit, version, allowance)
         partitions_.append(partitions_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.partitions = partitions_
     if buf[pos] == 0:
@@ -126,7 +135,7 @@ def _read_alter_partition_request_held(buf: Buffer, pos: int, limit: int, versio
     for _ in range(count):
         topics_item, pos = yield from _read_request_topic_data_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if buf[pos] == 0:
@@ -141,7 +150,11 @@ def _read_alter_partition_request_held(buf: Buffer, pos: int, limit: int, versio
 def _write_response_partition_data_steps(out: bytearray, m: ResponsePartitionData, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ihii(m.partition_index, m.error_code, m.leader_id, m.leader_epoch)
     put_compact_count(out, len(m.isr))
-    yield from write_numbers(out, m.isr, "i", pace)
+    if len(m.isr) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.isr, "i", pace)
+    else:
+        put_numbers(out, m.isr, "i")
+        pace.work -= len(m.isr) // PIECE
     if version >= 1:
         out += _pack_b(m.leader_recovery_state)
     out += _pack_i(m.partition_epoch)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.alter_replica_log_dirs import (
@@ -35,6 +36,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -50,16 +52,17 @@ def _read_alter_replica_log_dir_topic_held(buf: Buffer, pos: int, limit: int, ve
     m = object.__new__(AlterReplicaLogDirTopic)
     if version >= 2:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     else:
         m.name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if version >= 2:
         if buf[pos] == 0:
@@ -77,17 +80,17 @@ def _read_alter_replica_log_dir_held(buf: Buffer, pos: int, limit: int, version:
     m = object.__new__(AlterReplicaLogDir)
     if version >= 2:
         m.path, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.path)
+        allowance.left -= getsizeof(m.path)
     else:
         m.path, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.path)
+        allowance.left -= getsizeof(m.path)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
     allowance.take_array(count, 144)
     topics_: list[AlterReplicaLogDirTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_alter_replica_log_dir_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if version >= 2:
@@ -110,7 +113,7 @@ def _read_alter_replica_log_dirs_request_held(buf: Buffer, pos: int, limit: int,
     for _ in range(count):
         dirs_item, pos = yield from _read_alter_replica_log_dir_held(buf, pos, limit, version, allowance)
         dirs_.append(dirs_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.dirs = dirs_
     if version >= 2:
@@ -134,7 +137,12 @@ def _write_alter_replica_log_dir_topic_result_steps(out: bytearray, m: AlterRepl
         put_compact_count(out, len(m.partitions))
     else:
         put_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_alter_replica_log_dir_partition_result, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_alter_replica_log_dir_partition_result, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_alter_replica_log_dir_partition_result(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

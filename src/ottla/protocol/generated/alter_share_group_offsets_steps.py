@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.alter_share_group_offsets import (
@@ -32,7 +33,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -44,10 +47,14 @@ _pack_ih = Struct(">ih").pack
 def _read_alter_share_group_offsets_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterShareGroupOffsetsRequestTopic, int]]:
     m = object.__new__(AlterShareGroupOffsetsRequestTopic)
     m.topic_name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.topic_name)
+    allowance.left -= getsizeof(m.topic_name)
     count, pos = read_compact_count(buf, pos, limit, 13)
-    allowance.take_array(count, 136)
-    m.partitions, pos = yield from read_structs(_read_alter_share_group_offsets_request_partition, buf, pos, limit, version, count, allowance, text=False)
+    if count > FEW:
+        allowance.take_array(count, 136)
+        m.partitions, pos = yield from read_structs(_read_alter_share_group_offsets_request_partition, buf, pos, limit, version, count, allowance, text=False)
+    else:
+        allowance.left -= count * 136
+        m.partitions, pos = read_few(_read_alter_share_group_offsets_request_partition, buf, pos, limit, version, count, allowance, text=False)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -60,14 +67,14 @@ def _read_alter_share_group_offsets_request_topic_held(buf: Buffer, pos: int, li
 def _read_alter_share_group_offsets_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterShareGroupOffsetsRequest, int]]:
     m = object.__new__(AlterShareGroupOffsetsRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     count, pos = read_compact_count(buf, pos, limit, 3)
     allowance.take_array(count, 144)
     topics_: list[AlterShareGroupOffsetsRequestTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_alter_share_group_offsets_request_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if buf[pos] == 0:
@@ -83,7 +90,12 @@ def _write_alter_share_group_offsets_response_topic_steps(out: bytearray, m: Alt
     put_compact_string(out, m.topic_name)
     put_uuid(out, m.topic_id)
     put_compact_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_alter_share_group_offsets_response_partition, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_alter_share_group_offsets_response_partition, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_alter_share_group_offsets_response_partition(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

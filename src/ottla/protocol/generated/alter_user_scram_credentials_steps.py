@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.alter_user_scram_credentials import (
@@ -29,7 +30,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -42,13 +45,13 @@ _unpack_bi = Struct(">bi").unpack_from
 def _read_scram_credential_upsertion_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[ScramCredentialUpsertion, int]:
     m = object.__new__(ScramCredentialUpsertion)
     m.name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.name)
+    allowance.left -= getsizeof(m.name)
     m.mechanism, m.iterations = _unpack_bi(buf, pos)
     pos += 5
     m.salt, pos = read_compact_bytes(buf, pos, limit)
-    allowance.take_value(m.salt)
+    allowance.left -= getsizeof(m.salt)
     m.salted_password, pos = read_compact_bytes(buf, pos, limit)
-    allowance.take_value(m.salted_password)
+    allowance.left -= getsizeof(m.salted_password)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -61,15 +64,19 @@ def _read_scram_credential_upsertion_held(buf: Buffer, pos: int, limit: int, ver
 def _read_alter_user_scram_credentials_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterUserScramCredentialsRequest, int]]:
     m = object.__new__(AlterUserScramCredentialsRequest)
     count, pos = read_compact_count(buf, pos, limit, 3)
-    allowance.take_array(count, 128)
-    m.deletions, pos = yield from read_structs(_read_scram_credential_deletion, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 128)
+        m.deletions, pos = yield from read_structs(_read_scram_credential_deletion, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 128
+        m.deletions, pos = read_few(_read_scram_credential_deletion, buf, pos, limit, version, count, allowance, text=True)
     count, pos = read_compact_count(buf, pos, limit, 9)
     allowance.take_array(count, 128)
     upsertions_: list[ScramCredentialUpsertion] = []
     for _ in range(count):
         upsertions_item, pos = _read_scram_credential_upsertion_held(buf, pos, limit, version, allowance)
         upsertions_.append(upsertions_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.upsertions = upsertions_
     if buf[pos] == 0:
@@ -84,7 +91,12 @@ def _read_alter_user_scram_credentials_request_held(buf: Buffer, pos: int, limit
 def _write_alter_user_scram_credentials_response_steps(out: bytearray, m: AlterUserScramCredentialsResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_i(m.throttle_time_ms)
     put_compact_count(out, len(m.results))
-    yield from write_structs(out, m.results, _write_alter_user_scram_credentials_result, version, pace)
+    if len(m.results) > FEW:
+        yield from write_structs(out, m.results, _write_alter_user_scram_credentials_result, version, pace)
+    else:
+        for results_item in m.results:
+            _write_alter_user_scram_credentials_result(out, results_item, version)
+        pace.work -= len(m.results)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

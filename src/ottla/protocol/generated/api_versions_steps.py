@@ -23,6 +23,7 @@ from ottla.protocol.primitives import (
     put_tags,
 )
 from ottla.protocol.stepping import (
+    FEW,
     Pace,
     write_structs,
 )
@@ -39,7 +40,12 @@ def _write_api_versions_response_steps(out: bytearray, m: ApiVersionsResponse, v
         put_compact_count(out, len(m.api_keys))
     else:
         put_count(out, len(m.api_keys))
-    yield from write_structs(out, m.api_keys, _write_api_version, version, pace)
+    if len(m.api_keys) > FEW:
+        yield from write_structs(out, m.api_keys, _write_api_version, version, pace)
+    else:
+        for api_keys_item in m.api_keys:
+            _write_api_version(out, api_keys_item, version)
+        pace.work -= len(m.api_keys)
     if version >= 1:
         out += _pack_i(m.throttle_time_ms)
     if version >= 3:
@@ -47,7 +53,12 @@ def _write_api_versions_response_steps(out: bytearray, m: ApiVersionsResponse, v
         if m.supported_features != []:
             tag = bytearray()
             put_compact_count(tag, len(m.supported_features))
-            yield from write_structs(tag, m.supported_features, _write_supported_feature_key, version, pace)
+            if len(m.supported_features) > FEW:
+                yield from write_structs(tag, m.supported_features, _write_supported_feature_key, version, pace)
+            else:
+                for supported_features_item in m.supported_features:
+                    _write_supported_feature_key(tag, supported_features_item, version)
+                pace.work -= len(m.supported_features)
             tags.append((0, tag))
         if m.finalized_features_epoch != -1:
             tag = bytearray()
@@ -56,7 +67,12 @@ def _write_api_versions_response_steps(out: bytearray, m: ApiVersionsResponse, v
         if m.finalized_features != []:
             tag = bytearray()
             put_compact_count(tag, len(m.finalized_features))
-            yield from write_structs(tag, m.finalized_features, _write_finalized_feature_key, version, pace)
+            if len(m.finalized_features) > FEW:
+                yield from write_structs(tag, m.finalized_features, _write_finalized_feature_key, version, pace)
+            else:
+                for finalized_features_item in m.finalized_features:
+                    _write_finalized_feature_key(tag, finalized_features_item, version)
+                pace.work -= len(m.finalized_features)
             tags.append((2, tag))
         if m.zk_migration_ready:
             tag = bytearray()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.consumer_group_classic_member import (
@@ -27,6 +28,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
     write_structs,
 )
@@ -39,9 +41,9 @@ _unpack_i = Struct(">i").unpack_from
 def _read_classic_protocol_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[ClassicProtocol, int]:
     m = object.__new__(ClassicProtocol)
     m.name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.name)
+    allowance.left -= getsizeof(m.name)
     m.metadata, pos = read_compact_bytes(buf, pos, limit)
-    allowance.take_value(m.metadata)
+    allowance.left -= getsizeof(m.metadata)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -61,7 +63,7 @@ def _read_consumer_group_classic_member_held(buf: Buffer, pos: int, limit: int, 
     for _ in range(count):
         supported_protocols_item, pos = _read_classic_protocol_held(buf, pos, limit, version, allowance)
         supported_protocols_.append(supported_protocols_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.supported_protocols = supported_protocols_
     if buf[pos] == 0:
@@ -76,7 +78,12 @@ def _read_consumer_group_classic_member_held(buf: Buffer, pos: int, limit: int, 
 def _write_consumer_group_classic_member_steps(out: bytearray, m: ConsumerGroupClassicMember, version: int, pace: Pace) -> Steps[None]:
     out += _pack_i(m.session_timeout_ms)
     put_compact_count(out, len(m.supported_protocols))
-    yield from write_structs(out, m.supported_protocols, _write_classic_protocol, version, pace)
+    if len(m.supported_protocols) > FEW:
+        yield from write_structs(out, m.supported_protocols, _write_classic_protocol, version, pace)
+    else:
+        for supported_protocols_item in m.supported_protocols:
+            _write_classic_protocol(out, supported_protocols_item, version)
+        pace.work -= len(m.supported_protocols)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

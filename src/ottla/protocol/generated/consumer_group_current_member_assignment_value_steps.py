@@ -19,6 +19,7 @@ from ottla.protocol.primitives import (
     Buffer,
     NO_TAGS,
     put_compact_count,
+    put_numbers,
     put_tags,
     put_uuid,
     read_compact_count,
@@ -34,7 +35,7 @@ from ottla.protocol.stepping import (
     PIECE,
     Pace,
     read_many_numbers,
-    write_numbers,
+    write_many_numbers,
 )
 from ottla.steps import Steps
 
@@ -48,11 +49,12 @@ def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int,
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     m.assignment_epochs = []
     if buf[pos] == 0:
@@ -70,14 +72,15 @@ def _read_topic_partitions_tags_held(m: TopicPartitions, buf: Buffer, pos: int, 
         tag, pos, end = read_tag(buf, pos, limit)
         if tag == 0:
             count, pos = read_compact_nullable_count(buf, pos, end, 4)
-            allowance.take_array(count, 40)
             if count < 0:
                 m.assignment_epochs = None
             else:
                 if count > NUMBERS_A_PIECE:
+                    allowance.take_array(count, 40)
                     m.assignment_epochs, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
                 else:
                     m.assignment_epochs, pos = read_numbers(buf, pos, count, "i", 4)
+                    allowance.left -= count * 40
                     allowance.work -= count // PIECE
         else:
             unknown[tag] = bytes(buf[pos:end])
@@ -92,7 +95,11 @@ def _read_topic_partitions_tags_held(m: TopicPartitions, buf: Buffer, pos: int, 
 def _write_topic_partitions_steps(out: bytearray, m: TopicPartitions, version: int, pace: Pace) -> Steps[None]:
     put_uuid(out, m.topic_id)
     put_compact_count(out, len(m.partitions))
-    yield from write_numbers(out, m.partitions, "i", pace)
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
     tags: list[tuple[int, bytearray]] = []
     if m.assignment_epochs != []:
         tag = bytearray()
@@ -100,7 +107,11 @@ def _write_topic_partitions_steps(out: bytearray, m: TopicPartitions, version: i
             tag.append(0)
         else:
             put_compact_count(tag, len(m.assignment_epochs))
-            yield from write_numbers(tag, m.assignment_epochs, "i", pace)
+            if len(m.assignment_epochs) > NUMBERS_A_PIECE:
+                yield from write_many_numbers(tag, m.assignment_epochs, "i", pace)
+            else:
+                put_numbers(tag, m.assignment_epochs, "i")
+                pace.work -= len(m.assignment_epochs) // PIECE
         tags.append((0, tag))
     if tags or m.unknown_tags:
         put_tags(out, tags, m.unknown_tags, _TAGS_TOPIC_PARTITIONS)
@@ -118,7 +129,7 @@ def _read_consumer_group_current_member_assignment_value_held(buf: Buffer, pos: 
     for _ in range(count):
         assigned_partitions_item, pos = yield from _read_topic_partitions_held(buf, pos, limit, version, allowance)
         assigned_partitions_.append(assigned_partitions_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.assigned_partitions = assigned_partitions_
     count, pos = read_compact_count(buf, pos, limit, 18)
@@ -127,7 +138,7 @@ def _read_consumer_group_current_member_assignment_value_held(buf: Buffer, pos: 
     for _ in range(count):
         partitions_pending_revocation_item, pos = yield from _read_topic_partitions_held(buf, pos, limit, version, allowance)
         partitions_pending_revocation_.append(partitions_pending_revocation_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.partitions_pending_revocation = partitions_pending_revocation_
     if buf[pos] == 0:

@@ -24,6 +24,7 @@ from ottla.protocol.primitives import (
     put_compact_count,
     put_compact_nullable_string,
     put_compact_string,
+    put_numbers,
     put_tags,
     put_uuid,
     read_compact_count,
@@ -32,10 +33,12 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    NUMBERS_A_PIECE,
+    PIECE,
     Pace,
-    read_values,
-    write_numbers,
-    write_values,
+    read_strings,
+    write_many_numbers,
+    write_strings,
 )
 from ottla.steps import Steps
 
@@ -48,8 +51,8 @@ _pack_ii = Struct(">ii").pack
 def _read_consumer_group_describe_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupDescribeRequest, int]]:
     m = object.__new__(ConsumerGroupDescribeRequest)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.group_ids, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.group_ids, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     m.include_authorized_operations = buf[pos] != 0
     pos += 1
     if buf[pos] == 0:
@@ -65,7 +68,11 @@ def _write_topic_partitions_steps(out: bytearray, m: TopicPartitions, version: i
     put_uuid(out, m.topic_id)
     put_compact_string(out, m.topic_name)
     put_compact_count(out, len(m.partitions))
-    yield from write_numbers(out, m.partitions, "i", pace)
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -92,7 +99,7 @@ def _write_member_steps(out: bytearray, m: Member, version: int, pace: Pace) -> 
     put_compact_string(out, m.client_id)
     put_compact_string(out, m.client_host)
     put_compact_count(out, len(m.subscribed_topic_names))
-    yield from write_values(out, m.subscribed_topic_names, put_compact_string, pace)
+    yield from write_strings(out, m.subscribed_topic_names, put_compact_string, pace)
     put_compact_nullable_string(out, m.subscribed_topic_regex)
     yield from _write_assignment_steps(out, m.assignment, version, pace)
     yield from _write_assignment_steps(out, m.target_assignment, version, pace)

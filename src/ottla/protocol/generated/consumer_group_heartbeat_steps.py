@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.consumer_group_heartbeat import (
@@ -21,6 +22,7 @@ from ottla.protocol.primitives import (
     NO_TAGS,
     put_compact_count,
     put_compact_nullable_string,
+    put_numbers,
     put_tags,
     put_uuid,
     read_compact_count,
@@ -36,8 +38,8 @@ from ottla.protocol.stepping import (
     PIECE,
     Pace,
     read_many_numbers,
-    read_values,
-    write_numbers,
+    read_strings,
+    write_many_numbers,
 )
 from ottla.steps import Steps
 
@@ -50,40 +52,40 @@ _unpack_u = Struct(">16s").unpack_from
 def _read_consumer_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupHeartbeatRequest, int]]:
     m = object.__new__(ConsumerGroupHeartbeatRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     m.member_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.member_id)
+    allowance.left -= getsizeof(m.member_id)
     (m.member_epoch,) = _unpack_i(buf, pos)
     pos += 4
     m.instance_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.instance_id)
+    allowance.left -= getsizeof(m.instance_id)
     m.rack_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.rack_id)
+    allowance.left -= getsizeof(m.rack_id)
     (m.rebalance_timeout_ms,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_nullable_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
     if count < 0:
         m.subscribed_topic_names = None
     else:
-        m.subscribed_topic_names, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+        allowance.take_array(count, 64)
+        m.subscribed_topic_names, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     if version >= 1:
         m.subscribed_topic_regex, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.subscribed_topic_regex)
+        allowance.left -= getsizeof(m.subscribed_topic_regex)
     else:
         m.subscribed_topic_regex = None
     m.server_assignor, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.server_assignor)
+    allowance.left -= getsizeof(m.server_assignor)
     count, pos = read_compact_nullable_count(buf, pos, limit, 18)
-    allowance.take_array(count, 208)
     if count < 0:
         m.topic_partitions = None
     else:
+        allowance.take_array(count, 208)
         topic_partitions_: list[TopicPartitions] = []
         for _ in range(count):
             topic_partitions_item, pos = yield from _read_topic_partitions_held(buf, pos, limit, version, allowance)
             topic_partitions_.append(topic_partitions_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.topic_partitions = topic_partitions_
     if buf[pos] == 0:
@@ -100,11 +102,12 @@ def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int,
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -118,7 +121,11 @@ def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int,
 def _write_topic_partitions_steps(out: bytearray, m: TopicPartitions, version: int, pace: Pace) -> Steps[None]:
     put_uuid(out, m.topic_id)
     put_compact_count(out, len(m.partitions))
-    yield from write_numbers(out, m.partitions, "i", pace)
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

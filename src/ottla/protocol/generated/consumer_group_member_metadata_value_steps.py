@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.consumer_group_member_metadata_value import (
@@ -28,8 +29,8 @@ from ottla.protocol.primitives import (
 from ottla.protocol.stepping import (
     Allowance,
     Pace,
-    read_values,
-    write_values,
+    read_strings,
+    write_strings,
 )
 from ottla.steps import Steps
 
@@ -40,22 +41,22 @@ _unpack_i = Struct(">i").unpack_from
 def _read_consumer_group_member_metadata_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupMemberMetadataValue, int]]:
     m = object.__new__(ConsumerGroupMemberMetadataValue)
     m.instance_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.instance_id)
+    allowance.left -= getsizeof(m.instance_id)
     m.rack_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.rack_id)
+    allowance.left -= getsizeof(m.rack_id)
     m.client_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.client_id)
+    allowance.left -= getsizeof(m.client_id)
     m.client_host, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.client_host)
+    allowance.left -= getsizeof(m.client_host)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.subscribed_topic_names, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.subscribed_topic_names, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     m.subscribed_topic_regex, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.subscribed_topic_regex)
+    allowance.left -= getsizeof(m.subscribed_topic_regex)
     (m.rebalance_timeout_ms,) = _unpack_i(buf, pos)
     pos += 4
     m.server_assignor, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.server_assignor)
+    allowance.left -= getsizeof(m.server_assignor)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -71,7 +72,7 @@ def _write_consumer_group_member_metadata_value_steps(out: bytearray, m: Consume
     put_compact_string(out, m.client_id)
     put_compact_string(out, m.client_host)
     put_compact_count(out, len(m.subscribed_topic_names))
-    yield from write_values(out, m.subscribed_topic_names, put_compact_string, pace)
+    yield from write_strings(out, m.subscribed_topic_names, put_compact_string, pace)
     put_compact_nullable_string(out, m.subscribed_topic_regex)
     out += _pack_i(m.rebalance_timeout_ms)
     put_compact_nullable_string(out, m.server_assignor)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.consumer_group_partition_metadata_value import (
@@ -29,8 +30,8 @@ from ottla.protocol.primitives import (
 from ottla.protocol.stepping import (
     Allowance,
     Pace,
-    read_values,
-    write_values,
+    read_strings,
+    write_strings,
 )
 from ottla.steps import Steps
 
@@ -44,8 +45,8 @@ def _read_partition_metadata_held(buf: Buffer, pos: int, limit: int, version: in
     (m.partition,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.racks, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.racks, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -58,7 +59,7 @@ def _read_partition_metadata_held(buf: Buffer, pos: int, limit: int, version: in
 def _write_partition_metadata_steps(out: bytearray, m: PartitionMetadata, version: int, pace: Pace) -> Steps[None]:
     out += _pack_i(m.partition)
     put_compact_count(out, len(m.racks))
-    yield from write_values(out, m.racks, put_compact_string, pace)
+    yield from write_strings(out, m.racks, put_compact_string, pace)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -70,7 +71,7 @@ def _read_topic_metadata_held(buf: Buffer, pos: int, limit: int, version: int, a
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
     m.topic_name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.topic_name)
+    allowance.left -= getsizeof(m.topic_name)
     (m.num_partitions,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 6)
@@ -79,7 +80,7 @@ def _read_topic_metadata_held(buf: Buffer, pos: int, limit: int, version: int, a
     for _ in range(count):
         partition_metadata_item, pos = yield from _read_partition_metadata_held(buf, pos, limit, version, allowance)
         partition_metadata_.append(partition_metadata_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.partition_metadata = partition_metadata_
     if buf[pos] == 0:
@@ -114,7 +115,7 @@ def _read_consumer_group_partition_metadata_value_held(buf: Buffer, pos: int, li
     for _ in range(count):
         topics_item, pos = yield from _read_topic_metadata_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if buf[pos] == 0:

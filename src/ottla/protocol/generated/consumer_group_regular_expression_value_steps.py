@@ -26,8 +26,8 @@ from ottla.protocol.primitives import (
 from ottla.protocol.stepping import (
     Allowance,
     Pace,
-    read_values,
-    write_values,
+    read_strings,
+    write_strings,
 )
 from ottla.steps import Steps
 
@@ -38,8 +38,8 @@ _unpack_qq = Struct(">qq").unpack_from
 def _read_consumer_group_regular_expression_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupRegularExpressionValue, int]]:
     m = object.__new__(ConsumerGroupRegularExpressionValue)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.topics, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.topics, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     m.version, m.timestamp = _unpack_qq(buf, pos)
     pos += 16
     if buf[pos] == 0:
@@ -53,7 +53,7 @@ def _read_consumer_group_regular_expression_value_held(buf: Buffer, pos: int, li
 
 def _write_consumer_group_regular_expression_value_steps(out: bytearray, m: ConsumerGroupRegularExpressionValue, version: int, pace: Pace) -> Steps[None]:
     put_compact_count(out, len(m.topics))
-    yield from write_values(out, m.topics, put_compact_string, pace)
+    yield from write_strings(out, m.topics, put_compact_string, pace)
     out += _pack_qq(m.version, m.timestamp)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)

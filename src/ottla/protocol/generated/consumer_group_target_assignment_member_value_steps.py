@@ -18,6 +18,7 @@ from ottla.protocol.primitives import (
     Buffer,
     NO_TAGS,
     put_compact_count,
+    put_numbers,
     put_tags,
     put_uuid,
     read_compact_count,
@@ -30,7 +31,7 @@ from ottla.protocol.stepping import (
     PIECE,
     Pace,
     read_many_numbers,
-    write_numbers,
+    write_many_numbers,
 )
 from ottla.steps import Steps
 
@@ -42,11 +43,12 @@ def _read_topic_partition_held(buf: Buffer, pos: int, limit: int, version: int, 
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -60,7 +62,11 @@ def _read_topic_partition_held(buf: Buffer, pos: int, limit: int, version: int, 
 def _write_topic_partition_steps(out: bytearray, m: TopicPartition, version: int, pace: Pace) -> Steps[None]:
     put_uuid(out, m.topic_id)
     put_compact_count(out, len(m.partitions))
-    yield from write_numbers(out, m.partitions, "i", pace)
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -75,7 +81,7 @@ def _read_consumer_group_target_assignment_member_value_held(buf: Buffer, pos: i
     for _ in range(count):
         topic_partitions_item, pos = yield from _read_topic_partition_held(buf, pos, limit, version, allowance)
         topic_partitions_.append(topic_partitions_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topic_partitions = topic_partitions_
     if buf[pos] == 0:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.consumer_protocol_assignment import (
@@ -19,6 +20,7 @@ from ottla.protocol.primitives import (
     NO_TAGS,
     put_count,
     put_nullable_bytes,
+    put_numbers,
     put_string,
     read_count,
     read_nullable_bytes,
@@ -31,7 +33,7 @@ from ottla.protocol.stepping import (
     PIECE,
     Pace,
     read_many_numbers,
-    write_numbers,
+    write_many_numbers,
 )
 from ottla.steps import Steps
 
@@ -39,13 +41,14 @@ from ottla.steps import Steps
 def _read_assigned_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AssignedPartitions, int]]:
     m = object.__new__(AssignedPartitions)
     m.topic, pos = read_string(buf, pos, limit)
-    allowance.take_value(m.topic)
+    allowance.left -= getsizeof(m.topic)
     count, pos = read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     m.unknown_tags = NO_TAGS
     return m, pos
@@ -54,7 +57,11 @@ def _read_assigned_partitions_held(buf: Buffer, pos: int, limit: int, version: i
 def _write_assigned_partitions_steps(out: bytearray, m: AssignedPartitions, version: int, pace: Pace) -> Steps[None]:
     put_string(out, m.topic)
     put_count(out, len(m.partitions))
-    yield from write_numbers(out, m.partitions, "i", pace)
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
     if m.unknown_tags:
         raise not_tagged(m, version)
 
@@ -67,11 +74,11 @@ def _read_consumer_protocol_assignment_held(buf: Buffer, pos: int, limit: int, v
     for _ in range(count):
         assigned_partitions_item, pos = yield from _read_assigned_partitions_held(buf, pos, limit, version, allowance)
         assigned_partitions_.append(assigned_partitions_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.assigned_partitions = assigned_partitions_
     m.user_data, pos = read_nullable_bytes(buf, pos, limit)
-    allowance.take_value(m.user_data)
+    allowance.left -= getsizeof(m.user_data)
     m.unknown_tags = NO_TAGS
     return m, pos
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.consumer_protocol_subscription import (
@@ -20,6 +21,7 @@ from ottla.protocol.primitives import (
     put_count,
     put_nullable_bytes,
     put_nullable_string,
+    put_numbers,
     put_string,
     read_count,
     read_nullable_bytes,
@@ -33,9 +35,9 @@ from ottla.protocol.stepping import (
     PIECE,
     Pace,
     read_many_numbers,
-    read_values,
-    write_numbers,
-    write_values,
+    read_strings,
+    write_many_numbers,
+    write_strings,
 )
 from ottla.steps import Steps
 
@@ -46,13 +48,14 @@ _unpack_i = Struct(">i").unpack_from
 def _read_owned_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OwnedPartitions, int]]:
     m = object.__new__(OwnedPartitions)
     m.topic, pos = read_string(buf, pos, limit)
-    allowance.take_value(m.topic)
+    allowance.left -= getsizeof(m.topic)
     count, pos = read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     m.unknown_tags = NO_TAGS
     return m, pos
@@ -61,7 +64,11 @@ def _read_owned_partitions_held(buf: Buffer, pos: int, limit: int, version: int,
 def _write_owned_partitions_steps(out: bytearray, m: OwnedPartitions, version: int, pace: Pace) -> Steps[None]:
     put_string(out, m.topic)
     put_count(out, len(m.partitions))
-    yield from write_numbers(out, m.partitions, "i", pace)
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
     if m.unknown_tags:
         raise not_tagged(m, version)
 
@@ -69,10 +76,10 @@ def _write_owned_partitions_steps(out: bytearray, m: OwnedPartitions, version: i
 def _read_consumer_protocol_subscription_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerProtocolSubscription, int]]:
     m = object.__new__(ConsumerProtocolSubscription)
     count, pos = read_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.topics, pos = yield from read_values(read_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.topics, pos = yield from read_strings(read_string, buf, pos, limit, count, allowance)
     m.user_data, pos = read_nullable_bytes(buf, pos, limit)
-    allowance.take_value(m.user_data)
+    allowance.left -= getsizeof(m.user_data)
     if version >= 1:
         count, pos = read_count(buf, pos, limit, 6)
         allowance.take_array(count, 144)
@@ -80,7 +87,7 @@ def _read_consumer_protocol_subscription_held(buf: Buffer, pos: int, limit: int,
         for _ in range(count):
             owned_partitions_item, pos = yield from _read_owned_partitions_held(buf, pos, limit, version, allowance)
             owned_partitions_.append(owned_partitions_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.owned_partitions = owned_partitions_
     else:
@@ -92,7 +99,7 @@ def _read_consumer_protocol_subscription_held(buf: Buffer, pos: int, limit: int,
         m.generation_id = -1
     if version >= 3:
         m.rack_id, pos = read_nullable_string(buf, pos, limit)
-        allowance.take_value(m.rack_id)
+        allowance.left -= getsizeof(m.rack_id)
     else:
         m.rack_id = None
     m.unknown_tags = NO_TAGS
@@ -101,7 +108,7 @@ def _read_consumer_protocol_subscription_held(buf: Buffer, pos: int, limit: int,
 
 def _write_consumer_protocol_subscription_steps(out: bytearray, m: ConsumerProtocolSubscription, version: int, pace: Pace) -> Steps[None]:
     put_count(out, len(m.topics))
-    yield from write_values(out, m.topics, put_string, pace)
+    yield from write_strings(out, m.topics, put_string, pace)
     put_nullable_bytes(out, m.user_data)
     if version >= 1:
         put_count(out, len(m.owned_partitions))

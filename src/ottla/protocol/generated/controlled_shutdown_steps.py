@@ -21,6 +21,7 @@ from ottla.protocol.primitives import (
     put_tags,
 )
 from ottla.protocol.stepping import (
+    FEW,
     Pace,
     write_structs,
 )
@@ -35,7 +36,12 @@ def _write_controlled_shutdown_response_steps(out: bytearray, m: ControlledShutd
         put_compact_count(out, len(m.remaining_partitions))
     else:
         put_count(out, len(m.remaining_partitions))
-    yield from write_structs(out, m.remaining_partitions, _write_remaining_partition, version, pace)
+    if len(m.remaining_partitions) > FEW:
+        yield from write_structs(out, m.remaining_partitions, _write_remaining_partition, version, pace)
+    else:
+        for remaining_partitions_item in m.remaining_partitions:
+            _write_remaining_partition(out, remaining_partitions_item, version)
+        pace.work -= len(m.remaining_partitions)
     if version >= 3:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -28,7 +28,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -40,8 +42,12 @@ _pack_i = Struct(">i").pack
 def _read_create_acls_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CreateAclsRequest, int]]:
     m = object.__new__(CreateAclsRequest)
     count, pos = read_compact_count(buf, pos, limit, 8) if version >= 2 else read_count(buf, pos, limit, 8)
-    allowance.take_array(count, 280)
-    m.creations, pos = yield from read_structs(_read_acl_creation, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 280)
+        m.creations, pos = yield from read_structs(_read_acl_creation, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 280
+        m.creations, pos = read_few(_read_acl_creation, buf, pos, limit, version, count, allowance, text=True)
     if version >= 2:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -60,7 +66,12 @@ def _write_create_acls_response_steps(out: bytearray, m: CreateAclsResponse, ver
         put_compact_count(out, len(m.results))
     else:
         put_count(out, len(m.results))
-    yield from write_structs(out, m.results, _write_acl_creation_result, version, pace)
+    if len(m.results) > FEW:
+        yield from write_structs(out, m.results, _write_acl_creation_result, version, pace)
+    else:
+        for results_item in m.results:
+            _write_acl_creation_result(out, results_item, version)
+        pace.work -= len(m.results)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.create_delegation_token import (
@@ -24,6 +25,8 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
+    read_few,
     read_structs,
 )
 from ottla.steps import Steps
@@ -35,15 +38,19 @@ def _read_create_delegation_token_request_held(buf: Buffer, pos: int, limit: int
     m = object.__new__(CreateDelegationTokenRequest)
     if version >= 3:
         m.owner_principal_type, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.owner_principal_type)
+        allowance.left -= getsizeof(m.owner_principal_type)
         m.owner_principal_name, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.owner_principal_name)
+        allowance.left -= getsizeof(m.owner_principal_name)
     else:
         m.owner_principal_type = ""
         m.owner_principal_name = ""
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 184)
-    m.renewers, pos = yield from read_structs(_read_creatable_renewers, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 184)
+        m.renewers, pos = yield from read_structs(_read_creatable_renewers, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 184
+        m.renewers, pos = read_few(_read_creatable_renewers, buf, pos, limit, version, count, allowance, text=True)
     (m.max_lifetime_ms,) = _unpack_q(buf, pos)
     pos += 8
     if version >= 2:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.create_partitions import (
@@ -34,6 +35,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -50,11 +52,12 @@ _unpack_it = Struct(">i?").unpack_from
 def _read_create_partitions_assignment_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CreatePartitionsAssignment, int]]:
     m = object.__new__(CreatePartitionsAssignment)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.broker_ids, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.broker_ids, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if version >= 2:
         if buf[pos] == 0:
@@ -72,22 +75,22 @@ def _read_create_partitions_topic_held(buf: Buffer, pos: int, limit: int, versio
     m = object.__new__(CreatePartitionsTopic)
     if version >= 2:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     else:
         m.name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     (m.count,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_nullable_count(buf, pos, limit, 2) if version >= 2 else read_nullable_count(buf, pos, limit, 2)
-    allowance.take_array(count, 136)
     if count < 0:
         m.assignments = None
     else:
+        allowance.take_array(count, 136)
         assignments_: list[CreatePartitionsAssignment] = []
         for _ in range(count):
             assignments_item, pos = yield from _read_create_partitions_assignment_held(buf, pos, limit, version, allowance)
             assignments_.append(assignments_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.assignments = assignments_
     if version >= 2:
@@ -110,7 +113,7 @@ def _read_create_partitions_request_held(buf: Buffer, pos: int, limit: int, vers
     for _ in range(count):
         topics_item, pos = yield from _read_create_partitions_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     m.timeout_ms, m.validate_only = _unpack_it(buf, pos)
@@ -133,7 +136,12 @@ def _write_create_partitions_response_steps(out: bytearray, m: CreatePartitionsR
         put_compact_count(out, len(m.results))
     else:
         put_count(out, len(m.results))
-    yield from write_structs(out, m.results, _write_create_partitions_topic_result, version, pace)
+    if len(m.results) > FEW:
+        yield from write_structs(out, m.results, _write_create_partitions_topic_result, version, pace)
+    else:
+        for results_item in m.results:
+            _write_create_partitions_topic_result(out, results_item, version)
+        pace.work -= len(m.results)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.create_topics import (
@@ -40,9 +41,11 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
+    read_few,
     read_many_numbers,
     read_structs,
     write_structs,
@@ -62,11 +65,12 @@ def _read_creatable_replica_assignment_held(buf: Buffer, pos: int, limit: int, v
     (m.partition_index,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 5 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.broker_ids, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.broker_ids, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if version >= 5:
         if buf[pos] == 0:
@@ -84,10 +88,10 @@ def _read_creatable_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
     m = object.__new__(CreatableTopic)
     if version >= 5:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     else:
         m.name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     m.num_partitions, m.replication_factor = _unpack_ih(buf, pos)
     pos += 6
     count, pos = read_compact_count(buf, pos, limit, 6) if version >= 5 else read_count(buf, pos, limit, 6)
@@ -96,12 +100,16 @@ def _read_creatable_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
     for _ in range(count):
         assignments_item, pos = yield from _read_creatable_replica_assignment_held(buf, pos, limit, version, allowance)
         assignments_.append(assignments_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.assignments = assignments_
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 5 else read_count(buf, pos, limit, 3)
-    allowance.take_array(count, 184)
-    m.configs, pos = yield from read_structs(_read_creatable_topic_config, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 184)
+        m.configs, pos = yield from read_structs(_read_creatable_topic_config, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 184
+        m.configs, pos = read_few(_read_creatable_topic_config, buf, pos, limit, version, count, allowance, text=True)
     if version >= 5:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -122,7 +130,7 @@ def _read_create_topics_request_held(buf: Buffer, pos: int, limit: int, version:
     for _ in range(count):
         topics_item, pos = yield from _read_creatable_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     m.timeout_ms, m.validate_only = _unpack_it(buf, pos)
@@ -154,7 +162,12 @@ def _write_creatable_topic_result_steps(out: bytearray, m: CreatableTopicResult,
             out.append(0)
         else:
             put_compact_count(out, len(m.configs))
-            yield from write_structs(out, m.configs, _write_creatable_topic_configs, version, pace)
+            if len(m.configs) > FEW:
+                yield from write_structs(out, m.configs, _write_creatable_topic_configs, version, pace)
+            else:
+                for configs_item in m.configs:
+                    _write_creatable_topic_configs(out, configs_item, version)
+                pace.work -= len(m.configs)
     else:
         put_nullable_string(out, m.error_message)
     if version >= 5:

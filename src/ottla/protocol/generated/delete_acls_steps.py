@@ -31,7 +31,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -44,8 +46,12 @@ _pack_i = Struct(">i").pack
 def _read_delete_acls_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DeleteAclsRequest, int]]:
     m = object.__new__(DeleteAclsRequest)
     count, pos = read_compact_count(buf, pos, limit, 8) if version >= 2 else read_count(buf, pos, limit, 8)
-    allowance.take_array(count, 280)
-    m.filters, pos = yield from read_structs(_read_delete_acls_filter, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 280)
+        m.filters, pos = yield from read_structs(_read_delete_acls_filter, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 280
+        m.filters, pos = read_few(_read_delete_acls_filter, buf, pos, limit, version, count, allowance, text=True)
     if version >= 2:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -68,7 +74,12 @@ def _write_delete_acls_filter_result_steps(out: bytearray, m: DeleteAclsFilterRe
         put_compact_count(out, len(m.matching_acls))
     else:
         put_count(out, len(m.matching_acls))
-    yield from write_structs(out, m.matching_acls, _write_delete_acls_matching_acl, version, pace)
+    if len(m.matching_acls) > FEW:
+        yield from write_structs(out, m.matching_acls, _write_delete_acls_matching_acl, version, pace)
+    else:
+        for matching_acls_item in m.matching_acls:
+            _write_delete_acls_matching_acl(out, matching_acls_item, version)
+        pace.work -= len(m.matching_acls)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

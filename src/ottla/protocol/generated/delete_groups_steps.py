@@ -29,8 +29,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
-    read_values,
+    read_strings,
     write_structs,
 )
 from ottla.steps import Steps
@@ -41,8 +42,8 @@ _pack_i = Struct(">i").pack
 def _read_delete_groups_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DeleteGroupsRequest, int]]:
     m = object.__new__(DeleteGroupsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1) if version >= 2 else read_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.groups_names, pos = yield from read_values(read_compact_string if version >= 2 else read_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.groups_names, pos = yield from read_strings(read_compact_string if version >= 2 else read_string, buf, pos, limit, count, allowance)
     if version >= 2:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -61,7 +62,12 @@ def _write_delete_groups_response_steps(out: bytearray, m: DeleteGroupsResponse,
         put_compact_count(out, len(m.results))
     else:
         put_count(out, len(m.results))
-    yield from write_structs(out, m.results, _write_deletable_group_result, version, pace)
+    if len(m.results) > FEW:
+        yield from write_structs(out, m.results, _write_deletable_group_result, version, pace)
+    else:
+        for results_item in m.results:
+            _write_deletable_group_result(out, results_item, version)
+        pace.work -= len(m.results)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.delete_records import (
@@ -34,7 +35,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -48,13 +51,17 @@ def _read_delete_records_topic_held(buf: Buffer, pos: int, limit: int, version: 
     m = object.__new__(DeleteRecordsTopic)
     if version >= 2:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     else:
         m.name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 12) if version >= 2 else read_count(buf, pos, limit, 12)
-    allowance.take_array(count, 136)
-    m.partitions, pos = yield from read_structs(_read_delete_records_partition, buf, pos, limit, version, count, allowance, text=False)
+    if count > FEW:
+        allowance.take_array(count, 136)
+        m.partitions, pos = yield from read_structs(_read_delete_records_partition, buf, pos, limit, version, count, allowance, text=False)
+    else:
+        allowance.left -= count * 136
+        m.partitions, pos = read_few(_read_delete_records_partition, buf, pos, limit, version, count, allowance, text=False)
     if version >= 2:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -75,7 +82,7 @@ def _read_delete_records_request_held(buf: Buffer, pos: int, limit: int, version
     for _ in range(count):
         topics_item, pos = yield from _read_delete_records_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     (m.timeout_ms,) = _unpack_i(buf, pos)
@@ -101,7 +108,12 @@ def _write_delete_records_topic_result_steps(out: bytearray, m: DeleteRecordsTop
         put_compact_count(out, len(m.partitions))
     else:
         put_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_delete_records_partition_result, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_delete_records_partition_result, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_delete_records_partition_result(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

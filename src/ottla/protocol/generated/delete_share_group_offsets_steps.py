@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.delete_share_group_offsets import (
@@ -28,7 +29,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -40,10 +43,14 @@ _pack_ih = Struct(">ih").pack
 def _read_delete_share_group_offsets_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DeleteShareGroupOffsetsRequest, int]]:
     m = object.__new__(DeleteShareGroupOffsetsRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     count, pos = read_compact_count(buf, pos, limit, 2)
-    allowance.take_array(count, 120)
-    m.topics, pos = yield from read_structs(_read_delete_share_group_offsets_request_topic, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 120)
+        m.topics, pos = yield from read_structs(_read_delete_share_group_offsets_request_topic, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 120
+        m.topics, pos = read_few(_read_delete_share_group_offsets_request_topic, buf, pos, limit, version, count, allowance, text=True)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -57,7 +64,12 @@ def _write_delete_share_group_offsets_response_steps(out: bytearray, m: DeleteSh
     out += _pack_ih(m.throttle_time_ms, m.error_code)
     put_compact_nullable_string(out, m.error_message)
     put_compact_count(out, len(m.responses))
-    yield from write_structs(out, m.responses, _write_delete_share_group_offsets_response_topic, version, pace)
+    if len(m.responses) > FEW:
+        yield from write_structs(out, m.responses, _write_delete_share_group_offsets_response_topic, version, pace)
+    else:
+        for responses_item in m.responses:
+            _write_delete_share_group_offsets_response_topic(out, responses_item, version)
+        pace.work -= len(m.responses)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

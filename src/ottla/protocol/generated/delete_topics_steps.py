@@ -30,9 +30,11 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
+    read_strings,
     read_structs,
-    read_values,
     write_structs,
 )
 from ottla.steps import Steps
@@ -45,14 +47,18 @@ def _read_delete_topics_request_held(buf: Buffer, pos: int, limit: int, version:
     m = object.__new__(DeleteTopicsRequest)
     if version >= 6:
         count, pos = read_compact_count(buf, pos, limit, 18)
-        allowance.take_array(count, 192)
-        m.topics, pos = yield from read_structs(_read_delete_topic_state, buf, pos, limit, version, count, allowance, text=True)
+        if count > FEW:
+            allowance.take_array(count, 192)
+            m.topics, pos = yield from read_structs(_read_delete_topic_state, buf, pos, limit, version, count, allowance, text=True)
+        else:
+            allowance.left -= count * 192
+            m.topics, pos = read_few(_read_delete_topic_state, buf, pos, limit, version, count, allowance, text=True)
         m.topic_names = []
     else:
         m.topics = []
         count, pos = read_compact_count(buf, pos, limit, 1) if version >= 4 else read_count(buf, pos, limit, 1)
-        allowance.take_array(count, 8)
-        m.topic_names, pos = yield from read_values(read_compact_string if version >= 4 else read_string, buf, pos, limit, count, allowance)
+        allowance.take_array(count, 64)
+        m.topic_names, pos = yield from read_strings(read_compact_string if version >= 4 else read_string, buf, pos, limit, count, allowance)
     (m.timeout_ms,) = _unpack_i(buf, pos)
     pos += 4
     if version >= 4:
@@ -73,7 +79,12 @@ def _write_delete_topics_response_steps(out: bytearray, m: DeleteTopicsResponse,
         put_compact_count(out, len(m.responses))
     else:
         put_count(out, len(m.responses))
-    yield from write_structs(out, m.responses, _write_deletable_topic_result, version, pace)
+    if len(m.responses) > FEW:
+        yield from write_structs(out, m.responses, _write_deletable_topic_result, version, pace)
+    else:
+        for responses_item in m.responses:
+            _write_deletable_topic_result(out, responses_item, version)
+        pace.work -= len(m.responses)
     if version >= 4:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

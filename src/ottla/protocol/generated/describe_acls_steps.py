@@ -26,6 +26,7 @@ from ottla.protocol.primitives import (
     put_tags,
 )
 from ottla.protocol.stepping import (
+    FEW,
     Pace,
     write_structs,
 )
@@ -46,7 +47,12 @@ def _write_describe_acls_resource_steps(out: bytearray, m: DescribeAclsResource,
         put_compact_count(out, len(m.acls))
     else:
         put_count(out, len(m.acls))
-    yield from write_structs(out, m.acls, _write_acl_description, version, pace)
+    if len(m.acls) > FEW:
+        yield from write_structs(out, m.acls, _write_acl_description, version, pace)
+    else:
+        for acls_item in m.acls:
+            _write_acl_description(out, acls_item, version)
+        pace.work -= len(m.acls)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -33,7 +33,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -45,8 +47,12 @@ _pack_ih = Struct(">ih").pack
 def _read_describe_client_quotas_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeClientQuotasRequest, int]]:
     m = object.__new__(DescribeClientQuotasRequest)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 1 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 192)
-    m.components, pos = yield from read_structs(_read_component_data, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 192)
+        m.components, pos = yield from read_structs(_read_component_data, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 192
+        m.components, pos = read_few(_read_component_data, buf, pos, limit, version, count, allowance, text=True)
     m.strict = buf[pos] != 0
     pos += 1
     if version >= 1:
@@ -66,12 +72,22 @@ def _write_entry_data_steps(out: bytearray, m: EntryData, version: int, pace: Pa
         put_compact_count(out, len(m.entity))
     else:
         put_count(out, len(m.entity))
-    yield from write_structs(out, m.entity, _write_entity_data, version, pace)
+    if len(m.entity) > FEW:
+        yield from write_structs(out, m.entity, _write_entity_data, version, pace)
+    else:
+        for entity_item in m.entity:
+            _write_entity_data(out, entity_item, version)
+        pace.work -= len(m.entity)
     if version >= 1:
         put_compact_count(out, len(m.values))
     else:
         put_count(out, len(m.values))
-    yield from write_structs(out, m.values, _write_value_data, version, pace)
+    if len(m.values) > FEW:
+        yield from write_structs(out, m.values, _write_value_data, version, pace)
+    else:
+        for values_item in m.values:
+            _write_value_data(out, values_item, version)
+        pace.work -= len(m.values)
     if version >= 1:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -22,6 +22,7 @@ from ottla.protocol.primitives import (
     put_tags,
 )
 from ottla.protocol.stepping import (
+    FEW,
     Pace,
     write_structs,
 )
@@ -43,7 +44,12 @@ def _write_describe_cluster_response_steps(out: bytearray, m: DescribeClusterRes
     put_compact_string(out, m.cluster_id)
     out += _pack_i(m.controller_id)
     put_compact_count(out, len(m.brokers))
-    yield from write_structs(out, m.brokers, _write_describe_cluster_broker, version, pace)
+    if len(m.brokers) > FEW:
+        yield from write_structs(out, m.brokers, _write_describe_cluster_broker, version, pace)
+    else:
+        for brokers_item in m.brokers:
+            _write_describe_cluster_broker(out, brokers_item, version)
+        pace.work -= len(m.brokers)
     out += _pack_i(m.cluster_authorized_operations)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.describe_configs import (
@@ -38,8 +39,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
-    read_values,
+    read_strings,
     write_structs,
 )
 from ottla.steps import Steps
@@ -57,16 +59,16 @@ def _read_describe_configs_resource_held(buf: Buffer, pos: int, limit: int, vers
     pos += 1
     if version >= 4:
         m.resource_name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.resource_name)
+        allowance.left -= getsizeof(m.resource_name)
     else:
         m.resource_name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.resource_name)
+        allowance.left -= getsizeof(m.resource_name)
     count, pos = read_compact_nullable_count(buf, pos, limit, 1) if version >= 4 else read_nullable_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
     if count < 0:
         m.configuration_keys = None
     else:
-        m.configuration_keys, pos = yield from read_values(read_compact_string if version >= 4 else read_string, buf, pos, limit, count, allowance)
+        allowance.take_array(count, 64)
+        m.configuration_keys, pos = yield from read_strings(read_compact_string if version >= 4 else read_string, buf, pos, limit, count, allowance)
     if version >= 4:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -87,7 +89,7 @@ def _read_describe_configs_request_held(buf: Buffer, pos: int, limit: int, versi
     for _ in range(count):
         resources_item, pos = yield from _read_describe_configs_resource_held(buf, pos, limit, version, allowance)
         resources_.append(resources_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.resources = resources_
     m.include_synonyms = buf[pos] != 0
@@ -121,7 +123,12 @@ def _write_describe_configs_resource_result_steps(out: bytearray, m: DescribeCon
         put_compact_count(out, len(m.synonyms))
     else:
         put_count(out, len(m.synonyms))
-    yield from write_structs(out, m.synonyms, _write_describe_configs_synonym, version, pace)
+    if len(m.synonyms) > FEW:
+        yield from write_structs(out, m.synonyms, _write_describe_configs_synonym, version, pace)
+    else:
+        for synonyms_item in m.synonyms:
+            _write_describe_configs_synonym(out, synonyms_item, version)
+        pace.work -= len(m.synonyms)
     if version >= 3:
         out += _pack_b(m.config_type)
     if version >= 4:

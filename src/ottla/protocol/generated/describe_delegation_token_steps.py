@@ -33,7 +33,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -47,11 +49,15 @@ _pack_qqq = Struct(">qqq").pack
 def _read_describe_delegation_token_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeDelegationTokenRequest, int]]:
     m = object.__new__(DescribeDelegationTokenRequest)
     count, pos = read_compact_nullable_count(buf, pos, limit, 3) if version >= 2 else read_nullable_count(buf, pos, limit, 3)
-    allowance.take_array(count, 184)
     if count < 0:
         m.owners = None
     else:
-        m.owners, pos = yield from read_structs(_read_describe_delegation_token_owner, buf, pos, limit, version, count, allowance, text=True)
+        if count > FEW:
+            allowance.take_array(count, 184)
+            m.owners, pos = yield from read_structs(_read_describe_delegation_token_owner, buf, pos, limit, version, count, allowance, text=True)
+        else:
+            allowance.left -= count * 184
+            m.owners, pos = read_few(_read_describe_delegation_token_owner, buf, pos, limit, version, count, allowance, text=True)
     if version >= 2:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -90,7 +96,12 @@ def _write_described_delegation_token_steps(out: bytearray, m: DescribedDelegati
         put_compact_count(out, len(m.renewers))
     else:
         put_count(out, len(m.renewers))
-    yield from write_structs(out, m.renewers, _write_described_delegation_token_renewer, version, pace)
+    if len(m.renewers) > FEW:
+        yield from write_structs(out, m.renewers, _write_described_delegation_token_renewer, version, pace)
+    else:
+        for renewers_item in m.renewers:
+            _write_described_delegation_token_renewer(out, renewers_item, version)
+        pace.work -= len(m.renewers)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -33,8 +33,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
-    read_values,
+    read_strings,
     write_structs,
 )
 from ottla.steps import Steps
@@ -46,8 +47,8 @@ _pack_i = Struct(">i").pack
 def _read_describe_groups_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeGroupsRequest, int]]:
     m = object.__new__(DescribeGroupsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1) if version >= 5 else read_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.groups, pos = yield from read_values(read_compact_string if version >= 5 else read_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.groups, pos = yield from read_strings(read_compact_string if version >= 5 else read_string, buf, pos, limit, count, allowance)
     if version >= 3:
         m.include_authorized_operations = buf[pos] != 0
         pos += 1
@@ -86,7 +87,12 @@ def _write_described_group_steps(out: bytearray, m: DescribedGroup, version: int
         put_compact_count(out, len(m.members))
     else:
         put_count(out, len(m.members))
-    yield from write_structs(out, m.members, _write_described_group_member, version, pace)
+    if len(m.members) > FEW:
+        yield from write_structs(out, m.members, _write_described_group_member, version, pace)
+    else:
+        for members_item in m.members:
+            _write_described_group_member(out, members_item, version)
+        pace.work -= len(m.members)
     if version >= 3:
         out += _pack_i(m.authorized_operations)
     else:

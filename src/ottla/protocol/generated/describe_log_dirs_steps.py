@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.describe_log_dirs import (
@@ -37,6 +38,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -54,16 +56,17 @@ def _read_describable_log_dir_topic_held(buf: Buffer, pos: int, limit: int, vers
     m = object.__new__(DescribableLogDirTopic)
     if version >= 2:
         m.topic, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.topic)
+        allowance.left -= getsizeof(m.topic)
     else:
         m.topic, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.topic)
+        allowance.left -= getsizeof(m.topic)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if version >= 2:
         if buf[pos] == 0:
@@ -80,15 +83,15 @@ def _read_describable_log_dir_topic_held(buf: Buffer, pos: int, limit: int, vers
 def _read_describe_log_dirs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeLogDirsRequest, int]]:
     m = object.__new__(DescribeLogDirsRequest)
     count, pos = read_compact_nullable_count(buf, pos, limit, 3) if version >= 2 else read_nullable_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
     if count < 0:
         m.topics = None
     else:
+        allowance.take_array(count, 144)
         topics_: list[DescribableLogDirTopic] = []
         for _ in range(count):
             topics_item, pos = yield from _read_describable_log_dir_topic_held(buf, pos, limit, version, allowance)
             topics_.append(topics_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.topics = topics_
     if version >= 2:
@@ -112,7 +115,12 @@ def _write_describe_log_dirs_topic_steps(out: bytearray, m: DescribeLogDirsTopic
         put_compact_count(out, len(m.partitions))
     else:
         put_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_describe_log_dirs_partition, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_describe_log_dirs_partition, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_describe_log_dirs_partition(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.describe_producers import (
@@ -32,6 +33,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -47,13 +49,14 @@ _pack_ih = Struct(">ih").pack
 def _read_topic_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TopicRequest, int]]:
     m = object.__new__(TopicRequest)
     m.name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.name)
+    allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -72,7 +75,7 @@ def _read_describe_producers_request_held(buf: Buffer, pos: int, limit: int, ver
     for _ in range(count):
         topics_item, pos = yield from _read_topic_request_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if buf[pos] == 0:
@@ -88,7 +91,12 @@ def _write_partition_response_steps(out: bytearray, m: PartitionResponse, versio
     out += _pack_ih(m.partition_index, m.error_code)
     put_compact_nullable_string(out, m.error_message)
     put_compact_count(out, len(m.active_producers))
-    yield from write_structs(out, m.active_producers, _write_producer_state, version, pace)
+    if len(m.active_producers) > FEW:
+        yield from write_structs(out, m.active_producers, _write_producer_state, version, pace)
+    else:
+        for active_producers_item in m.active_producers:
+            _write_producer_state(out, active_producers_item, version)
+        pace.work -= len(m.active_producers)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

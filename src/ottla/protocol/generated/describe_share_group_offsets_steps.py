@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.describe_share_group_offsets import (
@@ -35,6 +36,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -50,13 +52,14 @@ _pack_i = Struct(">i").pack
 def _read_describe_share_group_offsets_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeShareGroupOffsetsRequestTopic, int]]:
     m = object.__new__(DescribeShareGroupOffsetsRequestTopic)
     m.topic_name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.topic_name)
+    allowance.left -= getsizeof(m.topic_name)
     count, pos = read_compact_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -70,17 +73,17 @@ def _read_describe_share_group_offsets_request_topic_held(buf: Buffer, pos: int,
 def _read_describe_share_group_offsets_request_group_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeShareGroupOffsetsRequestGroup, int]]:
     m = object.__new__(DescribeShareGroupOffsetsRequestGroup)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     count, pos = read_compact_nullable_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
     if count < 0:
         m.topics = None
     else:
+        allowance.take_array(count, 144)
         topics_: list[DescribeShareGroupOffsetsRequestTopic] = []
         for _ in range(count):
             topics_item, pos = yield from _read_describe_share_group_offsets_request_topic_held(buf, pos, limit, version, allowance)
             topics_.append(topics_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.topics = topics_
     if buf[pos] == 0:
@@ -100,7 +103,7 @@ def _read_describe_share_group_offsets_request_held(buf: Buffer, pos: int, limit
     for _ in range(count):
         groups_item, pos = yield from _read_describe_share_group_offsets_request_group_held(buf, pos, limit, version, allowance)
         groups_.append(groups_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.groups = groups_
     if buf[pos] == 0:
@@ -116,7 +119,12 @@ def _write_describe_share_group_offsets_response_topic_steps(out: bytearray, m: 
     put_compact_string(out, m.topic_name)
     put_uuid(out, m.topic_id)
     put_compact_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_describe_share_group_offsets_response_partition, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_describe_share_group_offsets_response_partition, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_describe_share_group_offsets_response_partition(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

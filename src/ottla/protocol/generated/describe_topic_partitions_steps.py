@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.describe_topic_partitions import (
@@ -24,6 +25,7 @@ from ottla.protocol.primitives import (
     NO_TAGS,
     put_compact_count,
     put_compact_nullable_string,
+    put_numbers,
     put_tags,
     read_compact_count,
     read_compact_string,
@@ -32,9 +34,13 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
+    NUMBERS_A_PIECE,
+    PIECE,
     Pace,
+    read_few,
     read_structs,
-    write_numbers,
+    write_many_numbers,
 )
 from ottla.steps import Steps
 
@@ -48,8 +54,12 @@ _unpack_i = Struct(">i").unpack_from
 def _read_describe_topic_partitions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeTopicPartitionsRequest, int]]:
     m = object.__new__(DescribeTopicPartitionsRequest)
     count, pos = read_compact_count(buf, pos, limit, 2)
-    allowance.take_array(count, 120)
-    m.topics, pos = yield from read_structs(_read_topic_request, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 120)
+        m.topics, pos = yield from read_structs(_read_topic_request, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 120
+        m.topics, pos = read_few(_read_topic_request, buf, pos, limit, version, count, allowance, text=True)
     (m.response_partition_limit,) = _unpack_i(buf, pos)
     pos += 4
     pos += 1
@@ -69,21 +79,41 @@ def _read_describe_topic_partitions_request_held(buf: Buffer, pos: int, limit: i
 def _write_describe_topic_partitions_response_partition_steps(out: bytearray, m: DescribeTopicPartitionsResponsePartition, version: int, pace: Pace) -> Steps[None]:
     out += _pack_hiii(m.error_code, m.partition_index, m.leader_id, m.leader_epoch)
     put_compact_count(out, len(m.replica_nodes))
-    yield from write_numbers(out, m.replica_nodes, "i", pace)
+    if len(m.replica_nodes) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.replica_nodes, "i", pace)
+    else:
+        put_numbers(out, m.replica_nodes, "i")
+        pace.work -= len(m.replica_nodes) // PIECE
     put_compact_count(out, len(m.isr_nodes))
-    yield from write_numbers(out, m.isr_nodes, "i", pace)
+    if len(m.isr_nodes) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.isr_nodes, "i", pace)
+    else:
+        put_numbers(out, m.isr_nodes, "i")
+        pace.work -= len(m.isr_nodes) // PIECE
     if m.eligible_leader_replicas is None:
         out.append(0)
     else:
         put_compact_count(out, len(m.eligible_leader_replicas))
-        yield from write_numbers(out, m.eligible_leader_replicas, "i", pace)
+        if len(m.eligible_leader_replicas) > NUMBERS_A_PIECE:
+            yield from write_many_numbers(out, m.eligible_leader_replicas, "i", pace)
+        else:
+            put_numbers(out, m.eligible_leader_replicas, "i")
+            pace.work -= len(m.eligible_leader_replicas) // PIECE
     if m.last_known_elr is None:
         out.append(0)
     else:
         put_compact_count(out, len(m.last_known_elr))
-        yield from write_numbers(out, m.last_known_elr, "i", pace)
+        if len(m.last_known_elr) > NUMBERS_A_PIECE:
+            yield from write_many_numbers(out, m.last_known_elr, "i", pace)
+        else:
+            put_numbers(out, m.last_known_elr, "i")
+            pace.work -= len(m.last_known_elr) // PIECE
     put_compact_count(out, len(m.offline_replicas))
-    yield from write_numbers(out, m.offline_replicas, "i", pace)
+    if len(m.offline_replicas) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.offline_replicas, "i", pace)
+    else:
+        put_numbers(out, m.offline_replicas, "i")
+        pace.work -= len(m.offline_replicas) // PIECE
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -109,7 +139,7 @@ def _write_describe_topic_partitions_response_topic_steps(out: bytearray, m: Des
 def _read_cursor_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[Cursor, int]:
     m = object.__new__(Cursor)
     m.topic_name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.topic_name)
+    allowance.left -= getsizeof(m.topic_name)
     (m.partition_index,) = _unpack_i(buf, pos)
     pos += 4
     if buf[pos] == 0:

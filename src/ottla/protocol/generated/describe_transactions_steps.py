@@ -21,6 +21,7 @@ from ottla.protocol.primitives import (
     NO_TAGS,
     put_compact_count,
     put_compact_string,
+    put_numbers,
     put_tags,
     read_compact_count,
     read_compact_string,
@@ -28,9 +29,11 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    NUMBERS_A_PIECE,
+    PIECE,
     Pace,
-    read_values,
-    write_numbers,
+    read_strings,
+    write_many_numbers,
 )
 from ottla.steps import Steps
 
@@ -42,8 +45,8 @@ _pack_iqqh = Struct(">iqqh").pack
 def _read_describe_transactions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeTransactionsRequest, int]]:
     m = object.__new__(DescribeTransactionsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.transactional_ids, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.transactional_ids, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -56,7 +59,11 @@ def _read_describe_transactions_request_held(buf: Buffer, pos: int, limit: int, 
 def _write_topic_data_steps(out: bytearray, m: TopicData, version: int, pace: Pace) -> Steps[None]:
     put_compact_string(out, m.topic)
     put_compact_count(out, len(m.partitions))
-    yield from write_numbers(out, m.partitions, "i", pace)
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

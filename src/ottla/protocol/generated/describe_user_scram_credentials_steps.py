@@ -29,7 +29,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -42,11 +44,15 @@ _pack_ih = Struct(">ih").pack
 def _read_describe_user_scram_credentials_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeUserScramCredentialsRequest, int]]:
     m = object.__new__(DescribeUserScramCredentialsRequest)
     count, pos = read_compact_nullable_count(buf, pos, limit, 2)
-    allowance.take_array(count, 120)
     if count < 0:
         m.users = None
     else:
-        m.users, pos = yield from read_structs(_read_user_name, buf, pos, limit, version, count, allowance, text=True)
+        if count > FEW:
+            allowance.take_array(count, 120)
+            m.users, pos = yield from read_structs(_read_user_name, buf, pos, limit, version, count, allowance, text=True)
+        else:
+            allowance.left -= count * 120
+            m.users, pos = read_few(_read_user_name, buf, pos, limit, version, count, allowance, text=True)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -61,7 +67,12 @@ def _write_describe_user_scram_credentials_result_steps(out: bytearray, m: Descr
     out += _pack_h(m.error_code)
     put_compact_nullable_string(out, m.error_message)
     put_compact_count(out, len(m.credential_infos))
-    yield from write_structs(out, m.credential_infos, _write_credential_info, version, pace)
+    if len(m.credential_infos) > FEW:
+        yield from write_structs(out, m.credential_infos, _write_credential_info, version, pace)
+    else:
+        for credential_infos_item in m.credential_infos:
+            _write_credential_info(out, credential_infos_item, version)
+        pace.work -= len(m.credential_infos)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.elect_leaders import (
@@ -36,6 +37,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -54,16 +56,17 @@ def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int,
     m = object.__new__(TopicPartitions)
     if version >= 2:
         m.topic, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.topic)
+        allowance.left -= getsizeof(m.topic)
     else:
         m.topic, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.topic)
+        allowance.left -= getsizeof(m.topic)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if version >= 2:
         if buf[pos] == 0:
@@ -85,15 +88,15 @@ def _read_elect_leaders_request_held(buf: Buffer, pos: int, limit: int, version:
     else:
         m.election_type = 0
     count, pos = read_compact_nullable_count(buf, pos, limit, 3) if version >= 2 else read_nullable_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
     if count < 0:
         m.topic_partitions = None
     else:
+        allowance.take_array(count, 144)
         topic_partitions_: list[TopicPartitions] = []
         for _ in range(count):
             topic_partitions_item, pos = yield from _read_topic_partitions_held(buf, pos, limit, version, allowance)
             topic_partitions_.append(topic_partitions_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.topic_partitions = topic_partitions_
     (m.timeout_ms,) = _unpack_i(buf, pos)
@@ -119,7 +122,12 @@ def _write_replica_election_result_steps(out: bytearray, m: ReplicaElectionResul
         put_compact_count(out, len(m.partition_result))
     else:
         put_count(out, len(m.partition_result))
-    yield from write_structs(out, m.partition_result, _write_partition_result, version, pace)
+    if len(m.partition_result) > FEW:
+        yield from write_structs(out, m.partition_result, _write_partition_result, version, pace)
+    else:
+        for partition_result_item in m.partition_result:
+            _write_partition_result(out, partition_result_item, version)
+        pace.work -= len(m.partition_result)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

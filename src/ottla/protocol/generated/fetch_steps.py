@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.fetch import (
@@ -55,6 +56,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -155,10 +157,10 @@ def _read_fetch_topic_held(buf: Buffer, pos: int, limit: int, version: int, allo
         m.topic = ""
     elif version >= 12:
         m.topic, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.topic)
+        allowance.left -= getsizeof(m.topic)
     else:
         m.topic, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.topic)
+        allowance.left -= getsizeof(m.topic)
     if version >= 13:
         (m.topic_id,) = _unpack_u(buf, pos)
         pos += 16
@@ -170,7 +172,7 @@ def _read_fetch_topic_held(buf: Buffer, pos: int, limit: int, version: int, allo
     for _ in range(count):
         partitions_item, pos = _read_fetch_partition_held(buf, pos, limit, version, allowance)
         partitions_.append(partitions_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.partitions = partitions_
     if version >= 12:
@@ -191,21 +193,22 @@ def _read_forgotten_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
         m.topic = ""
     elif version >= 12:
         m.topic, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.topic)
+        allowance.left -= getsizeof(m.topic)
     else:
         m.topic, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.topic)
+        allowance.left -= getsizeof(m.topic)
     if version >= 13:
         (m.topic_id,) = _unpack_u(buf, pos)
         pos += 16
     else:
         m.topic_id = ZERO_UUID
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 12 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if version >= 12:
         if buf[pos] == 0:
@@ -243,7 +246,7 @@ def _read_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, al
     for _ in range(count):
         topics_item, pos = yield from _read_fetch_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if version >= 7:
@@ -253,17 +256,17 @@ def _read_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, al
         for _ in range(count):
             forgotten_topics_data_item, pos = yield from _read_forgotten_topic_held(buf, pos, limit, version, allowance)
             forgotten_topics_data_.append(forgotten_topics_data_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.forgotten_topics_data = forgotten_topics_data_
     else:
         m.forgotten_topics_data = []
     if version >= 12:
         m.rack_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.rack_id)
+        allowance.left -= getsizeof(m.rack_id)
     elif version >= 11:
         m.rack_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.rack_id)
+        allowance.left -= getsizeof(m.rack_id)
     else:
         m.rack_id = ""
     if version >= 12:
@@ -284,7 +287,7 @@ def _read_fetch_request_tags_held(m: FetchRequest, buf: Buffer, pos: int, limit:
         tag, pos, end = read_tag(buf, pos, limit)
         if tag == 0:
             m.cluster_id, pos = read_compact_nullable_string(buf, pos, end)
-            allowance.take_value(m.cluster_id)
+            allowance.left -= getsizeof(m.cluster_id)
         elif tag == 1:
             if version < 15:
                 raise tag_too_early(m, tag, version)
@@ -317,7 +320,12 @@ def _write_partition_data_steps(out: bytearray, m: PartitionData, version: int, 
             put_compact_count(out, len(m.aborted_transactions))
         else:
             put_count(out, len(m.aborted_transactions))
-        yield from write_structs(out, m.aborted_transactions, _write_aborted_transaction, version, pace)
+        if len(m.aborted_transactions) > FEW:
+            yield from write_structs(out, m.aborted_transactions, _write_aborted_transaction, version, pace)
+        else:
+            for aborted_transactions_item in m.aborted_transactions:
+                _write_aborted_transaction(out, aborted_transactions_item, version)
+            pace.work -= len(m.aborted_transactions)
     if version >= 11:
         out += _pack_i(m.preferred_read_replica)
     else:
@@ -398,7 +406,12 @@ def _write_fetch_response_steps(out: bytearray, m: FetchResponse, version: int, 
         if version >= 16 and m.node_endpoints != []:
             tag = bytearray()
             put_compact_count(tag, len(m.node_endpoints))
-            yield from write_structs(tag, m.node_endpoints, _write_node_endpoint, version, pace)
+            if len(m.node_endpoints) > FEW:
+                yield from write_structs(tag, m.node_endpoints, _write_node_endpoint, version, pace)
+            else:
+                for node_endpoints_item in m.node_endpoints:
+                    _write_node_endpoint(tag, node_endpoints_item, version)
+                pace.work -= len(m.node_endpoints)
             tags.append((0, tag))
         if tags or m.unknown_tags:
             put_tags(out, tags, m.unknown_tags, _TAGS_FETCH_RESPONSE)

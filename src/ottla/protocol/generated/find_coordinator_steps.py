@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.find_coordinator import (
@@ -31,8 +32,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
-    read_values,
+    read_strings,
     write_structs,
 )
 from ottla.steps import Steps
@@ -48,10 +50,10 @@ def _read_find_coordinator_request_held(buf: Buffer, pos: int, limit: int, versi
         m.key = ""
     elif version >= 3:
         m.key, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.key)
+        allowance.left -= getsizeof(m.key)
     else:
         m.key, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.key)
+        allowance.left -= getsizeof(m.key)
     if version >= 1:
         (m.key_type,) = _unpack_b(buf, pos)
         pos += 1
@@ -59,8 +61,8 @@ def _read_find_coordinator_request_held(buf: Buffer, pos: int, limit: int, versi
         m.key_type = 0
     if version >= 4:
         count, pos = read_compact_count(buf, pos, limit, 1)
-        allowance.take_array(count, 8)
-        m.coordinator_keys, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+        allowance.take_array(count, 64)
+        m.coordinator_keys, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     else:
         m.coordinator_keys = []
     if version >= 3:
@@ -105,7 +107,12 @@ def _write_find_coordinator_response_steps(out: bytearray, m: FindCoordinatorRes
         if m.port != 0:
             raise not_in_version(m, "port", version)
         put_compact_count(out, len(m.coordinators))
-        yield from write_structs(out, m.coordinators, _write_coordinator, version, pace)
+        if len(m.coordinators) > FEW:
+            yield from write_structs(out, m.coordinators, _write_coordinator, version, pace)
+        else:
+            for coordinators_item in m.coordinators:
+                _write_coordinator(out, coordinators_item, version)
+            pace.work -= len(m.coordinators)
     else:
         out += _pack_i(m.port)
         if m.coordinators != []:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.group_metadata_value import (
@@ -37,6 +38,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
     write_structs,
 )
@@ -52,28 +54,28 @@ def _read_member_metadata_held(buf: Buffer, pos: int, limit: int, version: int, 
     m = object.__new__(MemberMetadata)
     if version >= 4:
         m.member_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
     else:
         m.member_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
     if version >= 4:
         m.group_instance_id, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.group_instance_id)
+        allowance.left -= getsizeof(m.group_instance_id)
     elif version >= 3:
         m.group_instance_id, pos = read_nullable_string(buf, pos, limit)
-        allowance.take_value(m.group_instance_id)
+        allowance.left -= getsizeof(m.group_instance_id)
     else:
         m.group_instance_id = None
     if version >= 4:
         m.client_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.client_id)
+        allowance.left -= getsizeof(m.client_id)
         m.client_host, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.client_host)
+        allowance.left -= getsizeof(m.client_host)
     else:
         m.client_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.client_id)
+        allowance.left -= getsizeof(m.client_id)
         m.client_host, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.client_host)
+        allowance.left -= getsizeof(m.client_host)
     if version >= 1:
         (m.rebalance_timeout,) = _unpack_i(buf, pos)
         pos += 4
@@ -83,14 +85,14 @@ def _read_member_metadata_held(buf: Buffer, pos: int, limit: int, version: int, 
     pos += 4
     if version >= 4:
         m.subscription, pos = read_compact_bytes(buf, pos, limit)
-        allowance.take_value(m.subscription)
+        allowance.left -= getsizeof(m.subscription)
         m.assignment, pos = read_compact_bytes(buf, pos, limit)
-        allowance.take_value(m.assignment)
+        allowance.left -= getsizeof(m.assignment)
     else:
         m.subscription, pos = read_bytes(buf, pos, limit)
-        allowance.take_value(m.subscription)
+        allowance.left -= getsizeof(m.subscription)
         m.assignment, pos = read_bytes(buf, pos, limit)
-        allowance.take_value(m.assignment)
+        allowance.left -= getsizeof(m.assignment)
     if version >= 4:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -107,22 +109,22 @@ def _read_group_metadata_value_held(buf: Buffer, pos: int, limit: int, version: 
     m = object.__new__(GroupMetadataValue)
     if version >= 4:
         m.protocol_type, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.protocol_type)
+        allowance.left -= getsizeof(m.protocol_type)
     else:
         m.protocol_type, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.protocol_type)
+        allowance.left -= getsizeof(m.protocol_type)
     (m.generation,) = _unpack_i(buf, pos)
     pos += 4
     if version >= 4:
         m.protocol, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.protocol)
+        allowance.left -= getsizeof(m.protocol)
         m.leader, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.leader)
+        allowance.left -= getsizeof(m.leader)
     else:
         m.protocol, pos = read_nullable_string(buf, pos, limit)
-        allowance.take_value(m.protocol)
+        allowance.left -= getsizeof(m.protocol)
         m.leader, pos = read_nullable_string(buf, pos, limit)
-        allowance.take_value(m.leader)
+        allowance.left -= getsizeof(m.leader)
     if version >= 2:
         (m.current_state_timestamp,) = _unpack_q(buf, pos)
         pos += 8
@@ -134,7 +136,7 @@ def _read_group_metadata_value_held(buf: Buffer, pos: int, limit: int, version: 
     for _ in range(count):
         members_item, pos = _read_member_metadata_held(buf, pos, limit, version, allowance)
         members_.append(members_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.members = members_
     if version >= 4:
@@ -167,7 +169,12 @@ def _write_group_metadata_value_steps(out: bytearray, m: GroupMetadataValue, ver
         put_compact_count(out, len(m.members))
     else:
         put_count(out, len(m.members))
-    yield from write_structs(out, m.members, _write_member_metadata, version, pace)
+    if len(m.members) > FEW:
+        yield from write_structs(out, m.members, _write_member_metadata, version, pace)
+    else:
+        for members_item in m.members:
+            _write_member_metadata(out, members_item, version)
+        pace.work -= len(m.members)
     if version >= 4:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.join_group import (
@@ -37,6 +38,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
     write_structs,
 )
@@ -51,14 +53,14 @@ def _read_join_group_request_protocol_held(buf: Buffer, pos: int, limit: int, ve
     m = object.__new__(JoinGroupRequestProtocol)
     if version >= 6:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
         m.metadata, pos = read_compact_bytes(buf, pos, limit)
-        allowance.take_value(m.metadata)
+        allowance.left -= getsizeof(m.metadata)
     else:
         m.name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
         m.metadata, pos = read_bytes(buf, pos, limit)
-        allowance.take_value(m.metadata)
+        allowance.left -= getsizeof(m.metadata)
     if version >= 6:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -75,10 +77,10 @@ def _read_join_group_request_held(buf: Buffer, pos: int, limit: int, version: in
     m = object.__new__(JoinGroupRequest)
     if version >= 6:
         m.group_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     else:
         m.group_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     (m.session_timeout_ms,) = _unpack_i(buf, pos)
     pos += 4
     if version >= 1:
@@ -88,36 +90,36 @@ def _read_join_group_request_held(buf: Buffer, pos: int, limit: int, version: in
         m.rebalance_timeout_ms = -1
     if version >= 6:
         m.member_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
     else:
         m.member_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
     if version >= 6:
         m.group_instance_id, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.group_instance_id)
+        allowance.left -= getsizeof(m.group_instance_id)
     elif version >= 5:
         m.group_instance_id, pos = read_nullable_string(buf, pos, limit)
-        allowance.take_value(m.group_instance_id)
+        allowance.left -= getsizeof(m.group_instance_id)
     else:
         m.group_instance_id = None
     if version >= 6:
         m.protocol_type, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.protocol_type)
+        allowance.left -= getsizeof(m.protocol_type)
     else:
         m.protocol_type, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.protocol_type)
+        allowance.left -= getsizeof(m.protocol_type)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 6 else read_count(buf, pos, limit, 3)
     allowance.take_array(count, 72)
     protocols_: list[JoinGroupRequestProtocol] = []
     for _ in range(count):
         protocols_item, pos = _read_join_group_request_protocol_held(buf, pos, limit, version, allowance)
         protocols_.append(protocols_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.protocols = protocols_
     if version >= 8:
         m.reason, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.reason)
+        allowance.left -= getsizeof(m.reason)
     else:
         m.reason = None
     if version >= 6:
@@ -165,7 +167,12 @@ def _write_join_group_response_steps(out: bytearray, m: JoinGroupResponse, versi
         put_compact_count(out, len(m.members))
     else:
         put_count(out, len(m.members))
-    yield from write_structs(out, m.members, _write_join_group_response_member, version, pace)
+    if len(m.members) > FEW:
+        yield from write_structs(out, m.members, _write_join_group_response_member, version, pace)
+    else:
+        for members_item in m.members:
+            _write_join_group_response_member(out, members_item, version)
+        pace.work -= len(m.members)
     if version >= 6:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

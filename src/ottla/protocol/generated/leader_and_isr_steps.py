@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.leader_and_isr import (
@@ -36,9 +37,11 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
+    read_few,
     read_many_numbers,
     read_structs,
     write_structs,
@@ -59,39 +62,43 @@ def _read_leader_and_isr_partition_state_held(buf: Buffer, pos: int, limit: int,
         m.topic_name = ""
     else:
         m.topic_name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.topic_name)
+        allowance.left -= getsizeof(m.topic_name)
     m.partition_index, m.controller_epoch, m.leader, m.leader_epoch = _unpack_iiii(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 4 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.isr, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.isr, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     (m.partition_epoch,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 4 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.replicas, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.replicas, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if version >= 3:
         count, pos = read_compact_count(buf, pos, limit, 4) if version >= 4 else read_count(buf, pos, limit, 4)
-        allowance.take_array(count, 40)
         if count > NUMBERS_A_PIECE:
+            allowance.take_array(count, 40)
             m.adding_replicas, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
         else:
             m.adding_replicas, pos = read_numbers(buf, pos, count, "i", 4)
+            allowance.left -= count * 40
             allowance.work -= count // PIECE
         count, pos = read_compact_count(buf, pos, limit, 4) if version >= 4 else read_count(buf, pos, limit, 4)
-        allowance.take_array(count, 40)
         if count > NUMBERS_A_PIECE:
+            allowance.take_array(count, 40)
             m.removing_replicas, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
         else:
             m.removing_replicas, pos = read_numbers(buf, pos, count, "i", 4)
+            allowance.left -= count * 40
             allowance.work -= count // PIECE
     else:
         m.adding_replicas = []
@@ -122,10 +129,10 @@ def _read_leader_and_isr_topic_state_held(buf: Buffer, pos: int, limit: int, ver
     m = object.__new__(LeaderAndIsrTopicState)
     if version >= 4:
         m.topic_name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.topic_name)
+        allowance.left -= getsizeof(m.topic_name)
     else:
         m.topic_name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.topic_name)
+        allowance.left -= getsizeof(m.topic_name)
     if version >= 5:
         (m.topic_id,) = _unpack_u(buf, pos)
         pos += 16
@@ -137,7 +144,7 @@ def _read_leader_and_isr_topic_state_held(buf: Buffer, pos: int, limit: int, ver
     for _ in range(count):
         partition_states_item, pos = yield from _read_leader_and_isr_partition_state_held(buf, pos, limit, version, allowance)
         partition_states_.append(partition_states_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.partition_states = partition_states_
     if version >= 4:
@@ -181,7 +188,7 @@ def _read_leader_and_isr_request_held(buf: Buffer, pos: int, limit: int, version
         for _ in range(count):
             topic_states_item, pos = yield from _read_leader_and_isr_topic_state_held(buf, pos, limit, version, allowance)
             topic_states_.append(topic_states_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.topic_states = topic_states_
     else:
@@ -191,13 +198,17 @@ def _read_leader_and_isr_request_held(buf: Buffer, pos: int, limit: int, version
         for _ in range(count):
             ungrouped_partition_states_item, pos = yield from _read_leader_and_isr_partition_state_held(buf, pos, limit, version, allowance)
             ungrouped_partition_states_.append(ungrouped_partition_states_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.ungrouped_partition_states = ungrouped_partition_states_
         m.topic_states = []
     count, pos = read_compact_count(buf, pos, limit, 10) if version >= 4 else read_count(buf, pos, limit, 10)
-    allowance.take_array(count, 200)
-    m.live_leaders, pos = yield from read_structs(_read_leader_and_isr_live_leader, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 200)
+        m.live_leaders, pos = yield from read_structs(_read_leader_and_isr_live_leader, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 200
+        m.live_leaders, pos = read_few(_read_leader_and_isr_live_leader, buf, pos, limit, version, count, allowance, text=True)
     if version >= 4:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -213,7 +224,12 @@ def _read_leader_and_isr_request_held(buf: Buffer, pos: int, limit: int, version
 def _write_leader_and_isr_topic_error_steps(out: bytearray, m: LeaderAndIsrTopicError, version: int, pace: Pace) -> Steps[None]:
     put_uuid(out, m.topic_id)
     put_compact_count(out, len(m.partition_errors))
-    yield from write_structs(out, m.partition_errors, _write_leader_and_isr_partition_error, version, pace)
+    if len(m.partition_errors) > FEW:
+        yield from write_structs(out, m.partition_errors, _write_leader_and_isr_partition_error, version, pace)
+    else:
+        for partition_errors_item in m.partition_errors:
+            _write_leader_and_isr_partition_error(out, partition_errors_item, version)
+        pace.work -= len(m.partition_errors)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -235,7 +251,12 @@ def _write_leader_and_isr_response_steps(out: bytearray, m: LeaderAndIsrResponse
             put_compact_count(out, len(m.partition_errors))
         else:
             put_count(out, len(m.partition_errors))
-        yield from write_structs(out, m.partition_errors, _write_leader_and_isr_partition_error, version, pace)
+        if len(m.partition_errors) > FEW:
+            yield from write_structs(out, m.partition_errors, _write_leader_and_isr_partition_error, version, pace)
+        else:
+            for partition_errors_item in m.partition_errors:
+                _write_leader_and_isr_partition_error(out, partition_errors_item, version)
+            pace.work -= len(m.partition_errors)
         if m.topics != []:
             raise not_in_version(m, "topics", version)
     if version >= 4:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.leave_group import (
@@ -30,7 +31,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -44,18 +47,22 @@ def _read_leave_group_request_held(buf: Buffer, pos: int, limit: int, version: i
     m = object.__new__(LeaveGroupRequest)
     if version >= 4:
         m.group_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     else:
         m.group_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     if version >= 3:
         m.member_id = ""
         count, pos = read_compact_count(buf, pos, limit, 3) if version >= 4 else read_count(buf, pos, limit, 3)
-        allowance.take_array(count, 248)
-        m.members, pos = yield from read_structs(_read_member_identity, buf, pos, limit, version, count, allowance, text=True)
+        if count > FEW:
+            allowance.take_array(count, 248)
+            m.members, pos = yield from read_structs(_read_member_identity, buf, pos, limit, version, count, allowance, text=True)
+        else:
+            allowance.left -= count * 248
+            m.members, pos = read_few(_read_member_identity, buf, pos, limit, version, count, allowance, text=True)
     else:
         m.member_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
         m.members = []
     if version >= 4:
         if buf[pos] == 0:
@@ -78,7 +85,12 @@ def _write_leave_group_response_steps(out: bytearray, m: LeaveGroupResponse, ver
             put_compact_count(out, len(m.members))
         else:
             put_count(out, len(m.members))
-        yield from write_structs(out, m.members, _write_member_response, version, pace)
+        if len(m.members) > FEW:
+            yield from write_structs(out, m.members, _write_member_response, version, pace)
+        else:
+            for members_item in m.members:
+                _write_member_response(out, members_item, version)
+            pace.work -= len(m.members)
     else:
         if m.members != []:
             raise not_in_version(m, "members", version)

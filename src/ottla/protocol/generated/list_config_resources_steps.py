@@ -26,6 +26,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -41,11 +42,12 @@ def _read_list_config_resources_request_held(buf: Buffer, pos: int, limit: int, 
     m = object.__new__(ListConfigResourcesRequest)
     if version >= 1:
         count, pos = read_compact_count(buf, pos, limit, 1)
-        allowance.take_array(count, 8)
         if count > NUMBERS_A_PIECE:
+            allowance.take_array(count, 8)
             m.resource_types, pos = yield from read_many_numbers(buf, pos, count, "b", 1, allowance)
         else:
             m.resource_types, pos = read_numbers(buf, pos, count, "b", 1)
+            allowance.left -= count * 8
             allowance.work -= count // PIECE
     else:
         m.resource_types = []
@@ -61,7 +63,12 @@ def _read_list_config_resources_request_held(buf: Buffer, pos: int, limit: int, 
 def _write_list_config_resources_response_steps(out: bytearray, m: ListConfigResourcesResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_ih(m.throttle_time_ms, m.error_code)
     put_compact_count(out, len(m.config_resources))
-    yield from write_structs(out, m.config_resources, _write_config_resource, version, pace)
+    if len(m.config_resources) > FEW:
+        yield from write_structs(out, m.config_resources, _write_config_resource, version, pace)
+    else:
+        for config_resources_item in m.config_resources:
+            _write_config_resource(out, config_resources_item, version)
+        pace.work -= len(m.config_resources)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

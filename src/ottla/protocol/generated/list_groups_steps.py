@@ -27,8 +27,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
-    read_values,
+    read_strings,
     write_structs,
 )
 from ottla.steps import Steps
@@ -41,14 +42,14 @@ def _read_list_groups_request_held(buf: Buffer, pos: int, limit: int, version: i
     m = object.__new__(ListGroupsRequest)
     if version >= 4:
         count, pos = read_compact_count(buf, pos, limit, 1)
-        allowance.take_array(count, 8)
-        m.states_filter, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+        allowance.take_array(count, 64)
+        m.states_filter, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     else:
         m.states_filter = []
     if version >= 5:
         count, pos = read_compact_count(buf, pos, limit, 1)
-        allowance.take_array(count, 8)
-        m.types_filter, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+        allowance.take_array(count, 64)
+        m.types_filter, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     else:
         m.types_filter = []
     if version >= 3:
@@ -71,7 +72,12 @@ def _write_list_groups_response_steps(out: bytearray, m: ListGroupsResponse, ver
         put_compact_count(out, len(m.groups))
     else:
         put_count(out, len(m.groups))
-    yield from write_structs(out, m.groups, _write_listed_group, version, pace)
+    if len(m.groups) > FEW:
+        yield from write_structs(out, m.groups, _write_listed_group, version, pace)
+    else:
+        for groups_item in m.groups:
+            _write_listed_group(out, groups_item, version)
+        pace.work -= len(m.groups)
     if version >= 3:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

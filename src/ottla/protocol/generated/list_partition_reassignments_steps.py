@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.list_partition_reassignments import (
@@ -23,6 +24,7 @@ from ottla.protocol.primitives import (
     put_compact_count,
     put_compact_nullable_string,
     put_compact_string,
+    put_numbers,
     put_tags,
     read_compact_count,
     read_compact_nullable_count,
@@ -36,7 +38,7 @@ from ottla.protocol.stepping import (
     PIECE,
     Pace,
     read_many_numbers,
-    write_numbers,
+    write_many_numbers,
 )
 from ottla.steps import Steps
 
@@ -48,13 +50,14 @@ _unpack_i = Struct(">i").unpack_from
 def _read_list_partition_reassignments_topics_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ListPartitionReassignmentsTopics, int]]:
     m = object.__new__(ListPartitionReassignmentsTopics)
     m.name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.name)
+    allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -70,15 +73,15 @@ def _read_list_partition_reassignments_request_held(buf: Buffer, pos: int, limit
     (m.timeout_ms,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_nullable_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
     if count < 0:
         m.topics = None
     else:
+        allowance.take_array(count, 144)
         topics_: list[ListPartitionReassignmentsTopics] = []
         for _ in range(count):
             topics_item, pos = yield from _read_list_partition_reassignments_topics_held(buf, pos, limit, version, allowance)
             topics_.append(topics_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.topics = topics_
     if buf[pos] == 0:
@@ -93,11 +96,23 @@ def _read_list_partition_reassignments_request_held(buf: Buffer, pos: int, limit
 def _write_ongoing_partition_reassignment_steps(out: bytearray, m: OngoingPartitionReassignment, version: int, pace: Pace) -> Steps[None]:
     out += _pack_i(m.partition_index)
     put_compact_count(out, len(m.replicas))
-    yield from write_numbers(out, m.replicas, "i", pace)
+    if len(m.replicas) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.replicas, "i", pace)
+    else:
+        put_numbers(out, m.replicas, "i")
+        pace.work -= len(m.replicas) // PIECE
     put_compact_count(out, len(m.adding_replicas))
-    yield from write_numbers(out, m.adding_replicas, "i", pace)
+    if len(m.adding_replicas) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.adding_replicas, "i", pace)
+    else:
+        put_numbers(out, m.adding_replicas, "i")
+        pace.work -= len(m.adding_replicas) // PIECE
     put_compact_count(out, len(m.removing_replicas))
-    yield from write_numbers(out, m.removing_replicas, "i", pace)
+    if len(m.removing_replicas) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.removing_replicas, "i", pace)
+    else:
+        put_numbers(out, m.removing_replicas, "i")
+        pace.work -= len(m.removing_replicas) // PIECE
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

@@ -26,6 +26,7 @@ from ottla.protocol.primitives import (
     put_compact_string,
     put_count,
     put_nullable_string,
+    put_numbers,
     put_string,
     put_tags,
     put_uuid,
@@ -36,9 +37,13 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
+    NUMBERS_A_PIECE,
+    PIECE,
     Pace,
+    read_few,
     read_structs,
-    write_numbers,
+    write_many_numbers,
     write_structs,
 )
 from ottla.steps import Steps
@@ -52,15 +57,23 @@ def _read_metadata_request_held(buf: Buffer, pos: int, limit: int, version: int,
     m = object.__new__(MetadataRequest)
     if version >= 1:
         count, pos = read_compact_nullable_count(buf, pos, limit, 2) if version >= 9 else read_nullable_count(buf, pos, limit, 2)
-        allowance.take_array(count, 192)
         if count < 0:
             m.topics = None
         else:
-            m.topics, pos = yield from read_structs(_read_metadata_request_topic, buf, pos, limit, version, count, allowance, text=True)
+            if count > FEW:
+                allowance.take_array(count, 192)
+                m.topics, pos = yield from read_structs(_read_metadata_request_topic, buf, pos, limit, version, count, allowance, text=True)
+            else:
+                allowance.left -= count * 192
+                m.topics, pos = read_few(_read_metadata_request_topic, buf, pos, limit, version, count, allowance, text=True)
     else:
         count, pos = read_count(buf, pos, limit, 2)
-        allowance.take_array(count, 192)
-        m.topics, pos = yield from read_structs(_read_metadata_request_topic, buf, pos, limit, version, count, allowance, text=True)
+        if count > FEW:
+            allowance.take_array(count, 192)
+            m.topics, pos = yield from read_structs(_read_metadata_request_topic, buf, pos, limit, version, count, allowance, text=True)
+        else:
+            allowance.left -= count * 192
+            m.topics, pos = read_few(_read_metadata_request_topic, buf, pos, limit, version, count, allowance, text=True)
     if version >= 4:
         m.allow_auto_topic_creation = buf[pos] != 0
         pos += 1
@@ -98,18 +111,30 @@ def _write_metadata_response_partition_steps(out: bytearray, m: MetadataResponse
         put_compact_count(out, len(m.replica_nodes))
     else:
         put_count(out, len(m.replica_nodes))
-    yield from write_numbers(out, m.replica_nodes, "i", pace)
+    if len(m.replica_nodes) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.replica_nodes, "i", pace)
+    else:
+        put_numbers(out, m.replica_nodes, "i")
+        pace.work -= len(m.replica_nodes) // PIECE
     if version >= 9:
         put_compact_count(out, len(m.isr_nodes))
     else:
         put_count(out, len(m.isr_nodes))
-    yield from write_numbers(out, m.isr_nodes, "i", pace)
+    if len(m.isr_nodes) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.isr_nodes, "i", pace)
+    else:
+        put_numbers(out, m.isr_nodes, "i")
+        pace.work -= len(m.isr_nodes) // PIECE
     if version >= 5:
         if version >= 9:
             put_compact_count(out, len(m.offline_replicas))
         else:
             put_count(out, len(m.offline_replicas))
-        yield from write_numbers(out, m.offline_replicas, "i", pace)
+        if len(m.offline_replicas) > NUMBERS_A_PIECE:
+            yield from write_many_numbers(out, m.offline_replicas, "i", pace)
+        else:
+            put_numbers(out, m.offline_replicas, "i")
+            pace.work -= len(m.offline_replicas) // PIECE
     if version >= 9:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)
@@ -164,7 +189,12 @@ def _write_metadata_response_steps(out: bytearray, m: MetadataResponse, version:
         put_compact_count(out, len(m.brokers))
     else:
         put_count(out, len(m.brokers))
-    yield from write_structs(out, m.brokers, _write_metadata_response_broker, version, pace)
+    if len(m.brokers) > FEW:
+        yield from write_structs(out, m.brokers, _write_metadata_response_broker, version, pace)
+    else:
+        for brokers_item in m.brokers:
+            _write_metadata_response_broker(out, brokers_item, version)
+        pace.work -= len(m.brokers)
     if version >= 9:
         put_compact_nullable_string(out, m.cluster_id)
     elif version >= 2:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.offset_commit import (
@@ -38,7 +39,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -56,18 +59,22 @@ def _read_offset_commit_request_topic_held(buf: Buffer, pos: int, limit: int, ve
         m.name = ""
     elif version >= 8:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     else:
         m.name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     if version >= 10:
         (m.topic_id,) = _unpack_u(buf, pos)
         pos += 16
     else:
         m.topic_id = ZERO_UUID
     count, pos = read_compact_count(buf, pos, limit, 14) if version >= 8 else read_count(buf, pos, limit, 14)
-    allowance.take_array(count, 240)
-    m.partitions, pos = yield from read_structs(_read_offset_commit_request_partition, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 240)
+        m.partitions, pos = yield from read_structs(_read_offset_commit_request_partition, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 240
+        m.partitions, pos = read_few(_read_offset_commit_request_partition, buf, pos, limit, version, count, allowance, text=True)
     if version >= 8:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -84,24 +91,24 @@ def _read_offset_commit_request_held(buf: Buffer, pos: int, limit: int, version:
     m = object.__new__(OffsetCommitRequest)
     if version >= 8:
         m.group_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     else:
         m.group_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     (m.generation_id_or_member_epoch,) = _unpack_i(buf, pos)
     pos += 4
     if version >= 8:
         m.member_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
     else:
         m.member_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
     if version >= 8:
         m.group_instance_id, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.group_instance_id)
+        allowance.left -= getsizeof(m.group_instance_id)
     elif version >= 7:
         m.group_instance_id, pos = read_nullable_string(buf, pos, limit)
-        allowance.take_value(m.group_instance_id)
+        allowance.left -= getsizeof(m.group_instance_id)
     else:
         m.group_instance_id = None
     if version >= 5:
@@ -115,7 +122,7 @@ def _read_offset_commit_request_held(buf: Buffer, pos: int, limit: int, version:
     for _ in range(count):
         topics_item, pos = yield from _read_offset_commit_request_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if version >= 8:
@@ -143,7 +150,12 @@ def _write_offset_commit_response_topic_steps(out: bytearray, m: OffsetCommitRes
         put_compact_count(out, len(m.partitions))
     else:
         put_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_offset_commit_response_partition, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_offset_commit_response_partition, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_offset_commit_response_partition(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if version >= 8:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.offset_delete import (
@@ -28,7 +29,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -40,10 +43,14 @@ _pack_hi = Struct(">hi").pack
 def _read_offset_delete_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetDeleteRequestTopic, int]]:
     m = object.__new__(OffsetDeleteRequestTopic)
     m.name, pos = read_string(buf, pos, limit)
-    allowance.take_value(m.name)
+    allowance.left -= getsizeof(m.name)
     count, pos = read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 96)
-    m.partitions, pos = yield from read_structs(_read_offset_delete_request_partition, buf, pos, limit, version, count, allowance, text=False)
+    if count > FEW:
+        allowance.take_array(count, 96)
+        m.partitions, pos = yield from read_structs(_read_offset_delete_request_partition, buf, pos, limit, version, count, allowance, text=False)
+    else:
+        allowance.left -= count * 96
+        m.partitions, pos = read_few(_read_offset_delete_request_partition, buf, pos, limit, version, count, allowance, text=False)
     m.unknown_tags = NO_TAGS
     return m, pos
 
@@ -51,14 +58,14 @@ def _read_offset_delete_request_topic_held(buf: Buffer, pos: int, limit: int, ve
 def _read_offset_delete_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetDeleteRequest, int]]:
     m = object.__new__(OffsetDeleteRequest)
     m.group_id, pos = read_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     count, pos = read_count(buf, pos, limit, 6)
     allowance.take_array(count, 144)
     topics_: list[OffsetDeleteRequestTopic] = []
     for _ in range(count):
         topics_item, pos = yield from _read_offset_delete_request_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     m.unknown_tags = NO_TAGS
@@ -68,7 +75,12 @@ def _read_offset_delete_request_held(buf: Buffer, pos: int, limit: int, version:
 def _write_offset_delete_response_topic_steps(out: bytearray, m: OffsetDeleteResponseTopic, version: int, pace: Pace) -> Steps[None]:
     put_string(out, m.name)
     put_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_offset_delete_response_partition, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_offset_delete_response_partition, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_offset_delete_response_partition(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if m.unknown_tags:
         raise not_tagged(m, version)
 

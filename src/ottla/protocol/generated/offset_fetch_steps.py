@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.offset_fetch import (
@@ -44,6 +45,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -62,16 +64,17 @@ def _read_offset_fetch_request_topic_held(buf: Buffer, pos: int, limit: int, ver
     m = object.__new__(OffsetFetchRequestTopic)
     if version >= 6:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     else:
         m.name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 6 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if version >= 6:
         if buf[pos] == 0:
@@ -93,14 +96,15 @@ def _read_offset_fetch_request_topics_held(buf: Buffer, pos: int, limit: int, ve
         pos += 16
     else:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
         m.topic_id = ZERO_UUID
     count, pos = read_compact_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -114,25 +118,25 @@ def _read_offset_fetch_request_topics_held(buf: Buffer, pos: int, limit: int, ve
 def _read_offset_fetch_request_group_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetFetchRequestGroup, int]]:
     m = object.__new__(OffsetFetchRequestGroup)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     if version >= 9:
         m.member_id, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
         (m.member_epoch,) = _unpack_i(buf, pos)
         pos += 4
     else:
         m.member_id = None
         m.member_epoch = -1
     count, pos = read_compact_nullable_count(buf, pos, limit, 3)
-    allowance.take_array(count, 216)
     if count < 0:
         m.topics = None
     else:
+        allowance.take_array(count, 216)
         topics_: list[OffsetFetchRequestTopics] = []
         for _ in range(count):
             topics_item, pos = yield from _read_offset_fetch_request_topics_held(buf, pos, limit, version, allowance)
             topics_.append(topics_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.topics = topics_
     if buf[pos] == 0:
@@ -150,23 +154,23 @@ def _read_offset_fetch_request_held(buf: Buffer, pos: int, limit: int, version: 
         m.group_id = ""
     elif version >= 6:
         m.group_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     else:
         m.group_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     if version >= 8:
         m.topics = []
     elif version >= 2:
         count, pos = read_compact_nullable_count(buf, pos, limit, 3) if version >= 6 else read_nullable_count(buf, pos, limit, 3)
-        allowance.take_array(count, 144)
         if count < 0:
             m.topics = None
         else:
+            allowance.take_array(count, 144)
             topics_or_null_: list[OffsetFetchRequestTopic] = []
             for _ in range(count):
                 topics_or_null_item, pos = yield from _read_offset_fetch_request_topic_held(buf, pos, limit, version, allowance)
                 topics_or_null_.append(topics_or_null_item)
-                if allowance.due():
+                if allowance.due(pos):
                     yield
             m.topics = topics_or_null_
     else:
@@ -176,7 +180,7 @@ def _read_offset_fetch_request_held(buf: Buffer, pos: int, limit: int, version: 
         for _ in range(count):
             topics_item, pos = yield from _read_offset_fetch_request_topic_held(buf, pos, limit, version, allowance)
             topics_.append(topics_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.topics = topics_
     if version >= 8:
@@ -186,7 +190,7 @@ def _read_offset_fetch_request_held(buf: Buffer, pos: int, limit: int, version: 
         for _ in range(count):
             groups_item, pos = yield from _read_offset_fetch_request_group_held(buf, pos, limit, version, allowance)
             groups_.append(groups_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.groups = groups_
     else:
@@ -217,7 +221,12 @@ def _write_offset_fetch_response_topic_steps(out: bytearray, m: OffsetFetchRespo
         put_compact_count(out, len(m.partitions))
     else:
         put_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_offset_fetch_response_partition, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_offset_fetch_response_partition, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_offset_fetch_response_partition(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if version >= 6:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)
@@ -233,7 +242,12 @@ def _write_offset_fetch_response_topics_steps(out: bytearray, m: OffsetFetchResp
     else:
         put_compact_string(out, m.name)
     put_compact_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_offset_fetch_response_partitions, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_offset_fetch_response_partitions, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_offset_fetch_response_partitions(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.offset_for_leader_epoch import (
@@ -34,7 +35,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -48,13 +51,17 @@ def _read_offset_for_leader_topic_held(buf: Buffer, pos: int, limit: int, versio
     m = object.__new__(OffsetForLeaderTopic)
     if version >= 4:
         m.topic, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.topic)
+        allowance.left -= getsizeof(m.topic)
     else:
         m.topic, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.topic)
+        allowance.left -= getsizeof(m.topic)
     count, pos = read_compact_count(buf, pos, limit, 12) if version >= 4 else read_count(buf, pos, limit, 12)
-    allowance.take_array(count, 176)
-    m.partitions, pos = yield from read_structs(_read_offset_for_leader_partition, buf, pos, limit, version, count, allowance, text=False)
+    if count > FEW:
+        allowance.take_array(count, 176)
+        m.partitions, pos = yield from read_structs(_read_offset_for_leader_partition, buf, pos, limit, version, count, allowance, text=False)
+    else:
+        allowance.left -= count * 176
+        m.partitions, pos = read_few(_read_offset_for_leader_partition, buf, pos, limit, version, count, allowance, text=False)
     if version >= 4:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -80,7 +87,7 @@ def _read_offset_for_leader_epoch_request_held(buf: Buffer, pos: int, limit: int
     for _ in range(count):
         topics_item, pos = yield from _read_offset_for_leader_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if version >= 4:
@@ -104,7 +111,12 @@ def _write_offset_for_leader_topic_result_steps(out: bytearray, m: OffsetForLead
         put_compact_count(out, len(m.partitions))
     else:
         put_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_epoch_end_offset, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_epoch_end_offset, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_epoch_end_offset(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if version >= 4:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.produce import (
@@ -48,6 +49,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
     write_structs,
 )
@@ -67,10 +69,10 @@ def _read_partition_produce_data_held(buf: Buffer, pos: int, limit: int, version
     pos += 4
     if version >= 9:
         m.records, pos = read_compact_nullable_bytes(buf, pos, limit)
-        allowance.take_value(m.records)
+        allowance.left -= getsizeof(m.records)
     else:
         m.records, pos = read_nullable_bytes(buf, pos, limit)
-        allowance.take_value(m.records)
+        allowance.left -= getsizeof(m.records)
     if version >= 9:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -89,10 +91,10 @@ def _read_topic_produce_data_held(buf: Buffer, pos: int, limit: int, version: in
         m.name = ""
     elif version >= 9:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     else:
         m.name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     if version >= 13:
         (m.topic_id,) = _unpack_u(buf, pos)
         pos += 16
@@ -104,7 +106,7 @@ def _read_topic_produce_data_held(buf: Buffer, pos: int, limit: int, version: in
     for _ in range(count):
         partition_data_item, pos = _read_partition_produce_data_held(buf, pos, limit, version, allowance)
         partition_data_.append(partition_data_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.partition_data = partition_data_
     if version >= 9:
@@ -123,10 +125,10 @@ def _read_produce_request_held(buf: Buffer, pos: int, limit: int, version: int, 
     m = object.__new__(ProduceRequest)
     if version >= 9:
         m.transactional_id, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.transactional_id)
+        allowance.left -= getsizeof(m.transactional_id)
     elif version >= 3:
         m.transactional_id, pos = read_nullable_string(buf, pos, limit)
-        allowance.take_value(m.transactional_id)
+        allowance.left -= getsizeof(m.transactional_id)
     else:
         m.transactional_id = None
     m.acks, m.timeout_ms = _unpack_hi(buf, pos)
@@ -137,7 +139,7 @@ def _read_produce_request_held(buf: Buffer, pos: int, limit: int, version: int, 
     for _ in range(count):
         topic_data_item, pos = yield from _read_topic_produce_data_held(buf, pos, limit, version, allowance)
         topic_data_.append(topic_data_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topic_data = topic_data_
     if version >= 9:
@@ -163,7 +165,12 @@ def _write_partition_produce_response_steps(out: bytearray, m: PartitionProduceR
             put_compact_count(out, len(m.record_errors))
         else:
             put_count(out, len(m.record_errors))
-        yield from write_structs(out, m.record_errors, _write_batch_index_and_error_message, version, pace)
+        if len(m.record_errors) > FEW:
+            yield from write_structs(out, m.record_errors, _write_batch_index_and_error_message, version, pace)
+        else:
+            for record_errors_item in m.record_errors:
+                _write_batch_index_and_error_message(out, record_errors_item, version)
+            pace.work -= len(m.record_errors)
     if version >= 9:
         put_compact_nullable_string(out, m.error_message)
     elif version >= 8:
@@ -230,7 +237,12 @@ def _write_produce_response_steps(out: bytearray, m: ProduceResponse, version: i
         if version >= 10 and m.node_endpoints != []:
             tag = bytearray()
             put_compact_count(tag, len(m.node_endpoints))
-            yield from write_structs(tag, m.node_endpoints, _write_node_endpoint, version, pace)
+            if len(m.node_endpoints) > FEW:
+                yield from write_structs(tag, m.node_endpoints, _write_node_endpoint, version, pace)
+            else:
+                for node_endpoints_item in m.node_endpoints:
+                    _write_node_endpoint(tag, node_endpoints_item, version)
+                pace.work -= len(m.node_endpoints)
             tags.append((0, tag))
         if tags or m.unknown_tags:
             put_tags(out, tags, m.unknown_tags, _TAGS_PRODUCE_RESPONSE)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.read_share_group_state import (
@@ -32,7 +33,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -48,8 +51,12 @@ def _read_read_state_data_held(buf: Buffer, pos: int, limit: int, version: int, 
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 9)
-    allowance.take_array(count, 136)
-    m.partitions, pos = yield from read_structs(_read_partition_data, buf, pos, limit, version, count, allowance, text=False)
+    if count > FEW:
+        allowance.take_array(count, 136)
+        m.partitions, pos = yield from read_structs(_read_partition_data, buf, pos, limit, version, count, allowance, text=False)
+    else:
+        allowance.left -= count * 136
+        m.partitions, pos = read_few(_read_partition_data, buf, pos, limit, version, count, allowance, text=False)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -62,14 +69,14 @@ def _read_read_state_data_held(buf: Buffer, pos: int, limit: int, version: int, 
 def _read_read_share_group_state_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ReadShareGroupStateRequest, int]]:
     m = object.__new__(ReadShareGroupStateRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     count, pos = read_compact_count(buf, pos, limit, 18)
     allowance.take_array(count, 208)
     topics_: list[ReadStateData] = []
     for _ in range(count):
         topics_item, pos = yield from _read_read_state_data_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if buf[pos] == 0:
@@ -86,7 +93,12 @@ def _write_partition_result_steps(out: bytearray, m: PartitionResult, version: i
     put_compact_nullable_string(out, m.error_message)
     out += _pack_iq(m.state_epoch, m.start_offset)
     put_compact_count(out, len(m.state_batches))
-    yield from write_structs(out, m.state_batches, _write_state_batch, version, pace)
+    if len(m.state_batches) > FEW:
+        yield from write_structs(out, m.state_batches, _write_state_batch, version, pace)
+    else:
+        for state_batches_item in m.state_batches:
+            _write_state_batch(out, state_batches_item, version)
+        pace.work -= len(m.state_batches)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.read_share_group_state_summary import (
@@ -30,7 +31,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -44,8 +47,12 @@ def _read_read_state_summary_data_held(buf: Buffer, pos: int, limit: int, versio
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 9)
-    allowance.take_array(count, 136)
-    m.partitions, pos = yield from read_structs(_read_partition_data, buf, pos, limit, version, count, allowance, text=False)
+    if count > FEW:
+        allowance.take_array(count, 136)
+        m.partitions, pos = yield from read_structs(_read_partition_data, buf, pos, limit, version, count, allowance, text=False)
+    else:
+        allowance.left -= count * 136
+        m.partitions, pos = read_few(_read_partition_data, buf, pos, limit, version, count, allowance, text=False)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -58,14 +65,14 @@ def _read_read_state_summary_data_held(buf: Buffer, pos: int, limit: int, versio
 def _read_read_share_group_state_summary_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ReadShareGroupStateSummaryRequest, int]]:
     m = object.__new__(ReadShareGroupStateSummaryRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     count, pos = read_compact_count(buf, pos, limit, 18)
     allowance.take_array(count, 208)
     topics_: list[ReadStateSummaryData] = []
     for _ in range(count):
         topics_item, pos = yield from _read_read_state_summary_data_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if buf[pos] == 0:
@@ -80,7 +87,12 @@ def _read_read_share_group_state_summary_request_held(buf: Buffer, pos: int, lim
 def _write_read_state_summary_result_steps(out: bytearray, m: ReadStateSummaryResult, version: int, pace: Pace) -> Steps[None]:
     put_uuid(out, m.topic_id)
     put_compact_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_partition_result, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_partition_result, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_partition_result(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

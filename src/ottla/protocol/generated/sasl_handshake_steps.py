@@ -19,7 +19,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Pace,
-    write_values,
+    write_strings,
 )
 from ottla.steps import Steps
 
@@ -29,7 +29,7 @@ _pack_h = Struct(">h").pack
 def _write_sasl_handshake_response_steps(out: bytearray, m: SaslHandshakeResponse, version: int, pace: Pace) -> Steps[None]:
     out += _pack_h(m.error_code)
     put_count(out, len(m.mechanisms))
-    yield from write_values(out, m.mechanisms, put_string, pace)
+    yield from write_strings(out, m.mechanisms, put_string, pace)
     if m.unknown_tags:
         raise not_tagged(m, version)
 

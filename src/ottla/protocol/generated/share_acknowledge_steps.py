@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.share_acknowledge import (
@@ -34,6 +35,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -54,11 +56,12 @@ def _read_acknowledgement_batch_held(buf: Buffer, pos: int, limit: int, version:
     m.first_offset, m.last_offset = _unpack_qq(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 8)
         m.acknowledge_types, pos = yield from read_many_numbers(buf, pos, count, "b", 1, allowance)
     else:
         m.acknowledge_types, pos = read_numbers(buf, pos, count, "b", 1)
+        allowance.left -= count * 8
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -79,7 +82,7 @@ def _read_acknowledge_partition_held(buf: Buffer, pos: int, limit: int, version:
     for _ in range(count):
         acknowledgement_batches_item, pos = yield from _read_acknowledgement_batch_held(buf, pos, limit, version, allowance)
         acknowledgement_batches_.append(acknowledgement_batches_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.acknowledgement_batches = acknowledgement_batches_
     if buf[pos] == 0:
@@ -101,7 +104,7 @@ def _read_acknowledge_topic_held(buf: Buffer, pos: int, limit: int, version: int
     for _ in range(count):
         partitions_item, pos = yield from _read_acknowledge_partition_held(buf, pos, limit, version, allowance)
         partitions_.append(partitions_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.partitions = partitions_
     if buf[pos] == 0:
@@ -116,9 +119,9 @@ def _read_acknowledge_topic_held(buf: Buffer, pos: int, limit: int, version: int
 def _read_share_acknowledge_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ShareAcknowledgeRequest, int]]:
     m = object.__new__(ShareAcknowledgeRequest)
     m.group_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     m.member_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.member_id)
+    allowance.left -= getsizeof(m.member_id)
     (m.share_session_epoch,) = _unpack_i(buf, pos)
     pos += 4
     if version >= 2:
@@ -132,7 +135,7 @@ def _read_share_acknowledge_request_held(buf: Buffer, pos: int, limit: int, vers
     for _ in range(count):
         topics_item, pos = yield from _read_acknowledge_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if buf[pos] == 0:
@@ -147,7 +150,12 @@ def _read_share_acknowledge_request_held(buf: Buffer, pos: int, limit: int, vers
 def _write_share_acknowledge_topic_response_steps(out: bytearray, m: ShareAcknowledgeTopicResponse, version: int, pace: Pace) -> Steps[None]:
     put_uuid(out, m.topic_id)
     put_compact_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_partition_data, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_partition_data, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_partition_data(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -165,7 +173,12 @@ def _write_share_acknowledge_response_steps(out: bytearray, m: ShareAcknowledgeR
         if pace.due():
             yield
     put_compact_count(out, len(m.node_endpoints))
-    yield from write_structs(out, m.node_endpoints, _write_node_endpoint, version, pace)
+    if len(m.node_endpoints) > FEW:
+        yield from write_structs(out, m.node_endpoints, _write_node_endpoint, version, pace)
+    else:
+        for node_endpoints_item in m.node_endpoints:
+            _write_node_endpoint(out, node_endpoints_item, version)
+        pace.work -= len(m.node_endpoints)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.share_fetch import (
@@ -38,6 +39,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -61,11 +63,12 @@ def _read_acknowledgement_batch_held(buf: Buffer, pos: int, limit: int, version:
     m.first_offset, m.last_offset = _unpack_qq(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 8)
         m.acknowledge_types, pos = yield from read_many_numbers(buf, pos, count, "b", 1, allowance)
     else:
         m.acknowledge_types, pos = read_numbers(buf, pos, count, "b", 1)
+        allowance.left -= count * 8
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -86,7 +89,7 @@ def _read_fetch_partition_held(buf: Buffer, pos: int, limit: int, version: int, 
     for _ in range(count):
         acknowledgement_batches_item, pos = yield from _read_acknowledgement_batch_held(buf, pos, limit, version, allowance)
         acknowledgement_batches_.append(acknowledgement_batches_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.acknowledgement_batches = acknowledgement_batches_
     if buf[pos] == 0:
@@ -108,7 +111,7 @@ def _read_fetch_topic_held(buf: Buffer, pos: int, limit: int, version: int, allo
     for _ in range(count):
         partitions_item, pos = yield from _read_fetch_partition_held(buf, pos, limit, version, allowance)
         partitions_.append(partitions_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.partitions = partitions_
     if buf[pos] == 0:
@@ -125,11 +128,12 @@ def _read_forgotten_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -143,9 +147,9 @@ def _read_forgotten_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
 def _read_share_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ShareFetchRequest, int]]:
     m = object.__new__(ShareFetchRequest)
     m.group_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     m.member_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.member_id)
+    allowance.left -= getsizeof(m.member_id)
     m.share_session_epoch, m.max_wait_ms, m.min_bytes, m.max_bytes, m.max_records, m.batch_size = _unpack_iiiiii(buf, pos)
     pos += 24
     if version >= 2:
@@ -160,7 +164,7 @@ def _read_share_fetch_request_held(buf: Buffer, pos: int, limit: int, version: i
     for _ in range(count):
         topics_item, pos = yield from _read_fetch_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     count, pos = read_compact_count(buf, pos, limit, 18)
@@ -169,7 +173,7 @@ def _read_share_fetch_request_held(buf: Buffer, pos: int, limit: int, version: i
     for _ in range(count):
         forgotten_topics_data_item, pos = yield from _read_forgotten_topic_held(buf, pos, limit, version, allowance)
         forgotten_topics_data_.append(forgotten_topics_data_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.forgotten_topics_data = forgotten_topics_data_
     if buf[pos] == 0:
@@ -189,7 +193,12 @@ def _write_partition_data_steps(out: bytearray, m: PartitionData, version: int, 
     _write_leader_id_and_epoch(out, m.current_leader, version)
     put_compact_bytes(out, m.records)
     put_compact_count(out, len(m.acquired_records))
-    yield from write_structs(out, m.acquired_records, _write_acquired_records, version, pace)
+    if len(m.acquired_records) > FEW:
+        yield from write_structs(out, m.acquired_records, _write_acquired_records, version, pace)
+    else:
+        for acquired_records_item in m.acquired_records:
+            _write_acquired_records(out, acquired_records_item, version)
+        pace.work -= len(m.acquired_records)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -219,7 +228,12 @@ def _write_share_fetch_response_steps(out: bytearray, m: ShareFetchResponse, ver
         if pace.due():
             yield
     put_compact_count(out, len(m.node_endpoints))
-    yield from write_structs(out, m.node_endpoints, _write_node_endpoint, version, pace)
+    if len(m.node_endpoints) > FEW:
+        yield from write_structs(out, m.node_endpoints, _write_node_endpoint, version, pace)
+    else:
+        for node_endpoints_item in m.node_endpoints:
+            _write_node_endpoint(out, node_endpoints_item, version)
+        pace.work -= len(m.node_endpoints)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

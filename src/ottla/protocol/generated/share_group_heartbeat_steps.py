@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.share_group_heartbeat import (
@@ -21,6 +22,7 @@ from ottla.protocol.primitives import (
     NO_TAGS,
     put_compact_count,
     put_compact_nullable_string,
+    put_numbers,
     put_tags,
     put_uuid,
     read_compact_nullable_count,
@@ -30,9 +32,11 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    NUMBERS_A_PIECE,
+    PIECE,
     Pace,
-    read_values,
-    write_numbers,
+    read_strings,
+    write_many_numbers,
 )
 from ottla.steps import Steps
 
@@ -44,19 +48,19 @@ _unpack_i = Struct(">i").unpack_from
 def _read_share_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ShareGroupHeartbeatRequest, int]]:
     m = object.__new__(ShareGroupHeartbeatRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     m.member_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.member_id)
+    allowance.left -= getsizeof(m.member_id)
     (m.member_epoch,) = _unpack_i(buf, pos)
     pos += 4
     m.rack_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.rack_id)
+    allowance.left -= getsizeof(m.rack_id)
     count, pos = read_compact_nullable_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
     if count < 0:
         m.subscribed_topic_names = None
     else:
-        m.subscribed_topic_names, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+        allowance.take_array(count, 64)
+        m.subscribed_topic_names, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -69,7 +73,11 @@ def _read_share_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, 
 def _write_topic_partitions_steps(out: bytearray, m: TopicPartitions, version: int, pace: Pace) -> Steps[None]:
     put_uuid(out, m.topic_id)
     put_compact_count(out, len(m.partitions))
-    yield from write_numbers(out, m.partitions, "i", pace)
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

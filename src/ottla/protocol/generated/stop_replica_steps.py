@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.stop_replica import (
@@ -34,9 +35,11 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
+    read_few,
     read_many_numbers,
     read_structs,
     write_structs,
@@ -52,16 +55,17 @@ def _read_stop_replica_topic_v1_held(buf: Buffer, pos: int, limit: int, version:
     m = object.__new__(StopReplicaTopicV1)
     if version >= 2:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     else:
         m.name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if version >= 2:
         if buf[pos] == 0:
@@ -78,10 +82,14 @@ def _read_stop_replica_topic_v1_held(buf: Buffer, pos: int, limit: int, version:
 def _read_stop_replica_topic_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[StopReplicaTopicState, int]]:
     m = object.__new__(StopReplicaTopicState)
     m.topic_name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.topic_name)
+    allowance.left -= getsizeof(m.topic_name)
     count, pos = read_compact_count(buf, pos, limit, 10)
-    allowance.take_array(count, 144)
-    m.partition_states, pos = yield from read_structs(_read_stop_replica_partition_state, buf, pos, limit, version, count, allowance, text=False)
+    if count > FEW:
+        allowance.take_array(count, 144)
+        m.partition_states, pos = yield from read_structs(_read_stop_replica_partition_state, buf, pos, limit, version, count, allowance, text=False)
+    else:
+        allowance.left -= count * 144
+        m.partition_states, pos = read_few(_read_stop_replica_partition_state, buf, pos, limit, version, count, allowance, text=False)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -116,8 +124,12 @@ def _read_stop_replica_request_held(buf: Buffer, pos: int, limit: int, version: 
         m.ungrouped_partitions = []
     else:
         count, pos = read_count(buf, pos, limit, 6)
-        allowance.take_array(count, 160)
-        m.ungrouped_partitions, pos = yield from read_structs(_read_stop_replica_partition_v0, buf, pos, limit, version, count, allowance, text=True)
+        if count > FEW:
+            allowance.take_array(count, 160)
+            m.ungrouped_partitions, pos = yield from read_structs(_read_stop_replica_partition_v0, buf, pos, limit, version, count, allowance, text=True)
+        else:
+            allowance.left -= count * 160
+            m.ungrouped_partitions, pos = read_few(_read_stop_replica_partition_v0, buf, pos, limit, version, count, allowance, text=True)
     if version >= 3:
         m.topics = []
     elif version >= 1:
@@ -127,7 +139,7 @@ def _read_stop_replica_request_held(buf: Buffer, pos: int, limit: int, version: 
         for _ in range(count):
             topics_item, pos = yield from _read_stop_replica_topic_v1_held(buf, pos, limit, version, allowance)
             topics_.append(topics_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.topics = topics_
     else:
@@ -139,7 +151,7 @@ def _read_stop_replica_request_held(buf: Buffer, pos: int, limit: int, version: 
         for _ in range(count):
             topic_states_item, pos = yield from _read_stop_replica_topic_state_held(buf, pos, limit, version, allowance)
             topic_states_.append(topic_states_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.topic_states = topic_states_
     else:
@@ -162,7 +174,12 @@ def _write_stop_replica_response_steps(out: bytearray, m: StopReplicaResponse, v
         put_compact_count(out, len(m.partition_errors))
     else:
         put_count(out, len(m.partition_errors))
-    yield from write_structs(out, m.partition_errors, _write_stop_replica_partition_error, version, pace)
+    if len(m.partition_errors) > FEW:
+        yield from write_structs(out, m.partition_errors, _write_stop_replica_partition_error, version, pace)
+    else:
+        for partition_errors_item in m.partition_errors:
+            _write_stop_replica_partition_error(out, partition_errors_item, version)
+        pace.work -= len(m.partition_errors)
     if version >= 2:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

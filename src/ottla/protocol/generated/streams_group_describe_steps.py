@@ -30,6 +30,7 @@ from ottla.protocol.primitives import (
     put_compact_count,
     put_compact_nullable_string,
     put_compact_string,
+    put_numbers,
     put_tags,
     read_compact_count,
     read_compact_string,
@@ -37,11 +38,14 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
+    NUMBERS_A_PIECE,
+    PIECE,
     Pace,
-    read_values,
-    write_numbers,
+    read_strings,
+    write_many_numbers,
+    write_strings,
     write_structs,
-    write_values,
 )
 from ottla.steps import Steps
 
@@ -54,8 +58,8 @@ _pack_ii = Struct(">ii").pack
 def _read_streams_group_describe_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[StreamsGroupDescribeRequest, int]]:
     m = object.__new__(StreamsGroupDescribeRequest)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.group_ids, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.group_ids, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     m.include_authorized_operations = buf[pos] != 0
     pos += 1
     if buf[pos] == 0:
@@ -71,7 +75,12 @@ def _write_topic_info_steps(out: bytearray, m: TopicInfo, version: int, pace: Pa
     put_compact_string(out, m.name)
     out += _pack_ih(m.partitions, m.replication_factor)
     put_compact_count(out, len(m.topic_configs))
-    yield from write_structs(out, m.topic_configs, _write_key_value, version, pace)
+    if len(m.topic_configs) > FEW:
+        yield from write_structs(out, m.topic_configs, _write_key_value, version, pace)
+    else:
+        for topic_configs_item in m.topic_configs:
+            _write_key_value(out, topic_configs_item, version)
+        pace.work -= len(m.topic_configs)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -81,9 +90,9 @@ def _write_topic_info_steps(out: bytearray, m: TopicInfo, version: int, pace: Pa
 def _write_subtopology_steps(out: bytearray, m: Subtopology, version: int, pace: Pace) -> Steps[None]:
     put_compact_string(out, m.subtopology_id)
     put_compact_count(out, len(m.source_topics))
-    yield from write_values(out, m.source_topics, put_compact_string, pace)
+    yield from write_strings(out, m.source_topics, put_compact_string, pace)
     put_compact_count(out, len(m.repartition_sink_topics))
-    yield from write_values(out, m.repartition_sink_topics, put_compact_string, pace)
+    yield from write_strings(out, m.repartition_sink_topics, put_compact_string, pace)
     put_compact_count(out, len(m.state_changelog_topics))
     for state_changelog_topics_item in m.state_changelog_topics:
         yield from _write_topic_info_steps(out, state_changelog_topics_item, version, pace)
@@ -119,7 +128,11 @@ def _write_topology_steps(out: bytearray, m: Topology, version: int, pace: Pace)
 def _write_task_ids_steps(out: bytearray, m: TaskIds, version: int, pace: Pace) -> Steps[None]:
     put_compact_string(out, m.subtopology_id)
     put_compact_count(out, len(m.partitions))
-    yield from write_numbers(out, m.partitions, "i", pace)
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -163,11 +176,26 @@ def _write_member_steps(out: bytearray, m: Member, version: int, pace: Pace) -> 
         out.append(1)
         _write_endpoint(out, m.user_endpoint, version)
     put_compact_count(out, len(m.client_tags))
-    yield from write_structs(out, m.client_tags, _write_key_value, version, pace)
+    if len(m.client_tags) > FEW:
+        yield from write_structs(out, m.client_tags, _write_key_value, version, pace)
+    else:
+        for client_tags_item in m.client_tags:
+            _write_key_value(out, client_tags_item, version)
+        pace.work -= len(m.client_tags)
     put_compact_count(out, len(m.task_offsets))
-    yield from write_structs(out, m.task_offsets, _write_task_offset, version, pace)
+    if len(m.task_offsets) > FEW:
+        yield from write_structs(out, m.task_offsets, _write_task_offset, version, pace)
+    else:
+        for task_offsets_item in m.task_offsets:
+            _write_task_offset(out, task_offsets_item, version)
+        pace.work -= len(m.task_offsets)
     put_compact_count(out, len(m.task_end_offsets))
-    yield from write_structs(out, m.task_end_offsets, _write_task_offset, version, pace)
+    if len(m.task_end_offsets) > FEW:
+        yield from write_structs(out, m.task_end_offsets, _write_task_offset, version, pace)
+    else:
+        for task_end_offsets_item in m.task_end_offsets:
+            _write_task_offset(out, task_end_offsets_item, version)
+        pace.work -= len(m.task_end_offsets)
     yield from _write_assignment_steps(out, m.assignment, version, pace)
     yield from _write_assignment_steps(out, m.target_assignment, version, pace)
     out.append(1 if m.is_classic else 0)

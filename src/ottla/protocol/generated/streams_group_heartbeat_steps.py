@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.streams_group_heartbeat import (
@@ -32,6 +33,7 @@ from ottla.protocol.primitives import (
     put_compact_count,
     put_compact_nullable_string,
     put_compact_string,
+    put_numbers,
     put_tags,
     read_compact_count,
     read_compact_nullable_count,
@@ -42,13 +44,15 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
+    read_few,
     read_many_numbers,
+    read_strings,
     read_structs,
-    read_values,
-    write_numbers,
+    write_many_numbers,
     write_structs,
 )
 from ottla.steps import Steps
@@ -65,12 +69,16 @@ _unpack_ii = Struct(">ii").unpack_from
 def _read_topic_info_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TopicInfo, int]]:
     m = object.__new__(TopicInfo)
     m.name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.name)
+    allowance.left -= getsizeof(m.name)
     m.partitions, m.replication_factor = _unpack_ih(buf, pos)
     pos += 6
     count, pos = read_compact_count(buf, pos, limit, 3)
-    allowance.take_array(count, 184)
-    m.topic_configs, pos = yield from read_structs(_read_key_value, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 184)
+        m.topic_configs, pos = yield from read_structs(_read_key_value, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 184
+        m.topic_configs, pos = read_few(_read_key_value, buf, pos, limit, version, count, allowance, text=True)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -83,25 +91,28 @@ def _read_topic_info_held(buf: Buffer, pos: int, limit: int, version: int, allow
 def _read_copartition_group_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CopartitionGroup, int]]:
     m = object.__new__(CopartitionGroup)
     count, pos = read_compact_count(buf, pos, limit, 2)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.source_topics, pos = yield from read_many_numbers(buf, pos, count, "h", 2, allowance)
     else:
         m.source_topics, pos = read_numbers(buf, pos, count, "h", 2)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     count, pos = read_compact_count(buf, pos, limit, 2)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.source_topic_regex, pos = yield from read_many_numbers(buf, pos, count, "h", 2, allowance)
     else:
         m.source_topic_regex, pos = read_numbers(buf, pos, count, "h", 2)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     count, pos = read_compact_count(buf, pos, limit, 2)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.repartition_source_topics, pos = yield from read_many_numbers(buf, pos, count, "h", 2, allowance)
     else:
         m.repartition_source_topics, pos = read_numbers(buf, pos, count, "h", 2)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -115,32 +126,32 @@ def _read_copartition_group_held(buf: Buffer, pos: int, limit: int, version: int
 def _read_subtopology_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[Subtopology, int]]:
     m = object.__new__(Subtopology)
     m.subtopology_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.subtopology_id)
+    allowance.left -= getsizeof(m.subtopology_id)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.source_topics, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.source_topics, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.source_topic_regex, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.source_topic_regex, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     count, pos = read_compact_count(buf, pos, limit, 9)
     allowance.take_array(count, 224)
     state_changelog_topics_: list[TopicInfo] = []
     for _ in range(count):
         state_changelog_topics_item, pos = yield from _read_topic_info_held(buf, pos, limit, version, allowance)
         state_changelog_topics_.append(state_changelog_topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.state_changelog_topics = state_changelog_topics_
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 8)
-    m.repartition_sink_topics, pos = yield from read_values(read_compact_string, buf, pos, limit, count, allowance)
+    allowance.take_array(count, 64)
+    m.repartition_sink_topics, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     count, pos = read_compact_count(buf, pos, limit, 9)
     allowance.take_array(count, 224)
     repartition_source_topics_: list[TopicInfo] = []
     for _ in range(count):
         repartition_source_topics_item, pos = yield from _read_topic_info_held(buf, pos, limit, version, allowance)
         repartition_source_topics_.append(repartition_source_topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.repartition_source_topics = repartition_source_topics_
     count, pos = read_compact_count(buf, pos, limit, 4)
@@ -149,7 +160,7 @@ def _read_subtopology_held(buf: Buffer, pos: int, limit: int, version: int, allo
     for _ in range(count):
         copartition_groups_item, pos = yield from _read_copartition_group_held(buf, pos, limit, version, allowance)
         copartition_groups_.append(copartition_groups_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.copartition_groups = copartition_groups_
     if buf[pos] == 0:
@@ -171,7 +182,7 @@ def _read_topology_held(buf: Buffer, pos: int, limit: int, version: int, allowan
     for _ in range(count):
         subtopologies_item, pos = yield from _read_subtopology_held(buf, pos, limit, version, allowance)
         subtopologies_.append(subtopologies_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.subtopologies = subtopologies_
     if buf[pos] == 0:
@@ -186,15 +197,15 @@ def _read_topology_held(buf: Buffer, pos: int, limit: int, version: int, allowan
 def _read_streams_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[StreamsGroupHeartbeatRequest, int]]:
     m = object.__new__(StreamsGroupHeartbeatRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     m.member_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.member_id)
+    allowance.left -= getsizeof(m.member_id)
     m.member_epoch, m.endpoint_information_epoch = _unpack_ii(buf, pos)
     pos += 8
     m.instance_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.instance_id)
+    allowance.left -= getsizeof(m.instance_id)
     m.rack_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.rack_id)
+    allowance.left -= getsizeof(m.rack_id)
     (m.rebalance_timeout_ms,) = _unpack_i(buf, pos)
     pos += 4
     pos += 1
@@ -203,66 +214,78 @@ def _read_streams_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int
     else:
         m.topology, pos = yield from _read_topology_held(buf, pos, limit, version, allowance)
     count, pos = read_compact_nullable_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
     if count < 0:
         m.active_tasks = None
     else:
+        allowance.take_array(count, 144)
         active_tasks_: list[TaskIds] = []
         for _ in range(count):
             active_tasks_item, pos = yield from _read_task_ids_held(buf, pos, limit, version, allowance)
             active_tasks_.append(active_tasks_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.active_tasks = active_tasks_
     count, pos = read_compact_nullable_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
     if count < 0:
         m.standby_tasks = None
     else:
+        allowance.take_array(count, 144)
         standby_tasks_: list[TaskIds] = []
         for _ in range(count):
             standby_tasks_item, pos = yield from _read_task_ids_held(buf, pos, limit, version, allowance)
             standby_tasks_.append(standby_tasks_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.standby_tasks = standby_tasks_
     count, pos = read_compact_nullable_count(buf, pos, limit, 3)
-    allowance.take_array(count, 144)
     if count < 0:
         m.warmup_tasks = None
     else:
+        allowance.take_array(count, 144)
         warmup_tasks_: list[TaskIds] = []
         for _ in range(count):
             warmup_tasks_item, pos = yield from _read_task_ids_held(buf, pos, limit, version, allowance)
             warmup_tasks_.append(warmup_tasks_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.warmup_tasks = warmup_tasks_
     m.process_id, pos = read_compact_nullable_string(buf, pos, limit)
-    allowance.take_value(m.process_id)
+    allowance.left -= getsizeof(m.process_id)
     pos += 1
     if buf[pos - 1] > 0x7F:
         m.user_endpoint = None
     else:
         m.user_endpoint, pos = _read_endpoint_held(buf, pos, limit, version, allowance)
     count, pos = read_compact_nullable_count(buf, pos, limit, 3)
-    allowance.take_array(count, 184)
     if count < 0:
         m.client_tags = None
     else:
-        m.client_tags, pos = yield from read_structs(_read_key_value, buf, pos, limit, version, count, allowance, text=True)
+        if count > FEW:
+            allowance.take_array(count, 184)
+            m.client_tags, pos = yield from read_structs(_read_key_value, buf, pos, limit, version, count, allowance, text=True)
+        else:
+            allowance.left -= count * 184
+            m.client_tags, pos = read_few(_read_key_value, buf, pos, limit, version, count, allowance, text=True)
     count, pos = read_compact_nullable_count(buf, pos, limit, 14)
-    allowance.take_array(count, 200)
     if count < 0:
         m.task_offsets = None
     else:
-        m.task_offsets, pos = yield from read_structs(_read_task_offset, buf, pos, limit, version, count, allowance, text=True)
+        if count > FEW:
+            allowance.take_array(count, 200)
+            m.task_offsets, pos = yield from read_structs(_read_task_offset, buf, pos, limit, version, count, allowance, text=True)
+        else:
+            allowance.left -= count * 200
+            m.task_offsets, pos = read_few(_read_task_offset, buf, pos, limit, version, count, allowance, text=True)
     count, pos = read_compact_nullable_count(buf, pos, limit, 14)
-    allowance.take_array(count, 200)
     if count < 0:
         m.task_end_offsets = None
     else:
-        m.task_end_offsets, pos = yield from read_structs(_read_task_offset, buf, pos, limit, version, count, allowance, text=True)
+        if count > FEW:
+            allowance.take_array(count, 200)
+            m.task_end_offsets, pos = yield from read_structs(_read_task_offset, buf, pos, limit, version, count, allowance, text=True)
+        else:
+            allowance.left -= count * 200
+            m.task_end_offsets, pos = read_few(_read_task_offset, buf, pos, limit, version, count, allowance, text=True)
     m.shutdown_application = buf[pos] != 0
     pos += 1
     if buf[pos] == 0:
@@ -277,13 +300,14 @@ def _read_streams_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int
 def _read_task_ids_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TaskIds, int]]:
     m = object.__new__(TaskIds)
     m.subtopology_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.subtopology_id)
+    allowance.left -= getsizeof(m.subtopology_id)
     count, pos = read_compact_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partitions, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partitions, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -297,7 +321,11 @@ def _read_task_ids_held(buf: Buffer, pos: int, limit: int, version: int, allowan
 def _write_task_ids_steps(out: bytearray, m: TaskIds, version: int, pace: Pace) -> Steps[None]:
     put_compact_string(out, m.subtopology_id)
     put_compact_count(out, len(m.partitions))
-    yield from write_numbers(out, m.partitions, "i", pace)
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -307,7 +335,7 @@ def _write_task_ids_steps(out: bytearray, m: TaskIds, version: int, pace: Pace) 
 def _read_endpoint_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[Endpoint, int]:
     m = object.__new__(Endpoint)
     m.host, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.host)
+    allowance.left -= getsizeof(m.host)
     (m.port,) = _unpack_H(buf, pos)
     pos += 2
     if buf[pos] == 0:
@@ -322,7 +350,11 @@ def _read_endpoint_held(buf: Buffer, pos: int, limit: int, version: int, allowan
 def _write_topic_partition_steps(out: bytearray, m: TopicPartition, version: int, pace: Pace) -> Steps[None]:
     put_compact_string(out, m.topic)
     put_compact_count(out, len(m.partitions))
-    yield from write_numbers(out, m.partitions, "i", pace)
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
@@ -356,7 +388,12 @@ def _write_streams_group_heartbeat_response_steps(out: bytearray, m: StreamsGrou
         out.append(0)
     else:
         put_compact_count(out, len(m.status))
-        yield from write_structs(out, m.status, _write_status, version, pace)
+        if len(m.status) > FEW:
+            yield from write_structs(out, m.status, _write_status, version, pace)
+        else:
+            for status_item in m.status:
+                _write_status(out, status_item, version)
+            pace.work -= len(m.status)
     if m.active_tasks is None:
         out.append(0)
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.sync_group import (
@@ -39,14 +40,14 @@ def _read_sync_group_request_assignment_held(buf: Buffer, pos: int, limit: int, 
     m = object.__new__(SyncGroupRequestAssignment)
     if version >= 4:
         m.member_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
         m.assignment, pos = read_compact_bytes(buf, pos, limit)
-        allowance.take_value(m.assignment)
+        allowance.left -= getsizeof(m.assignment)
     else:
         m.member_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
         m.assignment, pos = read_bytes(buf, pos, limit)
-        allowance.take_value(m.assignment)
+        allowance.left -= getsizeof(m.assignment)
     if version >= 4:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -63,31 +64,31 @@ def _read_sync_group_request_held(buf: Buffer, pos: int, limit: int, version: in
     m = object.__new__(SyncGroupRequest)
     if version >= 4:
         m.group_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     else:
         m.group_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     (m.generation_id,) = _unpack_i(buf, pos)
     pos += 4
     if version >= 4:
         m.member_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
     else:
         m.member_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
     if version >= 4:
         m.group_instance_id, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.group_instance_id)
+        allowance.left -= getsizeof(m.group_instance_id)
     elif version >= 3:
         m.group_instance_id, pos = read_nullable_string(buf, pos, limit)
-        allowance.take_value(m.group_instance_id)
+        allowance.left -= getsizeof(m.group_instance_id)
     else:
         m.group_instance_id = None
     if version >= 5:
         m.protocol_type, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.protocol_type)
+        allowance.left -= getsizeof(m.protocol_type)
         m.protocol_name, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.protocol_name)
+        allowance.left -= getsizeof(m.protocol_name)
     else:
         m.protocol_type = None
         m.protocol_name = None
@@ -97,7 +98,7 @@ def _read_sync_group_request_held(buf: Buffer, pos: int, limit: int, version: in
     for _ in range(count):
         assignments_item, pos = _read_sync_group_request_assignment_held(buf, pos, limit, version, allowance)
         assignments_.append(assignments_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.assignments = assignments_
     if version >= 4:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.txn_offset_commit import (
@@ -35,7 +36,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -50,13 +53,17 @@ def _read_txn_offset_commit_request_topic_held(buf: Buffer, pos: int, limit: int
     m = object.__new__(TxnOffsetCommitRequestTopic)
     if version >= 3:
         m.name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     else:
         m.name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.name)
+        allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 14) if version >= 3 else read_count(buf, pos, limit, 14)
-    allowance.take_array(count, 240)
-    m.partitions, pos = yield from read_structs(_read_txn_offset_commit_request_partition, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 240)
+        m.partitions, pos = yield from read_structs(_read_txn_offset_commit_request_partition, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 240
+        m.partitions, pos = read_few(_read_txn_offset_commit_request_partition, buf, pos, limit, version, count, allowance, text=True)
     if version >= 3:
         if buf[pos] == 0:
             m.unknown_tags = NO_TAGS
@@ -73,23 +80,23 @@ def _read_txn_offset_commit_request_held(buf: Buffer, pos: int, limit: int, vers
     m = object.__new__(TxnOffsetCommitRequest)
     if version >= 3:
         m.transactional_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.transactional_id)
+        allowance.left -= getsizeof(m.transactional_id)
         m.group_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     else:
         m.transactional_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.transactional_id)
+        allowance.left -= getsizeof(m.transactional_id)
         m.group_id, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.group_id)
+        allowance.left -= getsizeof(m.group_id)
     m.producer_id, m.producer_epoch = _unpack_qh(buf, pos)
     pos += 10
     if version >= 3:
         (m.generation_id,) = _unpack_i(buf, pos)
         pos += 4
         m.member_id, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.member_id)
+        allowance.left -= getsizeof(m.member_id)
         m.group_instance_id, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.group_instance_id)
+        allowance.left -= getsizeof(m.group_instance_id)
     else:
         m.generation_id = -1
         m.member_id = ""
@@ -100,7 +107,7 @@ def _read_txn_offset_commit_request_held(buf: Buffer, pos: int, limit: int, vers
     for _ in range(count):
         topics_item, pos = yield from _read_txn_offset_commit_request_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if version >= 3:
@@ -124,7 +131,12 @@ def _write_txn_offset_commit_response_topic_steps(out: bytearray, m: TxnOffsetCo
         put_compact_count(out, len(m.partitions))
     else:
         put_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_txn_offset_commit_response_partition, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_txn_offset_commit_response_partition, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_txn_offset_commit_response_partition(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if version >= 3:
         if m.unknown_tags:
             put_tags(out, [], m.unknown_tags, NO_TAGS)

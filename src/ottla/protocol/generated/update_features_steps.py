@@ -27,7 +27,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -42,8 +44,12 @@ def _read_update_features_request_held(buf: Buffer, pos: int, limit: int, versio
     (m.timeout_ms,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 5)
-    allowance.take_array(count, 176)
-    m.feature_updates, pos = yield from read_structs(_read_feature_update_key, buf, pos, limit, version, count, allowance, text=True)
+    if count > FEW:
+        allowance.take_array(count, 176)
+        m.feature_updates, pos = yield from read_structs(_read_feature_update_key, buf, pos, limit, version, count, allowance, text=True)
+    else:
+        allowance.left -= count * 176
+        m.feature_updates, pos = read_few(_read_feature_update_key, buf, pos, limit, version, count, allowance, text=True)
     if version >= 1:
         m.validate_only = buf[pos] != 0
         pos += 1
@@ -63,7 +69,12 @@ def _write_update_features_response_steps(out: bytearray, m: UpdateFeaturesRespo
     put_compact_nullable_string(out, m.error_message)
     if version < 2:
         put_compact_count(out, len(m.results))
-        yield from write_structs(out, m.results, _write_updatable_feature_result, version, pace)
+        if len(m.results) > FEW:
+            yield from write_structs(out, m.results, _write_updatable_feature_result, version, pace)
+        else:
+            for results_item in m.results:
+                _write_updatable_feature_result(out, results_item, version)
+            pace.work -= len(m.results)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

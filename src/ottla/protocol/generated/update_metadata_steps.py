@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.update_metadata import (
@@ -34,8 +35,10 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
+    read_few,
     read_many_numbers,
     read_structs,
 )
@@ -54,32 +57,35 @@ def _read_update_metadata_partition_state_held(buf: Buffer, pos: int, limit: int
         m.topic_name = ""
     else:
         m.topic_name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.topic_name)
+        allowance.left -= getsizeof(m.topic_name)
     m.partition_index, m.controller_epoch, m.leader, m.leader_epoch = _unpack_iiii(buf, pos)
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 6 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.isr, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.isr, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     (m.zk_version,) = _unpack_i(buf, pos)
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 6 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.replicas, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.replicas, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if version >= 4:
         count, pos = read_compact_count(buf, pos, limit, 4) if version >= 6 else read_count(buf, pos, limit, 4)
-        allowance.take_array(count, 40)
         if count > NUMBERS_A_PIECE:
+            allowance.take_array(count, 40)
             m.offline_replicas, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
         else:
             m.offline_replicas, pos = read_numbers(buf, pos, count, "i", 4)
+            allowance.left -= count * 40
             allowance.work -= count // PIECE
     else:
         m.offline_replicas = []
@@ -99,10 +105,10 @@ def _read_update_metadata_topic_state_held(buf: Buffer, pos: int, limit: int, ve
     m = object.__new__(UpdateMetadataTopicState)
     if version >= 6:
         m.topic_name, pos = read_compact_string(buf, pos, limit)
-        allowance.take_value(m.topic_name)
+        allowance.left -= getsizeof(m.topic_name)
     else:
         m.topic_name, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.topic_name)
+        allowance.left -= getsizeof(m.topic_name)
     if version >= 7:
         (m.topic_id,) = _unpack_u(buf, pos)
         pos += 16
@@ -114,7 +120,7 @@ def _read_update_metadata_topic_state_held(buf: Buffer, pos: int, limit: int, ve
     for _ in range(count):
         partition_states_item, pos = yield from _read_update_metadata_partition_state_held(buf, pos, limit, version, allowance)
         partition_states_.append(partition_states_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.partition_states = partition_states_
     if version >= 6:
@@ -137,20 +143,24 @@ def _read_update_metadata_broker_held(buf: Buffer, pos: int, limit: int, version
         m.v0_host = ""
         m.v0_port = 0
         count, pos = read_compact_count(buf, pos, limit, 8) if version >= 6 else read_count(buf, pos, limit, 8)
-        allowance.take_array(count, 264)
-        m.endpoints, pos = yield from read_structs(_read_update_metadata_endpoint, buf, pos, limit, version, count, allowance, text=True)
+        if count > FEW:
+            allowance.take_array(count, 264)
+            m.endpoints, pos = yield from read_structs(_read_update_metadata_endpoint, buf, pos, limit, version, count, allowance, text=True)
+        else:
+            allowance.left -= count * 264
+            m.endpoints, pos = read_few(_read_update_metadata_endpoint, buf, pos, limit, version, count, allowance, text=True)
     else:
         m.v0_host, pos = read_string(buf, pos, limit)
-        allowance.take_value(m.v0_host)
+        allowance.left -= getsizeof(m.v0_host)
         (m.v0_port,) = _unpack_i(buf, pos)
         pos += 4
         m.endpoints = []
     if version >= 6:
         m.rack, pos = read_compact_nullable_string(buf, pos, limit)
-        allowance.take_value(m.rack)
+        allowance.left -= getsizeof(m.rack)
     elif version >= 2:
         m.rack, pos = read_nullable_string(buf, pos, limit)
-        allowance.take_value(m.rack)
+        allowance.left -= getsizeof(m.rack)
     else:
         m.rack = ""
     if version >= 6:
@@ -188,7 +198,7 @@ def _read_update_metadata_request_held(buf: Buffer, pos: int, limit: int, versio
         for _ in range(count):
             topic_states_item, pos = yield from _read_update_metadata_topic_state_held(buf, pos, limit, version, allowance)
             topic_states_.append(topic_states_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.topic_states = topic_states_
     else:
@@ -199,7 +209,7 @@ def _read_update_metadata_request_held(buf: Buffer, pos: int, limit: int, versio
         for _ in range(count):
             ungrouped_partition_states_item, pos = yield from _read_update_metadata_partition_state_held(buf, pos, limit, version, allowance)
             ungrouped_partition_states_.append(ungrouped_partition_states_item)
-            if allowance.due():
+            if allowance.due(pos):
                 yield
         m.ungrouped_partition_states = ungrouped_partition_states_
         m.topic_states = []
@@ -209,7 +219,7 @@ def _read_update_metadata_request_held(buf: Buffer, pos: int, limit: int, versio
     for _ in range(count):
         live_brokers_item, pos = yield from _read_update_metadata_broker_held(buf, pos, limit, version, allowance)
         live_brokers_.append(live_brokers_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.live_brokers = live_brokers_
     if version >= 6:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.write_share_group_state import (
@@ -31,7 +32,9 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     Pace,
+    read_few,
     read_structs,
     write_structs,
 )
@@ -52,8 +55,12 @@ def _read_partition_data_held(buf: Buffer, pos: int, limit: int, version: int, a
     else:
         m.delivery_complete_count = -1
     count, pos = read_compact_count(buf, pos, limit, 20)
-    allowance.take_array(count, 184)
-    m.state_batches, pos = yield from read_structs(_read_state_batch, buf, pos, limit, version, count, allowance, text=False)
+    if count > FEW:
+        allowance.take_array(count, 184)
+        m.state_batches, pos = yield from read_structs(_read_state_batch, buf, pos, limit, version, count, allowance, text=False)
+    else:
+        allowance.left -= count * 184
+        m.state_batches, pos = read_few(_read_state_batch, buf, pos, limit, version, count, allowance, text=False)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
         pos += 1
@@ -73,7 +80,7 @@ def _read_write_state_data_held(buf: Buffer, pos: int, limit: int, version: int,
     for _ in range(count):
         partitions_item, pos = yield from _read_partition_data_held(buf, pos, limit, version, allowance)
         partitions_.append(partitions_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.partitions = partitions_
     if buf[pos] == 0:
@@ -88,14 +95,14 @@ def _read_write_state_data_held(buf: Buffer, pos: int, limit: int, version: int,
 def _read_write_share_group_state_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[WriteShareGroupStateRequest, int]]:
     m = object.__new__(WriteShareGroupStateRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.group_id)
+    allowance.left -= getsizeof(m.group_id)
     count, pos = read_compact_count(buf, pos, limit, 18)
     allowance.take_array(count, 208)
     topics_: list[WriteStateData] = []
     for _ in range(count):
         topics_item, pos = yield from _read_write_state_data_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     if buf[pos] == 0:
@@ -110,7 +117,12 @@ def _read_write_share_group_state_request_held(buf: Buffer, pos: int, limit: int
 def _write_write_state_result_steps(out: bytearray, m: WriteStateResult, version: int, pace: Pace) -> Steps[None]:
     put_uuid(out, m.topic_id)
     put_compact_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_partition_result, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_partition_result, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_partition_result(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:

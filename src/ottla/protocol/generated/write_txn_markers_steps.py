@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from sys import getsizeof
 from typing import Any
 
 from ottla.protocol.generated.write_txn_markers import (
@@ -32,6 +33,7 @@ from ottla.protocol.primitives import (
 )
 from ottla.protocol.stepping import (
     Allowance,
+    FEW,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -49,13 +51,14 @@ _unpack_qht = Struct(">qh?").unpack_from
 def _read_writable_txn_marker_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[WritableTxnMarkerTopic, int]]:
     m = object.__new__(WritableTxnMarkerTopic)
     m.name, pos = read_compact_string(buf, pos, limit)
-    allowance.take_value(m.name)
+    allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 4)
-    allowance.take_array(count, 40)
     if count > NUMBERS_A_PIECE:
+        allowance.take_array(count, 40)
         m.partition_indexes, pos = yield from read_many_numbers(buf, pos, count, "i", 4, allowance)
     else:
         m.partition_indexes, pos = read_numbers(buf, pos, count, "i", 4)
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -76,7 +79,7 @@ def _read_writable_txn_marker_held(buf: Buffer, pos: int, limit: int, version: i
     for _ in range(count):
         topics_item, pos = yield from _read_writable_txn_marker_topic_held(buf, pos, limit, version, allowance)
         topics_.append(topics_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.topics = topics_
     (m.coordinator_epoch,) = _unpack_i(buf, pos)
@@ -103,7 +106,7 @@ def _read_write_txn_markers_request_held(buf: Buffer, pos: int, limit: int, vers
     for _ in range(count):
         markers_item, pos = yield from _read_writable_txn_marker_held(buf, pos, limit, version, allowance)
         markers_.append(markers_item)
-        if allowance.due():
+        if allowance.due(pos):
             yield
     m.markers = markers_
     if buf[pos] == 0:
@@ -118,7 +121,12 @@ def _read_write_txn_markers_request_held(buf: Buffer, pos: int, limit: int, vers
 def _write_writable_txn_marker_topic_result_steps(out: bytearray, m: WritableTxnMarkerTopicResult, version: int, pace: Pace) -> Steps[None]:
     put_compact_string(out, m.name)
     put_compact_count(out, len(m.partitions))
-    yield from write_structs(out, m.partitions, _write_writable_txn_marker_partition_result, version, pace)
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_writable_txn_marker_partition_result, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_writable_txn_marker_partition_result(out, partitions_item, version)
+        pace.work -= len(m.partitions)
     if m.unknown_tags:
         put_tags(out, [], m.unknown_tags, NO_TAGS)
     else:
