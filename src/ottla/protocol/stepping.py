@@ -33,8 +33,11 @@ T = TypeVar("T")
 HELD_BYTES_MAX: Final = 64 << 20
 #: Elements of a microsecond or less that make one step.
 PIECE: Final = 32
-#: Bytes behind which a piece ends before it has all its elements: 32 texts of 32 KB are no small step.
-PIECE_BYTES: Final = 4096
+#: Bytes of a frame behind which a step ends before it has all its elements: texts are long, and tagged fields take a
+#: fifth of a microsecond a byte.
+PIECE_BYTES: Final = 1024
+#: The same of what is written: that is copied, at a gigabyte a second or more.
+WRITTEN_BYTES: Final = 16384
 #: Numbers are unpacked and packed by one call, at some 20 nanoseconds each.
 NUMBERS_A_PIECE: Final = 1024
 #: Arrays of structs that are read or written without a generator of their own, which costs as much as a struct.
@@ -220,11 +223,11 @@ def write_structs(
     out: bytearray, items: list[S], write: Callable[[bytearray, S, int], None], version: int, pace: Pace
 ) -> Steps[None]:
     for piece in pieces(items, PIECE):
-        stop = len(out) + PIECE_BYTES
+        stop = len(out) + WRITTEN_BYTES
         for item in piece:
             write(out, item, version)
             if len(out) > stop:
-                stop = len(out) + PIECE_BYTES
+                stop = len(out) + WRITTEN_BYTES
                 yield
         pace.work = PIECE
         yield
