@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.message import Structure
-from ottla.protocol.primitives import NO_TAGS, Buffer, put_numbers, read_numbers
+from ottla.protocol.primitives import NO_TAGS, Buffer, HotBuffer, put_numbers, read_numbers
 from ottla.steps import Steps, pieces
 
 S = TypeVar("S", bound=Structure)
@@ -48,7 +48,7 @@ LOOK_BYTES_MIN: Final = 80
 #: The first bytes of characters that make Python use two or four bytes for every character of their string.
 _WIDE = re.compile(rb"[\xc4-\xf4]").search
 _WIDEST = re.compile(rb"[\xf0-\xf4]").search
-#: An entry of a dict, and the number that is its key.
+#: The number that is an entry's key, and what allocations are rounded to.
 _TAG_BYTES: Final = 64
 
 
@@ -79,7 +79,7 @@ class Allowance:
 
     def take_tags(self, tags: Mapping[int, bytes]) -> None:
         if tags:
-            self.take(getsizeof({}) + sum(_TAG_BYTES + getsizeof(value) for value in tags.values()))
+            self.take(getsizeof(tags) + sum(_TAG_BYTES + getsizeof(value) for value in tags.values()))
 
     def take_text(self, buf: Buffer, start: int, end: int) -> None:
         """For strings that stand between `start` and `end`, beside some numbers: as wide as they may be."""
@@ -208,7 +208,7 @@ def read_strings(
 
 
 def read_many_numbers(
-    buf: Buffer, pos: int, count: int, code: str, size: int, allowance: Allowance
+    buf: HotBuffer, pos: int, count: int, code: str, size: int, allowance: Allowance
 ) -> Steps[tuple[list[Any], int]]:
     items: list[Any] = []
     while (left := count - len(items)) > 0:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from ottla.protocol.compile.schema import FIXED, Field, Schema, Struct
 from ottla.protocol.compile.shape import snake
 
-#: What CPython 3.11 takes on 64 bits: an object with slots (its head, the garbage collector's, one for each slot), and
-#: its place in a list that grows; numbers that are no cached ones; an empty list; an empty string.
+#: What CPython 3.11 takes on 64 bits: an object with slots (its head, the garbage collector's, one for each slot) and
+#: its place in a list that grows; a number that is no cached one; an empty list; a string that is not ASCII, without
+#: its characters.
 _OBJECT_BYTES = 48
 _SLOT_BYTES = 8
-_NUMBER_BYTES = {"bool": 0, "int8": 0, "uuid": 64}
+_NUMBER_BYTES = {"bool": 0, "uuid": 64}
 _LARGE_NUMBER_BYTES = 32
 _LIST_BYTES = 72
-_STRING_BYTES = 56
+_STRING_BYTES = 80
 
 
 class Twins:

@@ -49,17 +49,17 @@ def _read_request_entry_data_held(buf: Buffer, pos: int, limit: int, version: in
     m = object.__new__(RequestEntryData)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 1 else read_count(buf, pos, limit, 3)
     if count > FEW:
-        allowance.take_array(count, 184)
+        allowance.take_array(count, 232)
         m.entity, pos = yield from read_structs(_read_entity_data, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 184
+        allowance.left -= count * 232
         m.entity, pos = read_few(_read_entity_data, buf, pos, limit, version, count, allowance, text=True)
     count, pos = read_compact_count(buf, pos, limit, 11) if version >= 1 else read_count(buf, pos, limit, 11)
     if count > FEW:
-        allowance.take_array(count, 168)
+        allowance.take_array(count, 192)
         m.ops, pos = yield from read_structs(_read_op_data, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 168
+        allowance.left -= count * 192
         m.ops, pos = read_few(_read_op_data, buf, pos, limit, version, count, allowance, text=True)
     if version >= 1:
         if buf[pos] == 0:

@@ -108,7 +108,7 @@ def _read_request_topic_data_held(buf: Buffer, pos: int, limit: int, version: in
         allowance.left -= getsizeof(m.topic_name)
         m.topic_id = ZERO_UUID
     count, pos = read_compact_count(buf, pos, limit, 14)
-    allowance.take_array(count, 344)
+    allowance.take_array(count, 376)
     partitions_: list[RequestPartitionData] = []
     for _ in range(count):
         partitions_item, pos = yield from _read_request_partition_data_held(buf, pos, limit, version, allowance)

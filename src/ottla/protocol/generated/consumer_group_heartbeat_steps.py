@@ -67,7 +67,7 @@ def _read_consumer_group_heartbeat_request_held(buf: Buffer, pos: int, limit: in
     if count < 0:
         m.subscribed_topic_names = None
     else:
-        allowance.take_array(count, 64)
+        allowance.take_array(count, 88)
         m.subscribed_topic_names, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     if version >= 1:
         m.subscribed_topic_regex, pos = read_compact_nullable_string(buf, pos, limit)

@@ -76,7 +76,7 @@ def _write_owned_partitions_steps(out: bytearray, m: OwnedPartitions, version: i
 def _read_consumer_protocol_subscription_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerProtocolSubscription, int]]:
     m = object.__new__(ConsumerProtocolSubscription)
     count, pos = read_count(buf, pos, limit, 1)
-    allowance.take_array(count, 64)
+    allowance.take_array(count, 88)
     m.topics, pos = yield from read_strings(read_string, buf, pos, limit, count, allowance)
     m.user_data, pos = read_nullable_bytes(buf, pos, limit)
     allowance.left -= getsizeof(m.user_data)

@@ -43,10 +43,10 @@ def _read_create_acls_request_held(buf: Buffer, pos: int, limit: int, version: i
     m = object.__new__(CreateAclsRequest)
     count, pos = read_compact_count(buf, pos, limit, 8) if version >= 2 else read_count(buf, pos, limit, 8)
     if count > FEW:
-        allowance.take_array(count, 280)
+        allowance.take_array(count, 480)
         m.creations, pos = yield from read_structs(_read_acl_creation, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 280
+        allowance.left -= count * 480
         m.creations, pos = read_few(_read_acl_creation, buf, pos, limit, version, count, allowance, text=True)
     if version >= 2:
         if buf[pos] == 0:

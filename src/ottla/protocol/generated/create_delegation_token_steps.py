@@ -46,10 +46,10 @@ def _read_create_delegation_token_request_held(buf: Buffer, pos: int, limit: int
         m.owner_principal_name = ""
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
     if count > FEW:
-        allowance.take_array(count, 184)
+        allowance.take_array(count, 232)
         m.renewers, pos = yield from read_structs(_read_creatable_renewers, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 184
+        allowance.left -= count * 232
         m.renewers, pos = read_few(_read_creatable_renewers, buf, pos, limit, version, count, allowance, text=True)
     (m.max_lifetime_ms,) = _unpack_q(buf, pos)
     pos += 8

@@ -105,10 +105,10 @@ def _read_creatable_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
     m.assignments = assignments_
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 5 else read_count(buf, pos, limit, 3)
     if count > FEW:
-        allowance.take_array(count, 184)
+        allowance.take_array(count, 232)
         m.configs, pos = yield from read_structs(_read_creatable_topic_config, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 184
+        allowance.left -= count * 232
         m.configs, pos = read_few(_read_creatable_topic_config, buf, pos, limit, version, count, allowance, text=True)
     if version >= 5:
         if buf[pos] == 0:

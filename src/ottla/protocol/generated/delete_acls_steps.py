@@ -47,10 +47,10 @@ def _read_delete_acls_request_held(buf: Buffer, pos: int, limit: int, version: i
     m = object.__new__(DeleteAclsRequest)
     count, pos = read_compact_count(buf, pos, limit, 8) if version >= 2 else read_count(buf, pos, limit, 8)
     if count > FEW:
-        allowance.take_array(count, 280)
+        allowance.take_array(count, 480)
         m.filters, pos = yield from read_structs(_read_delete_acls_filter, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 280
+        allowance.left -= count * 480
         m.filters, pos = read_few(_read_delete_acls_filter, buf, pos, limit, version, count, allowance, text=True)
     if version >= 2:
         if buf[pos] == 0:

@@ -48,10 +48,10 @@ def _read_describe_client_quotas_request_held(buf: Buffer, pos: int, limit: int,
     m = object.__new__(DescribeClientQuotasRequest)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 1 else read_count(buf, pos, limit, 4)
     if count > FEW:
-        allowance.take_array(count, 192)
+        allowance.take_array(count, 272)
         m.components, pos = yield from read_structs(_read_component_data, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 192
+        allowance.left -= count * 272
         m.components, pos = read_few(_read_component_data, buf, pos, limit, version, count, allowance, text=True)
     m.strict = buf[pos] != 0
     pos += 1

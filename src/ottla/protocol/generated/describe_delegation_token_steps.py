@@ -53,10 +53,10 @@ def _read_describe_delegation_token_request_held(buf: Buffer, pos: int, limit: i
         m.owners = None
     else:
         if count > FEW:
-            allowance.take_array(count, 184)
+            allowance.take_array(count, 232)
             m.owners, pos = yield from read_structs(_read_describe_delegation_token_owner, buf, pos, limit, version, count, allowance, text=True)
         else:
-            allowance.left -= count * 184
+            allowance.left -= count * 232
             m.owners, pos = read_few(_read_describe_delegation_token_owner, buf, pos, limit, version, count, allowance, text=True)
     if version >= 2:
         if buf[pos] == 0:

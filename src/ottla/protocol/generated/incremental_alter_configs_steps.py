@@ -56,10 +56,10 @@ def _read_alter_configs_resource_held(buf: Buffer, pos: int, limit: int, version
         allowance.left -= getsizeof(m.resource_name)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 1 else read_count(buf, pos, limit, 4)
     if count > FEW:
-        allowance.take_array(count, 192)
+        allowance.take_array(count, 272)
         m.configs, pos = yield from read_structs(_read_alterable_config, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 192
+        allowance.left -= count * 272
         m.configs, pos = read_few(_read_alterable_config, buf, pos, limit, version, count, allowance, text=True)
     if version >= 1:
         if buf[pos] == 0:
@@ -76,7 +76,7 @@ def _read_alter_configs_resource_held(buf: Buffer, pos: int, limit: int, version
 def _read_incremental_alter_configs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[IncrementalAlterConfigsRequest, int]]:
     m = object.__new__(IncrementalAlterConfigsRequest)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 1 else read_count(buf, pos, limit, 4)
-    allowance.take_array(count, 152)
+    allowance.take_array(count, 184)
     resources_: list[AlterConfigsResource] = []
     for _ in range(count):
         resources_item, pos = yield from _read_alter_configs_resource_held(buf, pos, limit, version, allowance)

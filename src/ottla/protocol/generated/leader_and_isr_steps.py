@@ -139,7 +139,7 @@ def _read_leader_and_isr_topic_state_held(buf: Buffer, pos: int, limit: int, ver
     else:
         m.topic_id = ZERO_UUID
     count, pos = read_compact_count(buf, pos, limit, 26) if version >= 4 else read_count(buf, pos, limit, 26)
-    allowance.take_array(count, 600)
+    allowance.take_array(count, 632)
     partition_states_: list[LeaderAndIsrPartitionState] = []
     for _ in range(count):
         partition_states_item, pos = yield from _read_leader_and_isr_partition_state_held(buf, pos, limit, version, allowance)
@@ -193,7 +193,7 @@ def _read_leader_and_isr_request_held(buf: Buffer, pos: int, limit: int, version
         m.topic_states = topic_states_
     else:
         count, pos = read_count(buf, pos, limit, 30)
-        allowance.take_array(count, 600)
+        allowance.take_array(count, 632)
         ungrouped_partition_states_: list[LeaderAndIsrPartitionState] = []
         for _ in range(count):
             ungrouped_partition_states_item, pos = yield from _read_leader_and_isr_partition_state_held(buf, pos, limit, version, allowance)
@@ -204,10 +204,10 @@ def _read_leader_and_isr_request_held(buf: Buffer, pos: int, limit: int, version
         m.topic_states = []
     count, pos = read_compact_count(buf, pos, limit, 10) if version >= 4 else read_count(buf, pos, limit, 10)
     if count > FEW:
-        allowance.take_array(count, 200)
+        allowance.take_array(count, 224)
         m.live_leaders, pos = yield from read_structs(_read_leader_and_isr_live_leader, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 200
+        allowance.left -= count * 224
         m.live_leaders, pos = read_few(_read_leader_and_isr_live_leader, buf, pos, limit, version, count, allowance, text=True)
     if version >= 4:
         if buf[pos] == 0:

@@ -55,10 +55,10 @@ def _read_leave_group_request_held(buf: Buffer, pos: int, limit: int, version: i
         m.member_id = ""
         count, pos = read_compact_count(buf, pos, limit, 3) if version >= 4 else read_count(buf, pos, limit, 3)
         if count > FEW:
-            allowance.take_array(count, 248)
+            allowance.take_array(count, 320)
             m.members, pos = yield from read_structs(_read_member_identity, buf, pos, limit, version, count, allowance, text=True)
         else:
-            allowance.left -= count * 248
+            allowance.left -= count * 320
             m.members, pos = read_few(_read_member_identity, buf, pos, limit, version, count, allowance, text=True)
     else:
         m.member_id, pos = read_string(buf, pos, limit)

@@ -43,11 +43,11 @@ def _read_list_config_resources_request_held(buf: Buffer, pos: int, limit: int, 
     if version >= 1:
         count, pos = read_compact_count(buf, pos, limit, 1)
         if count > NUMBERS_A_PIECE:
-            allowance.take_array(count, 8)
+            allowance.take_array(count, 40)
             m.resource_types, pos = yield from read_many_numbers(buf, pos, count, "b", 1, allowance)
         else:
             m.resource_types, pos = read_numbers(buf, pos, count, "b", 1)
-            allowance.left -= count * 8
+            allowance.left -= count * 40
             allowance.work -= count // PIECE
     else:
         m.resource_types = []

@@ -48,7 +48,7 @@ _unpack_q = Struct(">q").unpack_from
 def _read_list_transactions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ListTransactionsRequest, int]]:
     m = object.__new__(ListTransactionsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 64)
+    allowance.take_array(count, 88)
     m.state_filters, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     count, pos = read_compact_count(buf, pos, limit, 8)
     if count > NUMBERS_A_PIECE:

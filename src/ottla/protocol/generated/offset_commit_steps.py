@@ -70,10 +70,10 @@ def _read_offset_commit_request_topic_held(buf: Buffer, pos: int, limit: int, ve
         m.topic_id = ZERO_UUID
     count, pos = read_compact_count(buf, pos, limit, 14) if version >= 8 else read_count(buf, pos, limit, 14)
     if count > FEW:
-        allowance.take_array(count, 240)
+        allowance.take_array(count, 264)
         m.partitions, pos = yield from read_structs(_read_offset_commit_request_partition, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 240
+        allowance.left -= count * 264
         m.partitions, pos = read_few(_read_offset_commit_request_partition, buf, pos, limit, version, count, allowance, text=True)
     if version >= 8:
         if buf[pos] == 0:

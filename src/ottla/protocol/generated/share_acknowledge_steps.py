@@ -57,11 +57,11 @@ def _read_acknowledgement_batch_held(buf: Buffer, pos: int, limit: int, version:
     pos += 16
     count, pos = read_compact_count(buf, pos, limit, 1)
     if count > NUMBERS_A_PIECE:
-        allowance.take_array(count, 8)
+        allowance.take_array(count, 40)
         m.acknowledge_types, pos = yield from read_many_numbers(buf, pos, count, "b", 1, allowance)
     else:
         m.acknowledge_types, pos = read_numbers(buf, pos, count, "b", 1)
-        allowance.left -= count * 8
+        allowance.left -= count * 40
         allowance.work -= count // PIECE
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS

@@ -125,10 +125,10 @@ def _read_stop_replica_request_held(buf: Buffer, pos: int, limit: int, version: 
     else:
         count, pos = read_count(buf, pos, limit, 6)
         if count > FEW:
-            allowance.take_array(count, 160)
+            allowance.take_array(count, 184)
             m.ungrouped_partitions, pos = yield from read_structs(_read_stop_replica_partition_v0, buf, pos, limit, version, count, allowance, text=True)
         else:
-            allowance.left -= count * 160
+            allowance.left -= count * 184
             m.ungrouped_partitions, pos = read_few(_read_stop_replica_partition_v0, buf, pos, limit, version, count, allowance, text=True)
     if version >= 3:
         m.topics = []

@@ -74,10 +74,10 @@ def _read_topic_info_held(buf: Buffer, pos: int, limit: int, version: int, allow
     pos += 6
     count, pos = read_compact_count(buf, pos, limit, 3)
     if count > FEW:
-        allowance.take_array(count, 184)
+        allowance.take_array(count, 232)
         m.topic_configs, pos = yield from read_structs(_read_key_value, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 184
+        allowance.left -= count * 232
         m.topic_configs, pos = read_few(_read_key_value, buf, pos, limit, version, count, allowance, text=True)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS
@@ -128,10 +128,10 @@ def _read_subtopology_held(buf: Buffer, pos: int, limit: int, version: int, allo
     m.subtopology_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.subtopology_id)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 64)
+    allowance.take_array(count, 88)
     m.source_topics, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 64)
+    allowance.take_array(count, 88)
     m.source_topic_regex, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     count, pos = read_compact_count(buf, pos, limit, 9)
     allowance.take_array(count, 224)
@@ -143,7 +143,7 @@ def _read_subtopology_held(buf: Buffer, pos: int, limit: int, version: int, allo
             yield
     m.state_changelog_topics = state_changelog_topics_
     count, pos = read_compact_count(buf, pos, limit, 1)
-    allowance.take_array(count, 64)
+    allowance.take_array(count, 88)
     m.repartition_sink_topics, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
     count, pos = read_compact_count(buf, pos, limit, 9)
     allowance.take_array(count, 224)
@@ -261,30 +261,30 @@ def _read_streams_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int
         m.client_tags = None
     else:
         if count > FEW:
-            allowance.take_array(count, 184)
+            allowance.take_array(count, 232)
             m.client_tags, pos = yield from read_structs(_read_key_value, buf, pos, limit, version, count, allowance, text=True)
         else:
-            allowance.left -= count * 184
+            allowance.left -= count * 232
             m.client_tags, pos = read_few(_read_key_value, buf, pos, limit, version, count, allowance, text=True)
     count, pos = read_compact_nullable_count(buf, pos, limit, 14)
     if count < 0:
         m.task_offsets = None
     else:
         if count > FEW:
-            allowance.take_array(count, 200)
+            allowance.take_array(count, 224)
             m.task_offsets, pos = yield from read_structs(_read_task_offset, buf, pos, limit, version, count, allowance, text=True)
         else:
-            allowance.left -= count * 200
+            allowance.left -= count * 224
             m.task_offsets, pos = read_few(_read_task_offset, buf, pos, limit, version, count, allowance, text=True)
     count, pos = read_compact_nullable_count(buf, pos, limit, 14)
     if count < 0:
         m.task_end_offsets = None
     else:
         if count > FEW:
-            allowance.take_array(count, 200)
+            allowance.take_array(count, 224)
             m.task_end_offsets, pos = yield from read_structs(_read_task_offset, buf, pos, limit, version, count, allowance, text=True)
         else:
-            allowance.left -= count * 200
+            allowance.left -= count * 224
             m.task_end_offsets, pos = read_few(_read_task_offset, buf, pos, limit, version, count, allowance, text=True)
     m.shutdown_application = buf[pos] != 0
     pos += 1

@@ -59,10 +59,10 @@ def _read_txn_offset_commit_request_topic_held(buf: Buffer, pos: int, limit: int
         allowance.left -= getsizeof(m.name)
     count, pos = read_compact_count(buf, pos, limit, 14) if version >= 3 else read_count(buf, pos, limit, 14)
     if count > FEW:
-        allowance.take_array(count, 240)
+        allowance.take_array(count, 264)
         m.partitions, pos = yield from read_structs(_read_txn_offset_commit_request_partition, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 240
+        allowance.left -= count * 264
         m.partitions, pos = read_few(_read_txn_offset_commit_request_partition, buf, pos, limit, version, count, allowance, text=True)
     if version >= 3:
         if buf[pos] == 0:

@@ -45,10 +45,10 @@ def _read_update_features_request_held(buf: Buffer, pos: int, limit: int, versio
     pos += 4
     count, pos = read_compact_count(buf, pos, limit, 5)
     if count > FEW:
-        allowance.take_array(count, 176)
+        allowance.take_array(count, 232)
         m.feature_updates, pos = yield from read_structs(_read_feature_update_key, buf, pos, limit, version, count, allowance, text=True)
     else:
-        allowance.left -= count * 176
+        allowance.left -= count * 232
         m.feature_updates, pos = read_few(_read_feature_update_key, buf, pos, limit, version, count, allowance, text=True)
     if version >= 1:
         m.validate_only = buf[pos] != 0

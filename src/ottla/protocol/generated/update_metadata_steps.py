@@ -144,10 +144,10 @@ def _read_update_metadata_broker_held(buf: Buffer, pos: int, limit: int, version
         m.v0_port = 0
         count, pos = read_compact_count(buf, pos, limit, 8) if version >= 6 else read_count(buf, pos, limit, 8)
         if count > FEW:
-            allowance.take_array(count, 264)
+            allowance.take_array(count, 312)
             m.endpoints, pos = yield from read_structs(_read_update_metadata_endpoint, buf, pos, limit, version, count, allowance, text=True)
         else:
-            allowance.left -= count * 264
+            allowance.left -= count * 312
             m.endpoints, pos = read_few(_read_update_metadata_endpoint, buf, pos, limit, version, count, allowance, text=True)
     else:
         m.v0_host, pos = read_string(buf, pos, limit)

@@ -56,10 +56,10 @@ def _read_partition_data_held(buf: Buffer, pos: int, limit: int, version: int, a
         m.delivery_complete_count = -1
     count, pos = read_compact_count(buf, pos, limit, 20)
     if count > FEW:
-        allowance.take_array(count, 184)
+        allowance.take_array(count, 216)
         m.state_batches, pos = yield from read_structs(_read_state_batch, buf, pos, limit, version, count, allowance, text=False)
     else:
-        allowance.left -= count * 184
+        allowance.left -= count * 216
         m.state_batches, pos = read_few(_read_state_batch, buf, pos, limit, version, count, allowance, text=False)
     if buf[pos] == 0:
         m.unknown_tags = NO_TAGS

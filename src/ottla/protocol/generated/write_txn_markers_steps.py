@@ -101,7 +101,7 @@ def _read_writable_txn_marker_held(buf: Buffer, pos: int, limit: int, version: i
 def _read_write_txn_markers_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[WriteTxnMarkersRequest, int]]:
     m = object.__new__(WriteTxnMarkersRequest)
     count, pos = read_compact_count(buf, pos, limit, 17)
-    allowance.take_array(count, 272)
+    allowance.take_array(count, 304)
     markers_: list[WritableTxnMarker] = []
     for _ in range(count):
         markers_item, pos = yield from _read_writable_txn_marker_held(buf, pos, limit, version, allowance)
