@@ -68,20 +68,22 @@ def _module(schema: Schema) -> Any:
     return import_module(f"ottla.protocol.generated.{snake(schema.name)}")
 
 
-def random_message(kind: Kind, seed: int, *, tags: bool = True, modest: bool = False) -> Any:
+def random_message(kind: Kind, seed: int, *, tags: bool = True, modest: bool = False, long: int = 0) -> Any:
     """A message with every field that its version has; the same for the same seed.
 
-    `tags` adds unknown tagged fields; `modest` keeps to numbers that mean something as an error code or a duration.
+    `tags` adds unknown tagged fields; `modest` keeps to numbers that mean something as an error code or a duration;
+    some arrays have more elements than a step takes, `long` of them in all.
     """
-    return _Maker(kind, random.Random(seed), tags, modest).structure(kind.struct)
+    return _Maker(kind, random.Random(seed), tags, modest, long).structure(kind.struct)
 
 
 class _Maker:
-    def __init__(self, kind: Kind, rng: random.Random, tags: bool, modest: bool) -> None:
+    def __init__(self, kind: Kind, rng: random.Random, tags: bool, modest: bool, long: int) -> None:
         self.schema, _, self.version = kind
         self.rng = rng
         self.tags = tags
         self.modest = modest
+        self.long = long
 
     def structure(self, struct: Struct) -> Structure:
         rng = self.rng
@@ -96,6 +98,9 @@ class _Maker:
                 count = rng.choice((0, 1, 1, 2, 3))
                 if one.base in FIXED and rng.random() < 0.05:
                     count = 200
+                if self.long and rng.random() < 0.4:
+                    count = rng.choice((5, 31, 33, 70)) if one.base not in FIXED else 1100
+                    self.long -= 1
                 values[one.name] = [self.value(one) for _ in range(count)]
             else:
                 values[one.name] = self.value(one)

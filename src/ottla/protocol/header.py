@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from struct import Struct
+from typing import Final
 
 from ottla.protocol.apis import APIS, request_header_version, response_header_version
 from ottla.protocol.errors import DecodeError, EncodeError
@@ -19,8 +20,8 @@ from ottla.protocol.message import Message, Structure
 from ottla.protocol.primitives import (
     DECODE_FAULTS,
     ENCODE_FAULTS,
-    HEADER_TAGS_MAX,
     NO_TAGS,
+    TAGS_MAX,
     HotBuffer,
     put_nullable_string,
     put_tags,
@@ -28,6 +29,11 @@ from ottla.protocol.primitives import (
     read_tags,
     read_uvarint,
 )
+from ottla.steps import Steps
+
+#: The longest frame that is decoded in one piece: an element takes a byte at least and a tenth of a microsecond, so
+#: that is a millisecond at the most; and some ten microseconds for the two hundred partitions of an honest request.
+PLAIN_FRAME_BYTES_MAX: Final = 8192
 
 _FIXED = Struct(">hhi")
 _LENGTH = Struct(">i")
@@ -105,8 +111,8 @@ def request_body_start(buf: HotBuffer, pos: int = 0, end: int | None = None) -> 
 def _read_header_tags(buf: HotBuffer, pos: int, limit: int) -> tuple[Mapping[int, bytes], int]:
     if buf[pos] == 0:
         return NO_TAGS, pos + 1
-    if read_uvarint(buf, pos)[0] > HEADER_TAGS_MAX:
-        raise DecodeError(f"a request header with more than {HEADER_TAGS_MAX} tagged fields")
+    if read_uvarint(buf, pos)[0] > TAGS_MAX:
+        raise DecodeError(f"a request header with more than {TAGS_MAX} tagged fields")
     return read_tags(buf, pos, limit)
 
 
@@ -155,6 +161,31 @@ def encode_response(
     put_response_header(out, api_key, version, correlation_id, unknown_tags)
     message.encode_into(out, version)
     return _framed(out)
+
+
+def encode_response_steps(
+    api_key: int, version: int, correlation_id: int, message: Message, limit: int
+) -> Steps[bytes | bytearray]:
+    """What `encode_response` does, in steps; EncodeError as soon as the frame is longer than `limit` bytes.
+
+    A frame is found too long at the end of a step, and a step writes few kilobytes: that is what goes beyond `limit`
+    in memory, and one byte string at the most.
+    """
+    out = bytearray(4)
+    put_response_header(out, api_key, version, correlation_id)
+    for _ in message.encode_steps(out, version):
+        if len(out) > limit:
+            break
+        yield
+    if len(out) > limit:
+        raise EncodeError(f"an answer to {ApiKey(api_key).name} of more than {limit} bytes")
+    out[0:4] = _LENGTH.pack(len(out) - 4)
+    return out
+
+
+def is_long(frame_size: int) -> bool:
+    """Whether a request of so many bytes is decoded in steps. Produce is not asked: records are not decoded."""
+    return frame_size > PLAIN_FRAME_BYTES_MAX
 
 
 def put_response_header(

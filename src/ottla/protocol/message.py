@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from ottla.protocol.errors import DecodeError, EncodeError
-from ottla.protocol.primitives import Buffer
+from ottla.protocol.primitives import DECODE_FAULTS, ENCODE_FAULTS, Buffer
+from ottla.steps import Steps
+
+if TYPE_CHECKING:
+    from ottla.protocol.stepping import Allowance
 
 
 class Structure:
@@ -13,6 +19,8 @@ class Structure:
 
     __slots__: tuple[str, ...] = ()
     __hash__ = None  # type: ignore[assignment]
+
+    unknown_tags: Mapping[int, bytes]
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -37,6 +45,8 @@ class Message(Structure):
     MAX_VERSION: ClassVar[int] = 0
     #: The first version with compact lengths and tagged fields; None if there is none.
     FLEXIBLE_FROM: ClassVar[int | None] = None
+    #: Without arrays a message is short, however long its strings, and needs no steps.
+    HAS_ARRAYS: ClassVar[bool] = False
 
     def encode(self, version: int) -> bytes:
         """The message's bytes in this version, without any header."""
@@ -53,9 +63,40 @@ class Message(Structure):
         """Reads a message's body from `pos` on; returns it and where it ends. DecodeError if the bytes are none."""
         raise NotImplementedError
 
+    def encode_steps(self, out: bytearray, version: int) -> Steps[None]:
+        """What `encode_into` does, in steps. A request, which no broker encodes, takes a single one."""
+        write = _steps_of(self.__class__, "WRITERS")
+        if write is None or not self.supports(version):
+            self.encode_into(out, version)
+            return
+        from ottla.protocol.stepping import Pace  # which imports this module
+
+        try:
+            yield from write(out, self, version, Pace())
+        except ENCODE_FAULTS as fault:
+            raise bad_value(self.__class__, version, fault) from fault
+
+    @classmethod
+    def decode_steps(cls, buf: Buffer, version: int, pos: int, allowance: Allowance) -> Steps[tuple[Self, int]]:
+        """What `decode` does, in steps and within an allowance. A response, which no broker decodes, takes one."""
+        read = _steps_of(cls, "READERS")
+        if read is None or not cls.supports(version):
+            return cast("tuple[Self, int]", cls.decode(buf, version, pos))
+        try:
+            return cast("tuple[Self, int]", (yield from read(buf, pos, len(buf), version, allowance)))
+        except DECODE_FAULTS as fault:
+            raise bad_bytes(cls, version, fault) from fault
+
     @classmethod
     def supports(cls, version: int) -> bool:
         return cls.MIN_VERSION <= version <= cls.MAX_VERSION
+
+
+def _steps_of(cls: type[Message], table: str) -> Any:
+    """The generated reader or writer with steps, if there is one; its module is loaded when a message is long."""
+    if not cls.HAS_ARRAYS:
+        return None
+    return getattr(import_module(f"{cls.__module__}_steps"), table).get(cls)
 
 
 def undecodable(cls: type[Message], version: int) -> DecodeError:

@@ -27,8 +27,9 @@ HotBuffer = bytes | bytearray | memoryview
 STRING_BYTES_MAX: Final = 0x7FFF
 #: Lengths are Java ints.
 LENGTH_MAX: Final = 0x7FFF_FFFF
-#: Tagged fields that a request's header may hold: the header is read before anything is known about the peer.
-HEADER_TAGS_MAX: Final = 64
+#: Tagged fields that a struct, or a header, may hold. Kafka defines three at most in any struct; without a bound a
+#: frame of 100 MB could hold fifty million of two bytes in one place, each of which becomes an entry of a dict.
+TAGS_MAX: Final = 64
 
 #: The `unknown_tags` of every message without any: shared, therefore read-only.
 NO_TAGS: Final[Mapping[int, bytes]] = MappingProxyType({})
@@ -330,6 +331,8 @@ def read_tag_count(buf: HotBuffer, pos: int, limit: int) -> tuple[int, int]:
     count, pos = read_uvarint(buf, pos)
     if count * 2 > limit - pos:  # a tag and a size take a byte each
         raise _bad_count(count, limit - pos)
+    if count > TAGS_MAX:
+        raise DecodeError(f"{count} tagged fields in one place, which holds {TAGS_MAX} at most")
     return count, pos
 
 
@@ -350,6 +353,8 @@ def put_tags(
     if unknown:
         fields: list[tuple[int, bytearray | bytes]] = [*known, *unknown.items()]
         fields.sort(key=_tag_number)
+        if len(fields) > TAGS_MAX:
+            raise EncodeError(f"{len(fields)} tagged fields in one place, which holds {TAGS_MAX} at most")
         put_uvarint(out, len(fields))
         for tag in unknown:
             if tag in defined:

@@ -13,6 +13,7 @@ from ottla.protocol.compile.catalogue import catalogue
 from ottla.protocol.compile.module import module
 from ottla.protocol.compile.schema import Schema, SchemaError, parse
 from ottla.protocol.compile.shape import snake
+from ottla.protocol.compile.steps_module import steps_module
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCHEMAS = os.path.join(_HERE, "schemas")
@@ -43,6 +44,8 @@ def compile_all(folder: str = SCHEMAS) -> dict[str, str]:
     files = {"__init__.py": _PACKAGE, "catalogue.py": catalogue(list(schemas.values()))}
     for name, schema in schemas.items():
         files[f"{snake(schema.name)}.py"] = module(schema, f"schemas/{name}")
+        if text := steps_module(schema, f"schemas/{name}"):
+            files[f"{snake(schema.name)}_steps.py"] = text
     return files
 
 

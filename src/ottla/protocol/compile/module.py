@@ -8,13 +8,14 @@ from ottla.protocol import primitives as all_primitives
 from ottla.protocol.compile.readers import reader
 from ottla.protocol.compile.schema import Field, Schema, SchemaError, Struct
 from ottla.protocol.compile.shape import annotation, default, indent, snake
+from ottla.protocol.compile.twins import Twins
 from ottla.protocol.compile.writers import defined_tags, writer
 
-_RESERVED = {"encode", "encode_into", "decode", "supports", "self", "unknown_tags"}
-_PRIMITIVES = re.compile(
+_RESERVED = {"encode", "encode_into", "encode_steps", "decode", "decode_steps", "supports", "self", "unknown_tags"}
+PRIMITIVES = re.compile(
     r"\b(?:read|put)_[a-z_]+|\bNO_TAGS\b|\bNULL_COUNT\b|\bEMPTY_LIST\b|\bZERO_UUID\b|\bBuffer\b|\buuid_bytes\b"
 )
-_FAULTS = re.compile(r"\b(?:not_in_version|not_tagged|not_nullable|tag_too_early|tag_of_other_size)\b")
+FAULTS = re.compile(r"\b(?:not_in_version|not_tagged|not_nullable|tag_too_early|tag_of_other_size)\b")
 _STRUCTS = re.compile(r"\b_(?:un)?pack_[A-Za-z]+")
 
 
@@ -34,7 +35,7 @@ def module(schema: Schema, source: str) -> str:
     lines = [f'"""{schema.about}', "", f"Made from {source} by `python -m ottla.protocol.compile`: change that file."]
     lines += ['"""', "", "from __future__ import annotations", ""]
     lines += _imports(text)
-    lines += [*_packers(text), "", ""]
+    lines += [*packers(text), "", ""]
     return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines) + text).rstrip("\n") + "\n"
 
 
@@ -45,9 +46,9 @@ def _compared(schema: Schema, name: str) -> bool:
 
 
 def _imports(text: str) -> list[str]:
-    primitives = set(_PRIMITIVES.findall(text)) & vars(all_primitives).keys()
+    primitives = set(PRIMITIVES.findall(text)) & vars(all_primitives).keys()
     primitives |= {"Buffer", "DECODE_FAULTS", "ENCODE_FAULTS", "NO_TAGS"}
-    faults = {*_FAULTS.findall(text), "Message", "undecodable", "unencodable", "bad_bytes", "bad_value"}
+    faults = {*FAULTS.findall(text), "Message", "undecodable", "unencodable", "bad_bytes", "bad_value"}
     if "(Structure):" in text:
         faults.add("Structure")
     return [
@@ -62,7 +63,7 @@ def _imports(text: str) -> list[str]:
     ]
 
 
-def _packers(text: str) -> list[str]:
+def packers(text: str) -> list[str]:
     lines = []
     for name in sorted(set(_STRUCTS.findall(text))):
         way, code = name[1:].split("_")
@@ -87,6 +88,8 @@ def _class(schema: Schema, struct: Struct) -> list[str]:
             f"    MAX_VERSION = {schema.versions.last}",
             f"    FLEXIBLE_FROM = {schema.flexible_from}",
         ]
+        if Twins(schema).has_arrays(struct):
+            lines.append("    HAS_ARRAYS = True")
     lines += ["", "    def __init__(", "        self,", "        *,"]
     lines += [f"        {one.name}: {_parameter(one)}," for one in struct.fields]
     lines += ["        unknown_tags: Mapping[int, bytes] = NO_TAGS,", "    ) -> None:"]

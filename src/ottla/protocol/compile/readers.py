@@ -20,21 +20,29 @@ from ottla.protocol.compile.shape import (
     since,
     snake,
 )
+from ottla.protocol.compile.twins import Twins
 
 
-def reader(schema: Schema, struct: Struct) -> list[str]:
+def reader(schema: Schema, struct: Struct, twins: Twins | None = None) -> list[str]:
+    """The plain reader, or with `twins` the one that asks an allowance, and has steps where the struct has arrays."""
     lines = [f"m = object.__new__({struct.name})"]
     for group in groups(schema, struct):
-        lines += chain(group, lambda segment: _segment(schema, segment))
-    lines += _tags(schema, struct)
+        lines += chain(group, lambda segment: _segment(schema, segment, twins))
+    lines += _tags(schema, struct, twins)
     lines.append("return m, pos")
-    head = (
-        f"def _read_{snake(struct.name)}(buf: Buffer, pos: int, limit: int, version: int) -> tuple[{struct.name}, int]:"
-    )
-    return [head, *indent(lines), "", "", *_tag_reader(schema, struct)]
+    result = f"tuple[{struct.name}, int]"
+    name = snake(struct.name)
+    if twins is None:
+        head = f"def _read_{name}(buf: Buffer, pos: int, limit: int, version: int) -> {result}:"
+    else:
+        result = f"Steps[{result}]" if twins.has_arrays(struct) else result
+        head = (
+            f"def _read_{name}_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> {result}:"
+        )
+    return [head, *indent(lines), "", "", *_tag_reader(schema, struct, twins)]
 
 
-def _segment(schema: Schema, segment: Segment) -> list[str]:
+def _segment(schema: Schema, segment: Segment, twins: Twins | None) -> list[str]:
     lines: list[str] = []
     for run in runs(segment.fields):
         if is_run(run):
@@ -42,7 +50,7 @@ def _segment(schema: Schema, segment: Segment) -> list[str]:
             continue
         one, here = run[0]
         if here.present and not here.tagged:
-            lines += _value(schema, one, here, compact(schema, segment))
+            lines += _value(schema, one, here, compact(schema, segment), twins)
         else:
             lines.append(f"m.{one.name} = {default(one)}")
     return lines
@@ -58,24 +66,28 @@ def _fixed(run: list[tuple[Field, Form]]) -> list[str]:
     return [f"{names} = _unpack_{code_name(codes(run))}(buf, pos)", f"pos += {size}"]
 
 
-def _value(schema: Schema, one: Field, here: Form, way: str) -> list[str]:
+def _value(schema: Schema, one: Field, here: Form, way: str, twins: Twins | None) -> list[str]:
     place = f"m.{one.name}"
     if one.array:
-        return _array(schema, one, here, way)
+        return _array(schema, one, here, way, twins)
     if one.struct:
-        read = f"{place}, pos = _read_{snake(one.base)}(buf, pos, limit, version)"
+        call = twins.read(one) if twins else f"_read_{snake(one.base)}(buf, pos, limit, version)"
+        read = f"{place}, pos = {call}"
         if not here.nullable:
             return [read]
         return ["pos += 1", "if buf[pos - 1] > 0x7F:", f"    {place} = None", "else:", f"    {read}"]
     words = ("compact_" if here.compact else "") + ("nullable_" if here.nullable else "")
-    return [f"{place}, pos = read_{words}{_kind(one)}(buf, pos, limit)"]
+    lines = [f"{place}, pos = read_{words}{_kind(one)}(buf, pos, limit)"]
+    return [*lines, f"allowance.left -= getsizeof({place})"] if twins else lines
 
 
-def _array(schema: Schema, one: Field, here: Form, way: str) -> list[str]:
+def _array(schema: Schema, one: Field, here: Form, way: str, twins: Twins | None) -> list[str]:
     call = f"read_{{}}{'nullable_' if here.nullable else ''}count(buf, pos, limit, {least_size(schema, one)})"
     lines = [f"count, pos = {either(way, call)}"]
     place = f"m.{one.name}"
-    if one.base in FIXED:
+    if twins is not None:
+        body = _stepped(schema, one, here, way, twins)
+    elif one.base in FIXED:
         code, size = FIXED[one.base]
         body = [f'{place}, pos = read_numbers(buf, pos, count, "{code}", {size})']
     else:
@@ -84,7 +96,7 @@ def _array(schema: Schema, one: Field, here: Form, way: str) -> list[str]:
             read = f"_read_{snake(one.base)}(buf, pos, limit, version)"
         else:
             read = f"read_{one.name}(buf, pos, limit)"
-        own = f"{one.name}_or_null_" if here.nullable and one.nullable != one.versions else f"{one.name}_"
+        own = _local(one, here)
         body = [] if one.struct else [f"read_{one.name} = {either(way, f'read_{{}}{_kind(one)}')}"]
         body += [
             f"{own}: list[{item}] = []",
@@ -98,11 +110,61 @@ def _array(schema: Schema, one: Field, here: Form, way: str) -> list[str]:
     return [*lines, *body]
 
 
+def _stepped(schema: Schema, one: Field, here: Form, way: str, twins: Twins) -> list[str]:
+    """The elements of an array that may be long, one after the other with a step's end between some."""
+    place = f"m.{one.name}"
+    each = twins.element_bytes(one)
+    take = f"allowance.take_array(count, {each})"
+    if one.base in FIXED:
+        code, size = FIXED[one.base]
+        return [
+            "if count > NUMBERS_A_PIECE:",
+            f"    {take}",
+            f'    {place}, pos = yield from read_many_numbers(buf, pos, count, "{code}", {size}, allowance)',
+            "else:",
+            f'    {place}, pos = read_numbers(buf, pos, count, "{code}", {size})',
+            f"    allowance.left -= count * {each}",
+            "    allowance.work -= count // PIECE",
+        ]
+    if not one.struct:
+        if one.base != "string":
+            raise SchemaError(f"{one.name}: an array of byte strings has no reader with steps")
+        read = either(way, "read_{}string")
+        return [take, f"{place}, pos = yield from read_strings({read}, buf, pos, limit, count, allowance)"]
+    struct = schema.structs[one.base]
+    if twins.plain(struct):
+        read = f"_read_{snake(one.base)}, buf, pos, limit, version, count, allowance"
+        return [
+            "if count > FEW:",
+            f"    {take}",
+            f"    {place}, pos = yield from read_structs({read}, text={twins.has_text(struct)})",
+            "else:",
+            f"    allowance.left -= count * {each}",
+            f"    {place}, pos = read_few({read}, text={twins.has_text(struct)})",
+        ]
+    own = _local(one, here)
+    return [
+        take,
+        f"{own}: list[{one.base}] = []",
+        "for _ in range(count):",
+        f"    {own}item, pos = {twins.read(one)}",
+        f"    {own}.append({own}item)",
+        "    if allowance.due(pos):",
+        "        yield",
+        f"{place} = {own}",
+    ]
+
+
+def _local(one: Field, here: Form) -> str:
+    """The name of a list while it grows: one for each type that it has in different versions."""
+    return f"{one.name}_or_null_" if here.nullable and one.nullable != one.versions else f"{one.name}_"
+
+
 def _kind(one: Field) -> str:
     return "string" if one.base == "string" else "bytes"
 
 
-def _tags(schema: Schema, struct: Struct) -> list[str]:
+def _tags(schema: Schema, struct: Struct, twins: Twins | None) -> list[str]:
     if not schema.flexible(struct.used.last):
         return ["m.unknown_tags = NO_TAGS"]
     if any(one.tag is not None for one in struct.fields):
@@ -111,7 +173,7 @@ def _tags(schema: Schema, struct: Struct) -> list[str]:
             "    m.unknown_tags = NO_TAGS",
             "    pos += 1",
             "else:",
-            f"    pos = _read_{snake(struct.name)}_tags(m, buf, pos, limit, version)",
+            f"    pos = {twins.read_tags(struct) if twins else _plain_tags(struct)}",
         ]
     else:
         lines = [
@@ -121,6 +183,8 @@ def _tags(schema: Schema, struct: Struct) -> list[str]:
             "else:",
             "    m.unknown_tags, pos = read_tags(buf, pos, limit)",
         ]
+        if twins:
+            lines.append("    allowance.take_tags(m.unknown_tags)")
     assert schema.flexible_from is not None
     condition = since(schema.flexible_from, struct)
     if condition is None:
@@ -128,7 +192,11 @@ def _tags(schema: Schema, struct: Struct) -> list[str]:
     return [f"if {condition}:", *indent(lines), "else:", "    m.unknown_tags = NO_TAGS"]
 
 
-def _tag_reader(schema: Schema, struct: Struct) -> list[str]:
+def _plain_tags(struct: Struct) -> str:
+    return f"_read_{snake(struct.name)}_tags(m, buf, pos, limit, version)"
+
+
+def _tag_reader(schema: Schema, struct: Struct, twins: Twins | None) -> list[str]:
     """The rare path: some tagged field is there."""
     tagged = [one for one in struct.fields if one.tag is not None]
     if not tagged or not schema.flexible(struct.used.last):
@@ -146,7 +214,7 @@ def _tag_reader(schema: Schema, struct: Struct) -> list[str]:
         if since(one.tagged.first, struct, schema.flexible_from or 0):
             # Kafka refuses a defined tag in a version before it, instead of keeping it as an unknown one.
             lines += [f"        if version < {one.tagged.first}:", "            raise tag_too_early(m, tag, version)"]
-        lines += indent([line.replace("limit", "end") for line in _tagged_value(schema, one)], 2)
+        lines += indent([line.replace("limit", "end") for line in _tagged_value(schema, one, twins)], 2)
         word = "elif"
     lines += [
         "    else:",
@@ -155,14 +223,20 @@ def _tag_reader(schema: Schema, struct: Struct) -> list[str]:
         "    if pos != end:",
         "        raise tag_of_other_size(m, tag)",
         "m.unknown_tags = unknown or NO_TAGS",
+        *(["allowance.take_tags(unknown)"] if twins else []),
         "return pos",
     ]
     name = snake(struct.name)
-    head = f"def _read_{name}_tags(m: {struct.name}, buf: Buffer, pos: int, limit: int, version: int) -> int:"
+    parameters = f"m: {struct.name}, buf: Buffer, pos: int, limit: int, version: int"
+    if twins is None:
+        head = f"def _read_{name}_tags({parameters}) -> int:"
+    else:
+        result = "Steps[int]" if twins.has_tagged_arrays(struct) else "int"
+        head = f"def _read_{name}_tags_held({parameters}, allowance: Allowance) -> {result}:"
     return [head, *indent(lines), "", ""]
 
 
-def _tagged_value(schema: Schema, one: Field) -> list[str]:
+def _tagged_value(schema: Schema, one: Field, twins: Twins | None) -> list[str]:
     assert one.tagged is not None
     here = Form(
         present=True,
@@ -173,4 +247,4 @@ def _tagged_value(schema: Schema, one: Field) -> list[str]:
         raise SchemaError(f"{one.name}: a struct in a tagged field that may be null is not supported")
     if not one.array and one.base in FIXED:
         return _fixed([(one, here)])
-    return _value(schema, one, here, "yes")
+    return _value(schema, one, here, "yes", twins)

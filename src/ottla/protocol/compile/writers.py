@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.protocol.compile.schema import FIXED, Field, Schema, Struct
+from ottla.protocol.compile.schema import FIXED, Field, Schema, SchemaError, Struct
 from ottla.protocol.compile.shape import (
     Form,
     Segment,
@@ -19,18 +19,23 @@ from ottla.protocol.compile.shape import (
     snake,
     unset,
 )
+from ottla.protocol.compile.twins import Twins
 
 
-def writer(schema: Schema, struct: Struct) -> list[str]:
+def writer(schema: Schema, struct: Struct, twins: Twins | None = None) -> list[str]:
+    """The plain writer, or with `twins` the one with steps, for a struct that has arrays."""
     lines: list[str] = []
     for group in groups(schema, struct):
-        lines += chain(group, lambda segment: _segment(schema, segment))
-    lines += _tags(schema, struct)
-    head = f"def _write_{snake(struct.name)}(out: bytearray, m: {struct.name}, version: int) -> None:"
+        lines += chain(group, lambda segment: _segment(schema, segment, twins))
+    lines += _tags(schema, struct, twins)
+    name = snake(struct.name)
+    head = f"def _write_{name}(out: bytearray, m: {struct.name}, version: int) -> None:"
+    if twins is not None:
+        head = f"def _write_{name}_steps(out: bytearray, m: {struct.name}, version: int, pace: Pace) -> Steps[None]:"
     return [head, *indent(lines), "", ""]
 
 
-def _segment(schema: Schema, segment: Segment) -> list[str]:
+def _segment(schema: Schema, segment: Segment, twins: Twins | None) -> list[str]:
     lines: list[str] = []
     for run in runs(segment.fields):
         one, here = run[0]
@@ -39,7 +44,7 @@ def _segment(schema: Schema, segment: Segment) -> list[str]:
         elif here.tagged:
             continue
         elif here.present:
-            lines += _value(one, here, "out", compact(schema, segment))
+            lines += _value(one, here, "out", compact(schema, segment), twins)
         elif not one.ignorable:
             lines += [f"if {unset('m', one)}:", f'    raise not_in_version(m, "{one.name}", version)']
     return lines
@@ -56,14 +61,14 @@ def _fixed(run: list[tuple[Field, Form]], out: str) -> list[str]:
     return [f"{out} += _pack_{code_name(codes(run))}({values})"]
 
 
-def _value(one: Field, here: Form, out: str, way: str) -> list[str]:
+def _value(one: Field, here: Form, out: str, way: str, twins: Twins | None) -> list[str]:
     place = f"m.{one.name}"
     if one.array:
-        body = _array(one, out, way)
+        body = _array(one, out, way, twins)
         null = {"yes": f"{out}.append(0)", "no": f"{out} += NULL_COUNT"}.get(way, "")
         null = null or f'{out} += b"\\0" if {way} else NULL_COUNT'
     elif one.struct:
-        body = [f"_write_{snake(one.base)}({out}, {place}, version)"]
+        body = [_write_struct(one, out, place, twins)]
         if here.nullable:
             body.insert(0, f"{out}.append(1)")
         null = f"{out}.append(0xFF)"
@@ -81,7 +86,7 @@ def _value(one: Field, here: Form, out: str, way: str) -> list[str]:
     return body
 
 
-def _array(one: Field, out: str, way: str) -> list[str]:
+def _array(one: Field, out: str, way: str, twins: Twins | None) -> list[str]:
     place = f"m.{one.name}"
     lines = [either(way, f"put_{{}}count({out}, len({place}))")]
     if " if " in lines[0]:
@@ -91,6 +96,8 @@ def _array(one: Field, out: str, way: str) -> list[str]:
             "else:",
             f"    put_count({out}, len({place}))",
         ]
+    if twins is not None:
+        return [*lines, *_stepped(one, out, way, twins)]
     if one.base in FIXED:
         return [*lines, f'put_numbers({out}, {place}, "{FIXED[one.base][0]}")']
     item = f"{one.name}_item"
@@ -101,7 +108,47 @@ def _array(one: Field, out: str, way: str) -> list[str]:
     return [*lines, f"for {item} in {place}:", f"    put_{one.name}({out}, {item})"]
 
 
-def _tags(schema: Schema, struct: Struct) -> list[str]:
+def _stepped(one: Field, out: str, way: str, twins: Twins) -> list[str]:
+    """The elements of an array that may be long, one after the other with a step's end between some."""
+    place = f"m.{one.name}"
+    if one.base in FIXED:
+        return [
+            f"if len({place}) > NUMBERS_A_PIECE:",
+            f'    yield from write_many_numbers({out}, {place}, "{FIXED[one.base][0]}", pace)',
+            "else:",
+            f'    put_numbers({out}, {place}, "{FIXED[one.base][0]}")',
+            f"    pace.work -= len({place}) // PIECE",
+        ]
+    if not one.struct:
+        if one.base != "string":
+            raise SchemaError(f"{one.name}: an array of byte strings has no writer with steps")
+        put = either(way, "put_{}string")
+        return [f"yield from write_strings({out}, {place}, {put}, pace)"]
+    item = f"{one.name}_item"
+    if not twins.has_arrays_in(one):
+        return [
+            f"if len({place}) > FEW:",
+            f"    yield from write_structs({out}, {place}, _write_{snake(one.base)}, version, pace)",
+            "else:",
+            f"    for {item} in {place}:",
+            f"        _write_{snake(one.base)}({out}, {item}, version)",
+            f"    pace.work -= len({place})",
+        ]
+    return [
+        f"for {item} in {place}:",
+        f"    {_write_struct(one, out, item, twins)}",
+        "    if pace.due():",
+        "        yield",
+    ]
+
+
+def _write_struct(one: Field, out: str, place: str, twins: Twins | None) -> str:
+    if twins is not None and twins.has_arrays_in(one):
+        return f"yield from _write_{snake(one.base)}_steps({out}, {place}, version, pace)"
+    return f"_write_{snake(one.base)}({out}, {place}, version)"
+
+
+def _tags(schema: Schema, struct: Struct, twins: Twins | None) -> list[str]:
     refuse = ["if m.unknown_tags:", "    raise not_tagged(m, version)"]
     if not schema.flexible(struct.used.last):
         return refuse
@@ -109,7 +156,7 @@ def _tags(schema: Schema, struct: Struct) -> list[str]:
     if tagged:
         lines = ["tags: list[tuple[int, bytearray]] = []"]
         for one in tagged:
-            lines += _tagged(schema, one, struct)
+            lines += _tagged(schema, one, struct, twins)
         defined = f"_TAGS_{snake(struct.name).upper()}"
         lines += ["if tags or m.unknown_tags:", f"    put_tags(out, tags, m.unknown_tags, {defined})"]
     else:
@@ -122,13 +169,16 @@ def _tags(schema: Schema, struct: Struct) -> list[str]:
     return [f"if {condition}:", *indent(lines), f"el{refuse[0]}", refuse[1]]
 
 
-def _tagged(schema: Schema, one: Field, struct: Struct) -> list[str]:
+def _tagged(schema: Schema, one: Field, struct: Struct, twins: Twins | None) -> list[str]:
     assert one.tagged is not None
     condition = since(one.tagged.first, struct, schema.flexible_from or 0)
     test = unset("m", one)
     nullable = one.nullable is not None and one.tagged.first in one.nullable
     here = Form(present=True, compact=not one.array and not one.struct and one.base not in FIXED, nullable=nullable)
-    write = _fixed([(one, here)], "tag") if not one.array and one.base in FIXED else _value(one, here, "tag", "yes")
+    if not one.array and one.base in FIXED:
+        write = _fixed([(one, here)], "tag")
+    else:
+        write = _value(one, here, "tag", "yes", twins)
     return [
         f"if {condition} and {test}:" if condition else f"if {test}:",
         "    tag = bytearray()",

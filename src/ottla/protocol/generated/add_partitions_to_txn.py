@@ -82,6 +82,7 @@ class AddPartitionsToTxnRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 3
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -169,6 +170,7 @@ class AddPartitionsToTxnResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 3
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -76,6 +76,7 @@ class AlterClientQuotasRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -144,6 +145,7 @@ class AlterClientQuotasResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -102,6 +102,7 @@ class AlterPartitionRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -182,6 +183,7 @@ class AlterPartitionResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,

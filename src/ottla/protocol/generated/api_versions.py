@@ -131,6 +131,7 @@ class ApiVersionsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 4
     FLEXIBLE_FROM = 3
+    HAS_ARRAYS = True
 
     def __init__(
         self,

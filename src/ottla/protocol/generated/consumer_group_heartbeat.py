@@ -44,6 +44,7 @@ class ConsumerGroupHeartbeatRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -124,6 +125,7 @@ class ConsumerGroupHeartbeatResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -48,6 +48,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,

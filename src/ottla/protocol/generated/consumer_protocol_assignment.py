@@ -47,6 +47,7 @@ class ConsumerProtocolAssignment(Message):
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_FROM = None
+    HAS_ARRAYS = True
 
     def __init__(
         self,

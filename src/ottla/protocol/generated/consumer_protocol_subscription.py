@@ -51,6 +51,7 @@ class ConsumerProtocolSubscription(Message):
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_FROM = None
+    HAS_ARRAYS = True
 
     def __init__(
         self,

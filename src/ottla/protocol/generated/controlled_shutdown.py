@@ -91,6 +91,7 @@ class ControlledShutdownResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_FROM = 3
+    HAS_ARRAYS = True
 
     def __init__(
         self,

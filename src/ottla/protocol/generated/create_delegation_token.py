@@ -63,6 +63,7 @@ class CreateDelegationTokenRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
+    HAS_ARRAYS = True
 
     def __init__(
         self,

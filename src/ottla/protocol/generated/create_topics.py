@@ -107,6 +107,7 @@ class CreateTopicsRequest(Message):
     MIN_VERSION = 2
     MAX_VERSION = 7
     FLEXIBLE_FROM = 5
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -193,6 +194,7 @@ class CreateTopicsResponse(Message):
     MIN_VERSION = 2
     MAX_VERSION = 7
     FLEXIBLE_FROM = 5
+    HAS_ARRAYS = True
 
     def __init__(
         self,

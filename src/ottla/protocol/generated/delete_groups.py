@@ -38,6 +38,7 @@ class DeleteGroupsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -87,6 +88,7 @@ class DeleteGroupsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
+    HAS_ARRAYS = True
 
     def __init__(
         self,

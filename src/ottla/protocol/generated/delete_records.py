@@ -70,6 +70,7 @@ class DeleteRecordsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -138,6 +139,7 @@ class DeleteRecordsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -58,6 +58,7 @@ class DeleteTopicsRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 6
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -115,6 +116,7 @@ class DeleteTopicsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 6
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -64,6 +64,7 @@ class DescribeClientQuotasRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -145,6 +146,7 @@ class DescribeClientQuotasResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
+    HAS_ARRAYS = True
 
     def __init__(
         self,

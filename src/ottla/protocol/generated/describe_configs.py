@@ -66,6 +66,7 @@ class DescribeConfigsRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 4
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -169,6 +170,7 @@ class DescribeConfigsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 4
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -46,6 +46,7 @@ class DescribeGroupsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 6
     FLEXIBLE_FROM = 5
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -132,6 +133,7 @@ class DescribeGroupsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 6
     FLEXIBLE_FROM = 5
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -62,6 +62,7 @@ class DescribeLogDirsRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 5
     FLEXIBLE_FROM = 2
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -153,6 +154,7 @@ class DescribeLogDirsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 5
     FLEXIBLE_FROM = 2
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -52,6 +52,7 @@ class DescribeUserScramCredentialsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -120,6 +121,7 @@ class DescribeUserScramCredentialsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -66,6 +66,7 @@ class ElectLeadersRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -136,6 +137,7 @@ class ElectLeadersResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_FROM = 2
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -144,6 +144,7 @@ class FetchRequest(Message):
     MIN_VERSION = 4
     MAX_VERSION = 18
     FLEXIBLE_FROM = 12
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -329,6 +330,7 @@ class FetchResponse(Message):
     MIN_VERSION = 4
     MAX_VERSION = 18
     FLEXIBLE_FROM = 12
+    HAS_ARRAYS = True
 
     def __init__(
         self,

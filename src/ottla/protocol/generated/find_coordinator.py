@@ -44,6 +44,7 @@ class FindCoordinatorRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 6
     FLEXIBLE_FROM = 3
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -105,6 +106,7 @@ class FindCoordinatorResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 6
     FLEXIBLE_FROM = 3
+    HAS_ARRAYS = True
 
     def __init__(
         self,

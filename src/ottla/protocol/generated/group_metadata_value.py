@@ -73,6 +73,7 @@ class GroupMetadataValue(Message):
     MIN_VERSION = 0
     MAX_VERSION = 4
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,

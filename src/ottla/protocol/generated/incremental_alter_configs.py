@@ -78,6 +78,7 @@ class IncrementalAlterConfigsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -133,6 +134,7 @@ class IncrementalAlterConfigsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = 1
+    HAS_ARRAYS = True
 
     def __init__(
         self,

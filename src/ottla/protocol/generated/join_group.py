@@ -61,6 +61,7 @@ class JoinGroupRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 9
     FLEXIBLE_FROM = 6
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -126,6 +127,7 @@ class JoinGroupResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 9
     FLEXIBLE_FROM = 6
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -120,6 +120,7 @@ class LeaderAndIsrRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 7
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -200,6 +201,7 @@ class LeaderAndIsrResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 7
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,

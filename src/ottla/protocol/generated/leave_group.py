@@ -59,6 +59,7 @@ class LeaveGroupRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -114,6 +115,7 @@ class LeaveGroupResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -38,6 +38,7 @@ class ListGroupsRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 3
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -93,6 +94,7 @@ class ListGroupsResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 3
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -74,6 +74,7 @@ class ListOffsetsRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 11
     FLEXIBLE_FROM = 6
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -150,6 +151,7 @@ class ListOffsetsResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 11
     FLEXIBLE_FROM = 6
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -67,6 +67,7 @@ class MetadataRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 13
     FLEXIBLE_FROM = 9
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -174,6 +175,7 @@ class MetadataResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 13
     FLEXIBLE_FROM = 9
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -85,6 +85,7 @@ class OffsetCommitRequest(Message):
     MIN_VERSION = 2
     MAX_VERSION = 10
     FLEXIBLE_FROM = 8
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -161,6 +162,7 @@ class OffsetCommitResponse(Message):
     MIN_VERSION = 2
     MAX_VERSION = 10
     FLEXIBLE_FROM = 8
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -62,6 +62,7 @@ class OffsetDeleteRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = None
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -128,6 +129,7 @@ class OffsetDeleteResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = None
+    HAS_ARRAYS = True
 
     def __init__(
         self,

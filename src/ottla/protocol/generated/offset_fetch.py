@@ -105,6 +105,7 @@ class OffsetFetchRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 10
     FLEXIBLE_FROM = 6
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -236,6 +237,7 @@ class OffsetFetchResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 10
     FLEXIBLE_FROM = 6
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -72,6 +72,7 @@ class OffsetForLeaderEpochRequest(Message):
     MIN_VERSION = 2
     MAX_VERSION = 4
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -142,6 +143,7 @@ class OffsetForLeaderEpochResponse(Message):
     MIN_VERSION = 2
     MAX_VERSION = 4
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -89,6 +89,7 @@ class ProduceRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 13
     FLEXIBLE_FROM = 9
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -222,6 +223,7 @@ class ProduceResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 13
     FLEXIBLE_FROM = 9
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -64,6 +64,7 @@ class SaslHandshakeResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_FROM = None
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -117,6 +117,7 @@ class ShareFetchRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -266,6 +267,7 @@ class ShareFetchResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -43,6 +43,7 @@ class ShareGroupDescribeRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -163,6 +164,7 @@ class ShareGroupDescribeResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,

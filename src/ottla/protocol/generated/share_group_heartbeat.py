@@ -44,6 +44,7 @@ class ShareGroupHeartbeatRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -114,6 +115,7 @@ class ShareGroupHeartbeatResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 1
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -108,6 +108,7 @@ class StopReplicaRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 4
     FLEXIBLE_FROM = 2
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -173,6 +174,7 @@ class StopReplicaResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 4
     FLEXIBLE_FROM = 2
+    HAS_ARRAYS = True
 
     def __init__(
         self,

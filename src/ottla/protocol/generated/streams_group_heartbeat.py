@@ -157,6 +157,7 @@ class StreamsGroupHeartbeatRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -300,6 +301,7 @@ class StreamsGroupHeartbeatResponse(Message):
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_FROM = 0
+    HAS_ARRAYS = True
 
     def __init__(
         self,

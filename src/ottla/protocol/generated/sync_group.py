@@ -61,6 +61,7 @@ class SyncGroupRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_FROM = 4
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -141,6 +141,7 @@ class UpdateMetadataRequest(Message):
     MIN_VERSION = 0
     MAX_VERSION = 8
     FLEXIBLE_FROM = 6
+    HAS_ARRAYS = True
 
     def __init__(
         self,

@@ -80,6 +80,7 @@ class WriteTxnMarkersRequest(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 1
+    HAS_ARRAYS = True
 
     def __init__(
         self,
@@ -159,6 +160,7 @@ class WriteTxnMarkersResponse(Message):
     MIN_VERSION = 1
     MAX_VERSION = 2
     FLEXIBLE_FROM = 1
+    HAS_ARRAYS = True
 
     def __init__(
         self,

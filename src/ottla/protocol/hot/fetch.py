@@ -27,18 +27,18 @@ from ottla.protocol.primitives import (
 #: (partition, current leader epoch, fetch offset, last fetched epoch, log start offset, partition max bytes)
 FetchPartition = tuple[int, int, int, int, int, int]
 
-_HEAD_4 = Struct(">iiiib").unpack_from
-_HEAD_7 = Struct(">iiiibii").unpack_from
-_HEAD_15 = Struct(">iiibii").unpack_from
+HEAD_4 = Struct(">iiiib").unpack_from
+HEAD_7 = Struct(">iiiibii").unpack_from
+HEAD_15 = Struct(">iiibii").unpack_from
 _REPLICA_STATE = Struct(">iq").unpack_from
-_INT32 = Struct(">i").unpack_from
+INT32 = Struct(">i").unpack_from
 _INT64 = Struct(">q").unpack_from
-_PARTITION_4 = Struct(">iqi")
-_PARTITION_5 = Struct(">iqqi")
-_PARTITION_9 = Struct(">iiqqi")
+PARTITION_4 = Struct(">iqi")
+PARTITION_5 = Struct(">iqqi")
+PARTITION_9 = Struct(">iiqqi")
 #: One more byte: the partition's tagged fields, nearly always none.
-_PARTITION_12 = Struct(">iiqiqix")
-_PARTITION_12_SIZE = _PARTITION_12.size
+PARTITION_12 = Struct(">iiqiqix")
+PARTITION_12_SIZE = PARTITION_12.size
 
 
 class FetchRequest:
@@ -110,7 +110,7 @@ def _plain(request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: i
             request.isolation_level,
             request.session_id,
             request.session_epoch,
-        ) = _HEAD_7(buf, pos)
+        ) = HEAD_7(buf, pos)
         pos += 25
     else:
         (
@@ -119,11 +119,11 @@ def _plain(request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: i
             request.min_bytes,
             request.max_bytes,
             request.isolation_level,
-        ) = _HEAD_4(buf, pos)
+        ) = HEAD_4(buf, pos)
         request.session_id = 0
         request.session_epoch = -1
         pos += 17
-    layout = _PARTITION_9 if version >= 9 else _PARTITION_5 if version >= 5 else _PARTITION_4
+    layout = PARTITION_9 if version >= 9 else PARTITION_5 if version >= 5 else PARTITION_4
     topic_count, pos = read_count(buf, pos, end, 6)
     for _ in range(topic_count):
         topic, pos = read_string(buf, pos, end)
@@ -152,7 +152,7 @@ def _plain(request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: i
 
 def _flexible(request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: int) -> int:
     if version < 15:
-        (request.replica_id,) = _INT32(buf, pos)
+        (request.replica_id,) = INT32(buf, pos)
         pos += 4
     else:
         request.replica_id = -1
@@ -163,7 +163,7 @@ def _flexible(request: FetchRequest, buf: HotBuffer, pos: int, version: int, end
         request.isolation_level,
         request.session_id,
         request.session_epoch,
-    ) = _HEAD_15(buf, pos)
+    ) = HEAD_15(buf, pos)
     topic_count, pos = read_compact_count(buf, pos + 21, end, 3)
     for _ in range(topic_count):
         topic: str | bytes
@@ -172,23 +172,23 @@ def _flexible(request: FetchRequest, buf: HotBuffer, pos: int, version: int, end
             pos += 16
         else:
             topic, pos = read_compact_string(buf, pos, end)
-        if buf[pos] == 2 and buf[pos + _PARTITION_12_SIZE] == 0:
-            request.topics.append((topic, [_PARTITION_12.unpack_from(buf, pos + 1)]))
-            pos = skip_tags(buf, pos + _PARTITION_12_SIZE + 1, end)
+        if buf[pos] == 2 and buf[pos + PARTITION_12_SIZE] == 0:
+            request.topics.append((topic, [PARTITION_12.unpack_from(buf, pos + 1)]))
+            pos = skip_tags(buf, pos + PARTITION_12_SIZE + 1, end)
             continue
-        count, pos = read_compact_count(buf, pos, end, _PARTITION_12_SIZE)
-        stop = pos + count * _PARTITION_12_SIZE
+        count, pos = read_compact_count(buf, pos, end, PARTITION_12_SIZE)
+        stop = pos + count * PARTITION_12_SIZE
         # Where no partition has tagged fields, which is the rule, all are read at once.
-        if not any(buf[pos + _PARTITION_12_SIZE - 1 : stop : _PARTITION_12_SIZE]):
-            partitions: list[FetchPartition] = list(_PARTITION_12.iter_unpack(buf[pos:stop]))
+        if not any(buf[pos + PARTITION_12_SIZE - 1 : stop : PARTITION_12_SIZE]):
+            partitions: list[FetchPartition] = list(PARTITION_12.iter_unpack(buf[pos:stop]))
             pos = stop
         else:
             partitions = []
             for _ in range(count):
-                row = _PARTITION_12.unpack_from(buf, pos)
+                row = PARTITION_12.unpack_from(buf, pos)
                 partitions.append(row)
-                pos = _partition_tags(
-                    request, (topic, row[0]), buf, pos + _PARTITION_12_SIZE - 1, version=version, end=end
+                pos = read_partition_tags(
+                    request, (topic, row[0]), buf, pos + PARTITION_12_SIZE - 1, version=version, end=end
                 )
         pos = skip_tags(buf, pos, end)
         request.topics.append((topic, partitions))
@@ -197,7 +197,7 @@ def _flexible(request: FetchRequest, buf: HotBuffer, pos: int, version: int, end
         pos += 1
     else:
         request.rack_id, pos = read_compact_string(buf, pos, end)
-    return pos + 1 if buf[pos] == 0 else _request_tags(request, buf, pos, version, end)
+    return pos + 1 if buf[pos] == 0 else read_request_tags(request, buf, pos, version, end)
 
 
 def _forgotten(request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: int) -> int:
@@ -216,7 +216,7 @@ def _forgotten(request: FetchRequest, buf: HotBuffer, pos: int, version: int, en
     return pos
 
 
-def _partition_tags(
+def read_partition_tags(
     request: FetchRequest, where: tuple[str | bytes, int], buf: HotBuffer, pos: int, *, version: int, end: int
 ) -> int:
     count, pos = read_tag_count(buf, pos, end)
@@ -237,7 +237,7 @@ def _partition_tags(
     return pos
 
 
-def _request_tags(request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: int) -> int:
+def read_request_tags(request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: int) -> int:
     count, pos = read_tag_count(buf, pos, end)
     for _ in range(count):
         tag, start, pos = read_tag(buf, pos, end)

@@ -7,7 +7,7 @@ around them, so that an answer with small records only is a single piece and nee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Any
 
@@ -26,7 +26,7 @@ from ottla.protocol.primitives import (
 _INT32 = Struct(">i").pack
 _PACK_INT32_INTO = Struct(">i").pack_into
 _PAIR = Struct(">qq").pack
-_HEAD = Struct(">ihi").pack
+ANSWER_HEAD = Struct(">ihi").pack
 _PARTITION_4 = Struct(">ihqq").pack
 #: With the null list of aborted transactions and the preferred replica that follow.
 _PARTITION_12 = Struct(">ihqqqbi").pack
@@ -75,12 +75,14 @@ def encode_fetch_response(
     out = begin_answer(correlation_id, flexible=version >= 12)
     pieces: list[bytes | RecordsGap] = []
     try:
-        out += _HEAD(throttle_ms, error, session_id) if version >= 7 else _INT32(throttle_ms)
+        out += ANSWER_HEAD(throttle_ms, error, session_id) if version >= 7 else _INT32(throttle_ms)
         if version >= 12:
-            out = _put_flexible(pieces, out, version, topics)
+            put_compact_count(out, len(topics))
+            out = put_topics_flexible(pieces, out, version, topics)
             put_node_endpoints_tag(out, node_endpoints if version >= 16 else ())
         else:
-            out = _put_plain(pieces, out, version, topics)
+            out += _INT32(len(topics))
+            out = put_topics_plain(pieces, out, version, topics)
     except ENCODE_FAULTS as fault:
         raise EncodeError(f"an answer that version {version} of FetchResponse cannot say: {fault}") from fault
     if not pieces:
@@ -102,10 +104,9 @@ def _framed(pieces: list[bytes | RecordsGap]) -> list[bytes | RecordsGap]:
     return pieces
 
 
-def _put_flexible(
-    pieces: list[bytes | RecordsGap], out: bytearray, version: int, topics: Sequence[TopicAnswer]
+def put_topics_flexible(
+    pieces: list[bytes | RecordsGap], out: bytearray, version: int, topics: Iterable[TopicAnswer]
 ) -> bytearray:
-    put_compact_count(out, len(topics))
     for topic, partitions in topics:
         if isinstance(topic, str):
             if version >= 13:
@@ -170,10 +171,9 @@ def _put_tags(
         put_tag(out, number, value)
 
 
-def _put_plain(
-    pieces: list[bytes | RecordsGap], out: bytearray, version: int, topics: Sequence[TopicAnswer]
+def put_topics_plain(
+    pieces: list[bytes | RecordsGap], out: bytearray, version: int, topics: Iterable[TopicAnswer]
 ) -> bytearray:
-    out += _INT32(len(topics))
     for topic, partitions in topics:
         if not isinstance(topic, str):
             raise EncodeError(f"version {version} names topics by name, not by id")

@@ -1,0 +1,151 @@
+"""Moves a partition's start forward.
+
+In steps; made from schemas/delete_records.schema by `python -m ottla.protocol.compile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from sys import getsizeof
+from typing import Any
+
+from ottla.protocol.generated.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    DeleteRecordsTopicResult,
+    _read_delete_records_partition,
+    _write_delete_records_partition_result,
+)
+from ottla.protocol.message import Message, not_tagged
+from ottla.protocol.primitives import (
+    Buffer,
+    NO_TAGS,
+    put_compact_count,
+    put_compact_string,
+    put_count,
+    put_string,
+    put_tags,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    read_tags,
+)
+from ottla.protocol.stepping import (
+    Allowance,
+    FEW,
+    Pace,
+    read_few,
+    read_structs,
+    write_structs,
+)
+from ottla.steps import Steps
+
+_pack_i = Struct(">i").pack
+_unpack_i = Struct(">i").unpack_from
+
+
+def _read_delete_records_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DeleteRecordsTopic, int]]:
+    m = object.__new__(DeleteRecordsTopic)
+    if version >= 2:
+        m.name, pos = read_compact_string(buf, pos, limit)
+        allowance.left -= getsizeof(m.name)
+    else:
+        m.name, pos = read_string(buf, pos, limit)
+        allowance.left -= getsizeof(m.name)
+    count, pos = read_compact_count(buf, pos, limit, 12) if version >= 2 else read_count(buf, pos, limit, 12)
+    if count > FEW:
+        allowance.take_array(count, 136)
+        m.partitions, pos = yield from read_structs(_read_delete_records_partition, buf, pos, limit, version, count, allowance, text=False)
+    else:
+        allowance.left -= count * 136
+        m.partitions, pos = read_few(_read_delete_records_partition, buf, pos, limit, version, count, allowance, text=False)
+    if version >= 2:
+        if buf[pos] == 0:
+            m.unknown_tags = NO_TAGS
+            pos += 1
+        else:
+            m.unknown_tags, pos = read_tags(buf, pos, limit)
+            allowance.take_tags(m.unknown_tags)
+    else:
+        m.unknown_tags = NO_TAGS
+    return m, pos
+
+
+def _read_delete_records_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DeleteRecordsRequest, int]]:
+    m = object.__new__(DeleteRecordsRequest)
+    count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
+    allowance.take_array(count, 144)
+    topics_: list[DeleteRecordsTopic] = []
+    for _ in range(count):
+        topics_item, pos = yield from _read_delete_records_topic_held(buf, pos, limit, version, allowance)
+        topics_.append(topics_item)
+        if allowance.due(pos):
+            yield
+    m.topics = topics_
+    (m.timeout_ms,) = _unpack_i(buf, pos)
+    pos += 4
+    if version >= 2:
+        if buf[pos] == 0:
+            m.unknown_tags = NO_TAGS
+            pos += 1
+        else:
+            m.unknown_tags, pos = read_tags(buf, pos, limit)
+            allowance.take_tags(m.unknown_tags)
+    else:
+        m.unknown_tags = NO_TAGS
+    return m, pos
+
+
+def _write_delete_records_topic_result_steps(out: bytearray, m: DeleteRecordsTopicResult, version: int, pace: Pace) -> Steps[None]:
+    if version >= 2:
+        put_compact_string(out, m.name)
+    else:
+        put_string(out, m.name)
+    if version >= 2:
+        put_compact_count(out, len(m.partitions))
+    else:
+        put_count(out, len(m.partitions))
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_delete_records_partition_result, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_delete_records_partition_result(out, partitions_item, version)
+        pace.work -= len(m.partitions)
+    if version >= 2:
+        if m.unknown_tags:
+            put_tags(out, [], m.unknown_tags, NO_TAGS)
+        else:
+            out.append(0)
+    elif m.unknown_tags:
+        raise not_tagged(m, version)
+
+
+def _write_delete_records_response_steps(out: bytearray, m: DeleteRecordsResponse, version: int, pace: Pace) -> Steps[None]:
+    out += _pack_i(m.throttle_time_ms)
+    if version >= 2:
+        put_compact_count(out, len(m.topics))
+    else:
+        put_count(out, len(m.topics))
+    for topics_item in m.topics:
+        yield from _write_delete_records_topic_result_steps(out, topics_item, version, pace)
+        if pace.due():
+            yield
+    if version >= 2:
+        if m.unknown_tags:
+            put_tags(out, [], m.unknown_tags, NO_TAGS)
+        else:
+            out.append(0)
+    elif m.unknown_tags:
+        raise not_tagged(m, version)
+
+
+READERS: dict[type[Message], Callable[..., Steps[Any]]] = {
+    DeleteRecordsRequest: _read_delete_records_request_held,
+}
+
+WRITERS: dict[type[Message], Callable[..., Steps[Any]]] = {
+    DeleteRecordsResponse: _write_delete_records_response_steps,
+}

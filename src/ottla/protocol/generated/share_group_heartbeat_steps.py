@@ -1,0 +1,121 @@
+"""The one request of a share group's members: join, report, leave, be assigned.
+
+In steps; made from schemas/share_group_heartbeat.schema by `python -m ottla.protocol.compile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from sys import getsizeof
+from typing import Any
+
+from ottla.protocol.generated.share_group_heartbeat import (
+    Assignment,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from ottla.protocol.message import Message
+from ottla.protocol.primitives import (
+    Buffer,
+    NO_TAGS,
+    put_compact_count,
+    put_compact_nullable_string,
+    put_numbers,
+    put_tags,
+    put_uuid,
+    read_compact_nullable_count,
+    read_compact_nullable_string,
+    read_compact_string,
+    read_tags,
+)
+from ottla.protocol.stepping import (
+    Allowance,
+    NUMBERS_A_PIECE,
+    PIECE,
+    Pace,
+    read_strings,
+    write_many_numbers,
+)
+from ottla.steps import Steps
+
+_pack_ih = Struct(">ih").pack
+_pack_ii = Struct(">ii").pack
+_unpack_i = Struct(">i").unpack_from
+
+
+def _read_share_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ShareGroupHeartbeatRequest, int]]:
+    m = object.__new__(ShareGroupHeartbeatRequest)
+    m.group_id, pos = read_compact_string(buf, pos, limit)
+    allowance.left -= getsizeof(m.group_id)
+    m.member_id, pos = read_compact_string(buf, pos, limit)
+    allowance.left -= getsizeof(m.member_id)
+    (m.member_epoch,) = _unpack_i(buf, pos)
+    pos += 4
+    m.rack_id, pos = read_compact_nullable_string(buf, pos, limit)
+    allowance.left -= getsizeof(m.rack_id)
+    count, pos = read_compact_nullable_count(buf, pos, limit, 1)
+    if count < 0:
+        m.subscribed_topic_names = None
+    else:
+        allowance.take_array(count, 88)
+        m.subscribed_topic_names, pos = yield from read_strings(read_compact_string, buf, pos, limit, count, allowance)
+    if buf[pos] == 0:
+        m.unknown_tags = NO_TAGS
+        pos += 1
+    else:
+        m.unknown_tags, pos = read_tags(buf, pos, limit)
+        allowance.take_tags(m.unknown_tags)
+    return m, pos
+
+
+def _write_topic_partitions_steps(out: bytearray, m: TopicPartitions, version: int, pace: Pace) -> Steps[None]:
+    put_uuid(out, m.topic_id)
+    put_compact_count(out, len(m.partitions))
+    if len(m.partitions) > NUMBERS_A_PIECE:
+        yield from write_many_numbers(out, m.partitions, "i", pace)
+    else:
+        put_numbers(out, m.partitions, "i")
+        pace.work -= len(m.partitions) // PIECE
+    if m.unknown_tags:
+        put_tags(out, [], m.unknown_tags, NO_TAGS)
+    else:
+        out.append(0)
+
+
+def _write_assignment_steps(out: bytearray, m: Assignment, version: int, pace: Pace) -> Steps[None]:
+    put_compact_count(out, len(m.topic_partitions))
+    for topic_partitions_item in m.topic_partitions:
+        yield from _write_topic_partitions_steps(out, topic_partitions_item, version, pace)
+        if pace.due():
+            yield
+    if m.unknown_tags:
+        put_tags(out, [], m.unknown_tags, NO_TAGS)
+    else:
+        out.append(0)
+
+
+def _write_share_group_heartbeat_response_steps(out: bytearray, m: ShareGroupHeartbeatResponse, version: int, pace: Pace) -> Steps[None]:
+    out += _pack_ih(m.throttle_time_ms, m.error_code)
+    put_compact_nullable_string(out, m.error_message)
+    put_compact_nullable_string(out, m.member_id)
+    out += _pack_ii(m.member_epoch, m.heartbeat_interval_ms)
+    if m.assignment is None:
+        out.append(0xFF)
+    else:
+        out.append(1)
+        yield from _write_assignment_steps(out, m.assignment, version, pace)
+    if m.unknown_tags:
+        put_tags(out, [], m.unknown_tags, NO_TAGS)
+    else:
+        out.append(0)
+
+
+READERS: dict[type[Message], Callable[..., Steps[Any]]] = {
+    ShareGroupHeartbeatRequest: _read_share_group_heartbeat_request_held,
+}
+
+WRITERS: dict[type[Message], Callable[..., Steps[Any]]] = {
+    ShareGroupHeartbeatResponse: _write_share_group_heartbeat_response_steps,
+}

@@ -1,0 +1,150 @@
+"""Changes the kept state of share partitions.
+
+In steps; made from schemas/write_share_group_state.schema by `python -m ottla.protocol.compile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from sys import getsizeof
+from typing import Any
+
+from ottla.protocol.generated.write_share_group_state import (
+    PartitionData,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+    WriteStateData,
+    WriteStateResult,
+    _read_state_batch,
+    _write_partition_result,
+)
+from ottla.protocol.message import Message
+from ottla.protocol.primitives import (
+    Buffer,
+    NO_TAGS,
+    put_compact_count,
+    put_tags,
+    put_uuid,
+    read_compact_count,
+    read_compact_string,
+    read_tags,
+)
+from ottla.protocol.stepping import (
+    Allowance,
+    FEW,
+    Pace,
+    read_few,
+    read_structs,
+    write_structs,
+)
+from ottla.steps import Steps
+
+_unpack_i = Struct(">i").unpack_from
+_unpack_iiiq = Struct(">iiiq").unpack_from
+_unpack_u = Struct(">16s").unpack_from
+
+
+def _read_partition_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[PartitionData, int]]:
+    m = object.__new__(PartitionData)
+    m.partition, m.state_epoch, m.leader_epoch, m.start_offset = _unpack_iiiq(buf, pos)
+    pos += 20
+    if version >= 1:
+        (m.delivery_complete_count,) = _unpack_i(buf, pos)
+        pos += 4
+    else:
+        m.delivery_complete_count = -1
+    count, pos = read_compact_count(buf, pos, limit, 20)
+    if count > FEW:
+        allowance.take_array(count, 216)
+        m.state_batches, pos = yield from read_structs(_read_state_batch, buf, pos, limit, version, count, allowance, text=False)
+    else:
+        allowance.left -= count * 216
+        m.state_batches, pos = read_few(_read_state_batch, buf, pos, limit, version, count, allowance, text=False)
+    if buf[pos] == 0:
+        m.unknown_tags = NO_TAGS
+        pos += 1
+    else:
+        m.unknown_tags, pos = read_tags(buf, pos, limit)
+        allowance.take_tags(m.unknown_tags)
+    return m, pos
+
+
+def _read_write_state_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[WriteStateData, int]]:
+    m = object.__new__(WriteStateData)
+    (m.topic_id,) = _unpack_u(buf, pos)
+    pos += 16
+    count, pos = read_compact_count(buf, pos, limit, 22)
+    allowance.take_array(count, 336)
+    partitions_: list[PartitionData] = []
+    for _ in range(count):
+        partitions_item, pos = yield from _read_partition_data_held(buf, pos, limit, version, allowance)
+        partitions_.append(partitions_item)
+        if allowance.due(pos):
+            yield
+    m.partitions = partitions_
+    if buf[pos] == 0:
+        m.unknown_tags = NO_TAGS
+        pos += 1
+    else:
+        m.unknown_tags, pos = read_tags(buf, pos, limit)
+        allowance.take_tags(m.unknown_tags)
+    return m, pos
+
+
+def _read_write_share_group_state_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[WriteShareGroupStateRequest, int]]:
+    m = object.__new__(WriteShareGroupStateRequest)
+    m.group_id, pos = read_compact_string(buf, pos, limit)
+    allowance.left -= getsizeof(m.group_id)
+    count, pos = read_compact_count(buf, pos, limit, 18)
+    allowance.take_array(count, 208)
+    topics_: list[WriteStateData] = []
+    for _ in range(count):
+        topics_item, pos = yield from _read_write_state_data_held(buf, pos, limit, version, allowance)
+        topics_.append(topics_item)
+        if allowance.due(pos):
+            yield
+    m.topics = topics_
+    if buf[pos] == 0:
+        m.unknown_tags = NO_TAGS
+        pos += 1
+    else:
+        m.unknown_tags, pos = read_tags(buf, pos, limit)
+        allowance.take_tags(m.unknown_tags)
+    return m, pos
+
+
+def _write_write_state_result_steps(out: bytearray, m: WriteStateResult, version: int, pace: Pace) -> Steps[None]:
+    put_uuid(out, m.topic_id)
+    put_compact_count(out, len(m.partitions))
+    if len(m.partitions) > FEW:
+        yield from write_structs(out, m.partitions, _write_partition_result, version, pace)
+    else:
+        for partitions_item in m.partitions:
+            _write_partition_result(out, partitions_item, version)
+        pace.work -= len(m.partitions)
+    if m.unknown_tags:
+        put_tags(out, [], m.unknown_tags, NO_TAGS)
+    else:
+        out.append(0)
+
+
+def _write_write_share_group_state_response_steps(out: bytearray, m: WriteShareGroupStateResponse, version: int, pace: Pace) -> Steps[None]:
+    put_compact_count(out, len(m.results))
+    for results_item in m.results:
+        yield from _write_write_state_result_steps(out, results_item, version, pace)
+        if pace.due():
+            yield
+    if m.unknown_tags:
+        put_tags(out, [], m.unknown_tags, NO_TAGS)
+    else:
+        out.append(0)
+
+
+READERS: dict[type[Message], Callable[..., Steps[Any]]] = {
+    WriteShareGroupStateRequest: _read_write_share_group_state_request_held,
+}
+
+WRITERS: dict[type[Message], Callable[..., Steps[Any]]] = {
+    WriteShareGroupStateResponse: _write_write_share_group_state_response_steps,
+}
