@@ -7,6 +7,7 @@ everybody else. The first two rows are what it waits when nobody attacks, on thi
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import os
 import shlex
 import shutil
@@ -29,7 +30,17 @@ from tools.kafka_jars import JarsUnavailable, jars  # noqa: E402
 from tools.server_process import ServerFailed, ServerProcess, raise_open_files_limit  # noqa: E402
 
 from bench import machine  # noqa: E402
-from bench.attacks import baseline, names  # noqa: E402
+from bench.attacks import (  # noqa: E402
+    arrays,
+    baseline,
+    batches,
+    bombs,
+    connections,
+    fetches,
+    groups,
+    names,
+    partitions,
+)
 from bench.attacks.attack import MB, Attack, Outcome, Victim, in_words  # noqa: E402
 from bench.attacks.probe import Probe, Waits  # noqa: E402
 from bench.servers import KAFKA, OTTLA, Places, make  # noqa: E402
@@ -46,7 +57,8 @@ NICEST = 19
 
 def every_attack() -> list[Attack]:
     """In the order of the table."""
-    return [*baseline.attacks(), *names.attacks()]
+    kinds = (baseline, connections, names, groups, partitions, fetches, batches, bombs, arrays)
+    return [attack for kind in kinds for attack in kind.attacks()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +247,9 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.attack", description="What one client can do to all others, and what it is to cost them."
     )
-    parser.add_argument("name", nargs="*", help="attacks; all of them where none is named")
+    parser.add_argument(
+        "name", nargs="*", help="attacks, or patterns of shells such as long-*; all of them where none is named"
+    )
     parser.add_argument("--target", choices=[OTTLA, KAFKA], default=OTTLA, help="the broker that is attacked")
     parser.add_argument("--list", action="store_true", help="say what each attack sends and what its bound is")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/reliability.md has it")
@@ -246,9 +260,10 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
 def main(words: Sequence[str] | None = None) -> int:
     options = arguments(words)
     every = {attack.name: attack for attack in every_attack()}
-    if unknown := [name for name in options.name if name not in every]:
+    if unknown := [pattern for pattern in options.name if not fnmatch.filter(every, pattern)]:
         print(f"no attack is called {', '.join(unknown)}; --list says which there are", file=sys.stderr)
         return 2
+    wanted = [name for name in every if not options.name or any(fnmatch.fnmatch(name, one) for one in options.name)]
     if options.list:
         width = max(map(len, every))
         for attack in every.values():
@@ -264,7 +279,7 @@ def main(words: Sequence[str] | None = None) -> int:
     scratch = Path(tempfile.mkdtemp(prefix="attack-", dir=options.data))
     places = Places(scratch=scratch, cache=_REPOSITORY / ".cache" / "bench", kafka_jars=kafka_jars)
     try:
-        rows = run([every[name] for name in options.name or every], options.target, places)
+        rows = run([every[name] for name in wanted], options.target, places)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     said = shlex.join(["python", "-m", "bench.attack", *(sys.argv[1:] if words is None else words)])

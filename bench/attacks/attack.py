@@ -77,7 +77,12 @@ class Answer:
             return Counter()
         _, _, start = decode_response_header(self.raw, self.key, self.version)
         message = api(self.key).response_type().decode(self.raw, self.version, start)[0]
-        return Counter(_name(code) for code in error_codes(message))
+        # What stands at the top says little where the elements below it have codes of their own.
+        codes = list(error_codes(message))
+        whole = getattr(message, "error_code", None)
+        if whole == ErrorCode.NONE and len(codes) > 1:
+            codes.remove(whole)
+        return Counter(map(_name, codes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +170,7 @@ class Attack(ABC):
     #: After which it is ended, and the broker with it.
     seconds_max: float = 120.0
 
-    def prepare(self, victim: Victim) -> None:
+    def prepare(self, victim: Victim) -> None:  # noqa: B027 - most need nothing
         """What has to be there before: topics, frames. Nobody measures meanwhile."""
 
     @abstractmethod
