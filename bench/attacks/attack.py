@@ -189,8 +189,12 @@ class Frames(Attack):
     bound: Bound = Bound()
     #: Topics that are there: name -> partitions.
     topics: Mapping[str, int] = field(default_factory=dict)
+    #: Given the broker's port: what else is to be there.
+    before: Callable[[int], object] | None = None
 
     def prepare(self, victim: Victim) -> None:
+        if self.before is not None:
+            self.before(victim.port)
         for name, partitions in self.topics.items():
             create_topic(victim.port, name, partitions)
         self._made = self.make()

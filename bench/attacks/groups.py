@@ -58,12 +58,6 @@ class SlowExpression(Attack):
             return Outcome(sent=len(frame), answers=[attacker.ask(frame)])
 
 
-class RefusedCommits(Frames):
-    def prepare(self, victim: Victim) -> None:
-        prepare_group(victim.port)
-        super().prepare(victim)
-
-
 def refused_partitions() -> bytes:
     """Of one topic that there is not."""
 
@@ -99,12 +93,16 @@ def refused_topics() -> bytes:
 def attacks() -> list[Attack]:
     return [
         SlowExpression(),
-        RefusedCommits(
+        Frames(
             "commit-partitions",
             f"OffsetCommit of {COMMITS:,} partitions of a topic that there is not",
             lambda: [refused_partitions()],
+            before=prepare_group,
         ),
-        RefusedCommits(
-            "commit-topics", f"OffsetCommit of {COMMITS:,} topics that there are not", lambda: [refused_topics()]
+        Frames(
+            "commit-topics",
+            f"OffsetCommit of {COMMITS:,} topics that there are not",
+            lambda: [refused_topics()],
+            before=prepare_group,
         ),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bench.attacks.attack import Attack, Frames
+from bench.attacks.groups import prepare_group
 from bench.attacks.long_frames import repeated
 from ottla.protocol.generated.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest
@@ -99,16 +100,19 @@ def attacks() -> list[Attack]:
                 OffsetFetchRequestGroup(group_id="g", topics=None),
                 MANY,
             ),
+            before=prepare_group,
         ),
         Frames(
             "find-coordinator",
             "FindCoordinator of one group, 200,000 times in a request",
             frames(FIND_COORDINATOR, 6, lambda keys: FindCoordinatorRequest(coordinator_keys=keys), "g", MANY),
+            before=prepare_group,
         ),
         Frames(
             "describe-groups",
             "DescribeGroups of one group, 200,000 times in a request",
             frames(DESCRIBE_GROUPS, 5, lambda groups: DescribeGroupsRequest(groups=groups), "g", MANY),
+            before=prepare_group,
         ),
         Frames(
             "describe-consumers",
@@ -116,5 +120,6 @@ def attacks() -> list[Attack]:
             frames(
                 CONSUMER_GROUP_DESCRIBE, 1, lambda groups: ConsumerGroupDescribeRequest(group_ids=groups), "g", MANY
             ),
+            before=prepare_group,
         ),
     ]

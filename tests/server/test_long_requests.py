@@ -72,7 +72,8 @@ def test_no_api_is_left_out() -> None:
     for key in {*ROUTES, *HOT} - asked:
         highest = next(version for served, _, version in advertised() if served == key)
         empty = api(key).request_type()()
-        lists = [str(name) for name in type(empty).__slots__ if isinstance(getattr(empty, name), list)]
+        slots: tuple[str, ...] = type(empty).__slots__
+        lists = [name for name in slots if isinstance(getattr(empty, name), list)]
         assert not lists, f"{api(key).name} {highest} has {lists}"
 
 
