@@ -90,7 +90,7 @@ class Row:
         return found
 
 
-def run_one(attack: Attack, kind: str, places: Places) -> Row:
+def run_one(attack: Attack, kind: str, places: Places, quiet_seconds: float = QUIET_SECONDS) -> Row:
     """Starts a broker, attacks it, and ends it."""
     with _started(attack, kind, places) as server:
         victim = Victim(
@@ -101,13 +101,13 @@ def run_one(attack: Attack, kind: str, places: Places) -> Row:
             seconds_max=attack.seconds_max,
         )
         attack.prepare(victim)
-        time.sleep(QUIET_SECONDS)
+        time.sleep(quiet_seconds)
         base = victim.resident()
         _forget_peak(server)
         with Probe(server.port, server.pid) as probe:
             work = Work(attack, victim)
             ended = _watch(work, server, victim)
-            time.sleep(QUIET_SECONDS)
+            time.sleep(quiet_seconds)
             peak = _peak(server)
             waits = probe.waits()
         return Row(
@@ -182,7 +182,7 @@ def _started(attack: Attack, kind: str, places: Places) -> Iterator[ServerProces
     server = make(kind, attack.name, places, properties=attack.properties)
     if attack.open_files is not None:
         soft, hard = attack.open_files
-        limits = f'ulimit -Hn {hard} && ulimit -Sn {soft} && exec "$@"'
+        limits = f'ulimit -Sn {soft} && ulimit -Hn {hard} && exec "$@"'
         server.command = ["sh", "-c", limits, "sh", *server.command]
     try:
         server.start()

@@ -224,8 +224,11 @@ def error_codes(message: Structure) -> Iterator[int]:
 def in_words(outcome: Outcome) -> str:
     """What the broker answered, for the table."""
     counted: Counter[str] = Counter()
+    left = KEPT_BYTES_MAX
     for answer in outcome.answers:
-        counted += answer.codes()
+        left -= answer.size
+        if left >= 0:
+            counted += answer.codes()
     parts = [outcome.said] if outcome.said else []
     if outcome.answers:
         parts.append(size_in_words(sum(answer.size for answer in outcome.answers)))

@@ -24,13 +24,13 @@ PARTITIONS = 1_850
 READ_BYTES = 30_000
 #: The attackers take nothing from the broker but what the kernel already has.
 RECEIVE_BUFFER_BYTES = 4_096
-HOLD_SECONDS = 5.0
+HOLD_SECONDS = 10.0
 PRODUCED_AT_ONCE = 200
 #: All answers that are in memory at once, and what the machinery around them takes.
 ANSWERS_MB_MAX = 128
 
 SESSION_PARTITIONS = 500_000
-INCREMENTAL = 20
+INCREMENTAL = 5
 
 
 def one_large_record() -> bytes:
