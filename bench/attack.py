@@ -77,7 +77,7 @@ class Row:
         """What is beyond the attack's bound."""
         bound, found = self.attack.bound, list(self.outcome.faults)
         measured = [
-            (bound.stall_ms, self.waits.longest_ms, "stall"),
+            (bound.stall_ms, self.waits.served_ms, "stall"),
             (bound.memory_mb, self.grown / MB, "memory"),
             (bound.seconds, self.seconds, "time"),
             (bound.honest_seconds, self.outcome.honest_seconds, "honest clients"),
@@ -138,8 +138,13 @@ class Work:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICEST)
         try:
             self.outcome = self._attack.run(self._victim)
-        except OSError as failed:
+        except ConnectionError as failed:  # a broker may refuse what it is sent
             self._failed = str(failed) or type(failed).__name__
+        except TimeoutError:
+            self.outcome.faults.append("not answered")
+        except Exception as failed:  # of the attack itself, or of an honest client in it
+            self._failed = str(failed) or type(failed).__name__
+            self.outcome.faults.append("the attack failed")
         self.seconds = time.monotonic() - self.began
 
     def in_words(self) -> str:
@@ -197,15 +202,16 @@ def _started(attack: Attack, kind: str, places: Places) -> Iterator[ServerProces
 HEADINGS = (
     "attack",
     "longest wait, ms",
+    "while there was a core, ms",
+    "computed, ms",
     "p99, ms",
-    "of it the loop computed, ms",
     "memory, MB",
     "answered in, s",
     "the broker answered",
     "at most",
     "holds",
 )
-_NUMERIC = range(1, 6)
+_NUMERIC = range(1, 7)
 
 
 def cells(row: Row) -> list[str]:
@@ -216,8 +222,9 @@ def cells(row: Row) -> list[str]:
     return [
         row.attack.name,
         f"{waits.longest_ms:,.1f}",
-        f"{waits.p99_ms:,.1f}",
+        f"{waits.served_ms:,.1f}",
         f"{waits.computed_ms:,.0f}",
+        f"{waits.p99_ms:,.1f}",
         f"{row.grown / MB:,.1f}",
         f"{row.seconds:,.2f}",
         said,

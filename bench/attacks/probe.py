@@ -2,8 +2,8 @@
 
     python -m bench.attacks.probe PORT PID     until its input ends; then one line of JSON
 
-It also says how long the broker's loop computed during the wait in which it computed most. On a machine with others on
-it, a wait is long because of them too; the CPU time of the thread that serves is not.
+On a machine with others on it, a wait is long because of them too. So the kernel is asked what the broker's loop did
+meanwhile: how long it computed, and how long it, or the probe, was ready to run and had no core.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 HOST = "127.0.0.1"
 #: Between an answer and the next question.
@@ -37,6 +38,8 @@ class Waits:
 
     asked: int
     longest_ms: float
+    #: The longest without the time in which the broker's loop, or the probe, was ready and had no core.
+    served_ms: float
     #: Of questions that would have been asked every 5 ms, also where the probe could not for want of an answer.
     p99_ms: float
     #: CPU time of the broker's loop within one wait, at most.
@@ -45,26 +48,31 @@ class Waits:
     lost: bool = False
 
 
-def asked_until(ended: Callable[[], bool], port: int, pid: int, pause: float = PAUSE_SECONDS) -> Waits:
+def asked_until(ended: Callable[[], bool], port: int, pid: int) -> Waits:
     """Asks until `ended`, and is answered; the wait that the end interrupts counts."""
     waits: list[float] = []
-    computed = longest_computed = 0.0
+    served, computed = [0.0], [0.0]
     lost = False
     with socket.create_connection((HOST, port), timeout=0.2) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         while not ended() and not lost:
-            before, began = computed_ms(pid), time.monotonic()
+            loop, own, began = scheduled(pid), scheduled(os.getpid()), time.monotonic()
             lost = not _answered(connection, ended)
-            waits.append((time.monotonic() - began) * 1000)
+            wait = (time.monotonic() - began) * 1000
+            waits.append(wait)
             with suppress(OSError):
-                computed = computed_ms(pid) - before
-            longest_computed = max(longest_computed, computed)
-            time.sleep(pause)
+                loop_now, own_now = scheduled(pid), scheduled(os.getpid())
+                computed.append(loop_now.computed_ms - loop.computed_ms)
+                delayed = loop_now.delayed_ms - loop.delayed_ms + own_now.delayed_ms - own.delayed_ms
+                # Both may have been without a core at the same time.
+                served.append(max(wait - delayed, min(wait, computed[-1])))
+            time.sleep(PAUSE_SECONDS)
     return Waits(
         asked=len(waits),
         longest_ms=max(waits, default=0.0),
+        served_ms=max(waits, default=0.0) if lost else max(served),
         p99_ms=_p99(waits),
-        computed_ms=longest_computed,
+        computed_ms=max(computed),
         lost=lost,
     )
 
@@ -102,10 +110,23 @@ def _p99(waits: list[float]) -> float:
     return sorted(all_waits)[int(len(all_waits) * 0.99)] if all_waits else 0.0
 
 
-def computed_ms(pid: int) -> float:
-    """CPU time of a process's first thread, which is the loop's in our broker; exact to a tick of the kernel."""
+class Scheduled(NamedTuple):
+    """What the kernel says of a thread since its start; exact to one of its ticks."""
+
+    computed_ms: float
+    #: Ready to run, without a core.
+    delayed_ms: float
+
+
+def scheduled(pid: int) -> Scheduled:
+    """Of a process's first thread, which is the loop's in our broker."""
     with open(f"/proc/{pid}/task/{pid}/schedstat", encoding="ascii") as stat:
-        return int(stat.read().split()[0]) / 1e6
+        computed, delayed, _ = stat.read().split()
+    return Scheduled(int(computed) / 1e6, int(delayed) / 1e6)
+
+
+def computed_ms(pid: int) -> float:
+    return scheduled(pid).computed_ms
 
 
 class Probe:

@@ -122,6 +122,7 @@ def test_an_attack_is_measured_by_a_probe_beside_it(places: Places) -> None:
     row = run_one(Small(), OTTLA, places, quiet_seconds=0.05)
     assert row.waits.asked > 0
     assert 0 < row.waits.p99_ms <= row.waits.longest_ms
+    assert 0 < row.waits.served_ms <= row.waits.longest_ms
     assert not row.waits.lost
     assert not row.ended
     assert "INVALID_TOPIC_EXCEPTION" in row.said
@@ -138,8 +139,8 @@ def test_an_attack_that_does_not_end_is_ended_with_its_broker(places: Places) ->
 def test_what_is_over_its_bound_is_said() -> None:
     attack = Idle()
     attack.bound = Bound(stall_ms=50, memory_mb=64, seconds=3, honest_seconds=3)
-    fast = Waits(asked=1, longest_ms=50, p99_ms=1, computed_ms=1)
-    slow = Waits(asked=1, longest_ms=51, p99_ms=1, computed_ms=1)
+    fast = Waits(asked=1, longest_ms=500, served_ms=50, p99_ms=1, computed_ms=1)
+    slow = Waits(asked=1, longest_ms=51, served_ms=51, p99_ms=1, computed_ms=1)
 
     def faults(waits: Waits, grown: int, seconds: float, honest: float | None) -> list[str]:
         outcome = Outcome(honest_seconds=honest)
