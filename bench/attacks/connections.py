@@ -1,0 +1,96 @@
+"""Connections that do nothing, or next to nothing: each has a descriptor, and maybe a buffer."""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import ExitStack
+
+from bench.attacks.attack import MB, Attack, Bound, Outcome, Victim
+from bench.frames import batch, produce
+from bench.wire import HOST, Wire, WireError
+from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest
+
+CREATE_TOPICS = 19
+IDLE = 1_500
+LIMITS = (1_024, 8_192)
+NEW_TOPICS = 20
+ONE_BYTE = 4_000
+ONE_BYTE_EACH_MAX = 4 << 10
+#: For a connection to be taken, or not; and for the broker to notice what was sent.
+CONNECT_SECONDS_MAX = 2.0
+WRITE_SECONDS_MAX = 1.0
+HONEST_SECONDS_MAX = 20.0
+HOLD_SECONDS = 3.0
+
+
+def crowd(stack: ExitStack, port: int, count: int, first: bytes = b"") -> list[socket.socket]:
+    """As many connections as the broker takes."""
+    opened = []
+    for _ in range(count):
+        try:
+            connection = socket.create_connection((HOST, port), timeout=CONNECT_SECONDS_MAX)
+            stack.enter_context(connection)
+            if first:
+                connection.sendall(first)
+        except OSError:
+            break
+        opened.append(connection)
+    return opened
+
+
+class IdleCrowd(Attack):
+    name = "descriptors"
+    sends = (
+        f"{IDLE:,} idle connections to a broker with a soft limit of {LIMITS[0]:,} files, then produces to new topics"
+    )
+    open_files = LIMITS
+    bound = Bound(memory_mb=None)
+
+    def run(self, victim: Victim) -> Outcome:
+        outcome = Outcome()
+        data = batch(1)
+        with ExitStack() as stack:
+            # Who came before the crowd is to be served on.
+            honest = stack.enter_context(Wire(victim.port, HONEST_SECONDS_MAX))
+            opened = crowd(stack, victim.port, IDLE)
+            written = 0
+            try:
+                for number in range(NEW_TOPICS):
+                    written += _written(honest, f"new-{number}", data)
+            except (OSError, WireError) as failed:
+                outcome.faults.append(f"an honest client: {failed}")
+            outcome.said = f"{len(opened):,} connections taken, {written} of {NEW_TOPICS} topics written"
+            if written < NEW_TOPICS:
+                outcome.faults.append("honest produces refused")
+        return outcome
+
+
+def _written(honest: Wire, topic: str, data: bytes) -> bool:
+    """Whether a topic can be made and written to, by a client that tries again for a moment."""
+    new = CreatableTopic(name=topic, num_partitions=1, replication_factor=1)
+    honest.call(CREATE_TOPICS, 5, CreateTopicsRequest(topics=[new], timeout_ms=5_000))
+    frame = produce(data, topic=topic)
+    ends = time.monotonic() + WRITE_SECONDS_MAX
+    while time.monotonic() < ends:
+        answer = honest.exchange(frame.request)
+        if not any(answer[frame.error_position - 4 :][:2]):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+class OneByteCrowd(Attack):
+    name = "one-byte"
+    sends = f"{ONE_BYTE:,} connections that send one byte of a request"
+    bound = Bound(memory_mb=ONE_BYTE * ONE_BYTE_EACH_MAX / MB)
+
+    def run(self, victim: Victim) -> Outcome:
+        with ExitStack() as stack:
+            opened = crowd(stack, victim.port, ONE_BYTE, b"\0")
+            time.sleep(HOLD_SECONDS)
+        return Outcome(said=f"{len(opened):,} connections taken", sent=len(opened))
+
+
+def attacks() -> list[Attack]:
+    return [IdleCrowd(), OneByteCrowd()]

