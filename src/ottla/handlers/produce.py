@@ -149,6 +149,7 @@ class ProduceHandler:
         """Stages what was found good, in a round of its own, and answers the request as at the end of any round."""
 
         def stage() -> None:
+            self._appends.fail_unknown(wait, self._services.metadata)
             for each in checked:
                 if each.outcome.answer is None:
                     self._appends.append_checked(each, wait.acks)
@@ -183,9 +184,18 @@ class ProduceHandler:
         """What lanes have collected in this round."""
         for peer, memo, correlation, records in self._lanes.stage(self._now_ms):
             unchecked: list[Unchecked] = []
-            outcomes: Outcomes = [
-                (memo.topic, [self._appends.append(memo.leader.tp, memoryview(records), memo.acks, unchecked)])
-            ]
+            # By the topic's id, where the client gave that: the name may be another topic's by now.
+            name, fault = self._admission.topic(memo.topic, peer, None, memo.acks)
+            partition = memo.leader.tp.partition
+            if fault is None:
+                tp = TopicPartition(name, partition)
+                outcome = self._appends.append(tp, memoryview(records), memo.acks, unchecked)
+            else:
+                outcome = Outcome(partition, answer=PartitionAnswer(partition, fault))
+            if not memo.leader.active:
+                peer.produce_memo = None
+                peer.leave_lane()
+            outcomes: Outcomes = [(memo.topic, [outcome])]
             wait = self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes)
             self._opened(peer, wait, unchecked)
 
