@@ -17,7 +17,9 @@ from tests.storage.log_world import NOW, SMALL, TP, World, batch
 from ottla.handlers.produce_answer import AnswerTemplate
 from ottla.handlers.produce_memo import Memo
 from ottla.model import ErrorCode
+from ottla.records.batch import COUNT_AT, HEADER_SIZE, LAST_OFFSET_DELTA_AT, patch_crc
 from ottla.records.checksum import crc32c as packaged_crc32c
+from ottla.records.record import most_records
 from ottla.replication.isr import InSyncReplicas
 from ottla.replication.leader import Leader
 from ottla.storage.errors import AppendRefused
@@ -147,6 +149,17 @@ def test_the_checksum() -> None:
         assert crc32c(memoryview(data)[size // 2 :]) == packaged_crc32c(data[size // 2 :])
 
 
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_more_records_than_the_codec_holds_are_left_to_the_ordinary_way(wire: Wire, run: Any, codec: int) -> None:
+    data = bytearray(batch(*[b"%d" % number for number in range(20)], compression=codec))
+    most = most_records(codec, len(data) - HEADER_SIZE)
+    for count, taken in ((most, True), (most + 1, False), (2**31 - 1, False)):
+        claim(data, count)
+        whole = frame(9, bytes(data))
+        assert (wire.receive(whole) == TAKEN) == taken
+    assert len(run) == 1
+
+
 # -- random requests, beside the ordinary way
 
 
@@ -168,6 +181,13 @@ class Producers:
         return (1000 + number, self.rng.choice([0, 0, 0, 0, 0, 1]), sequence)
 
 
+def claim(data: bytearray, count: int) -> None:
+    """Has the header say that there are so many records."""
+    struct.pack_into(">i", data, LAST_OFFSET_DELTA_AT, count - 1)
+    struct.pack_into(">i", data, COUNT_AT, count)
+    patch_crc(data, 0)
+
+
 def some_batch(rng: Random, producers: Producers, number: int) -> bytes:
     count = rng.choice([1, 1, 1, 2, 5, 16, 17])
     values = [rng.randbytes(rng.choice([0, 1, 60, 63, 64, 100, 130])) for _ in range(count)]
@@ -184,6 +204,8 @@ def some_batch(rng: Random, producers: Producers, number: int) -> bytes:
         at = rng.choice([rng.randrange(8), 8, 11, 16, 21, 22, 23, 26, 35, 43, 51, 53, 57, 60, 61, 62, len(data) - 1])
         data[at] ^= 1 << rng.randrange(8)
         data[17:21] = packaged_crc32c(data[21:]).to_bytes(4, "big")
+    elif chance < 0.13:
+        claim(data, most_records(data[22] & 7, len(data) - HEADER_SIZE) + rng.choice([-1, 0, 1, 2]))
     elif chance < 0.15:
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     elif chance < 0.18:
@@ -212,7 +234,8 @@ def must_be_taken(partition: Partition, whole: bytes) -> bool:
     memo = partition.memo
     records = whole[4 + memo.records_at : 4 + memo.records_end]
     attributes, count = int.from_bytes(records[21:23], "big"), int.from_bytes(records[57:61], "big")
-    return len(whole) <= 4096 and attributes < 16 and (attributes & 7 != 0 or count <= 16)
+    believed = count <= most_records(attributes & 7, len(records) - HEADER_SIZE)
+    return len(whole) <= 4096 and attributes < 16 and believed and (attributes & 7 != 0 or count <= 16)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

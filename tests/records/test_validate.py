@@ -9,9 +9,10 @@ from tests.records.verdict_cases import DIFFERENT, Case, cases, kafka_answers
 
 from ottla.model import ErrorCode
 from ottla.records import batch
-from ottla.records.batch import CREATE_TIME, LOG_APPEND_TIME, parse_header
+from ottla.records.batch import CREATE_TIME, HEADER_SIZE, LOG_APPEND_TIME, parse_header
+from ottla.records.compression import GZIP, LZ4, NONE, SNAPPY, UNFOLDS_MAX, ZSTD, compress, decompress
 from ottla.records.errors import DecompressionTooLarge, InvalidRecord, InvalidTimestamp, RecordError
-from ottla.records.record import Record, decode_batch, encode_batch
+from ottla.records.record import RECORD_BYTES_MIN, Record, decode_batch, encode_batch, most_records
 from ottla.records.scan import scan_batch
 from ottla.records.validate import (
     AppendRules,
@@ -82,6 +83,29 @@ def test_few_records_are_counted_whatever_their_length(size: int, count: int) ->
         if wrong == 0 or wrong <= 16:
             with pytest.raises(InvalidRecord):
                 check_header(lying, raw, 0, rules, NOW)
+
+
+def test_no_codec_holds_more_records_than_is_believed() -> None:
+    """The most that each can unfold a block of some bytes to: what its own compressor makes of zeros, or its format."""
+    zeros = bytes(20_000_000)
+    rle = b"\x28\xb5\x2f\xfd\x00\x58" + (b"\x02\x00\x10\x00" * 1000)[:-4] + b"\x03\x00\x10\x00"
+    copies = b"\xfe\x01\x00" * 10_000  # of 64 bytes each, from one byte before
+    snappy = b"\x81\x88\x27" + b"\x00\x00" + copies  # 640,001 bytes, of which the first stands there
+    blocks = {GZIP: compress(GZIP, zeros, 9), LZ4: compress(LZ4, zeros), ZSTD: rle, SNAPPY: snappy}
+    for codec, block in blocks.items():
+        size = len(decompress(codec, block, 1 << 28))
+        ratio = size / len(block)
+        assert UNFOLDS_MAX[codec] * 0.9 < ratio <= UNFOLDS_MAX[codec]
+        assert size // RECORD_BYTES_MIN <= most_records(codec, len(block))
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
+def test_what_compresses_best_is_believed(codec: int) -> None:
+    for count in (1, 2, 16, 17, 100, 5000):
+        raw = bytearray(encode_batch([Record(n, NOW, None, None) for n in range(count)], compression=codec))
+        header = parse_header(raw)
+        assert header.count == count <= most_records(codec, len(raw) - HEADER_SIZE)
+        check_header(header, raw, 0, AppendRules(1 << 20), NOW)
 
 
 def test_many_records_are_not_counted_in_the_header() -> None:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import pytest
 from tests.handlers.frames import batch, fetch, fetch_request, produce, produce_request, values
 from tests.server.conftest import BrokerThread, Peer
+from tests.server.test_connections import until
 
 from ottla.config import Config
 from ottla.handlers.routes import API_VERSIONS, FETCH, PRODUCE, ROUTES
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.real import real_ports
 from ottla.protocol.apis import api
 from ottla.protocol.generated import (
@@ -60,6 +61,7 @@ from ottla.security.quotas import Use
 from ottla.server.broker import Broker
 
 HELD_BACK_MS = 777
+TP = TopicPartition("t", 0)
 TOPIC_DENIED, GROUP_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED
 CLUSTER_DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
@@ -390,6 +392,40 @@ def test_what_one_may_changes_while_a_session_lasts(guarded: Guarded) -> None:
             by_id = fetch_request()
             by_id.topics[0].topic_id = asked_id
             assert peer.ask(by_id, 13, FetchResponse).responses[0].partitions[0].error_code == error
+
+
+def test_nothing_is_remembered_of_what_one_may(guarded: Guarded) -> None:
+    """Requests that are like the last one in every byte, and answers that were made before."""
+    topics = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name="t")])
+    with guarded.connect() as peer:
+
+        def told() -> list[int]:
+            described = peer.ask(topics, 9, metadata.MetadataResponse).topics[0]
+            return [produce(peer, batch(b"a")).error_code, fetch(peer).error_code, described.error_code]
+
+        for denies in (False, False, False, True, True, False, True):
+            guarded.choosy.denies_all = denies
+            assert told() == [TOPIC_DENIED if denies else ErrorCode.NONE] * 3
+        assert guarded.look(lambda broker: broker.services.replicas.leaders[TP].run) is None
+
+
+def test_nothing_is_remembered_of_what_one_may_use(guarded: Guarded) -> None:
+    with guarded.connect() as peer:
+        for holds_back in (False, False, False, True, True, False, True):
+            guarded.slow.holds_back = holds_back
+            throttle_ms = HELD_BACK_MS if holds_back else 0
+            assert peer.ask(produce_request(batch(b"a")), 9, ProduceResponse).throttle_time_ms == throttle_ms
+            assert peer.ask(fetch_request(), 11, FetchResponse).throttle_time_ms == throttle_ms
+
+
+def test_a_fetch_that_waits_is_asked_about_again(guarded: Guarded) -> None:
+    with guarded.connect() as peer, guarded.connect() as writer:
+        peer.send(peer.frame(fetch_request(max_wait_ms=60_000), 11))
+        until(lambda: guarded.look(lambda broker: len(broker.services.replicas.waiters)) == 1)
+        guarded.choosy.denied.add((Operation.READ, Resource.TOPIC, "t"))
+        assert produce(writer, batch(b"secret")).error_code == ErrorCode.NONE
+        answer = peer.answer(FetchResponse, 11).responses[0].partitions[0]
+        assert (answer.error_code, values(answer)) == (TOPIC_DENIED, [])
 
 
 def test_followers_act_for_the_cluster(guarded: Guarded) -> None:

@@ -23,6 +23,7 @@ from ottla.protocol.generated.produce import ProduceResponse
 from ottla.records import batch as layout
 from ottla.records.batch import patch_crc
 from ottla.records.compression import GZIP, NAMES, compress
+from ottla.records.record import most_records
 from ottla.records.validate import UNFOLDED_BYTES_MAX
 
 HOUR_MS = 3_600_000
@@ -38,9 +39,20 @@ def patched(at: int, form: str, value: int, *, whole: bytes = GOOD, checksum: bo
     return bytes(changed)
 
 
-def counted(count: int) -> bytes:
+def counted(count: int, whole: bytes = GOOD) -> bytes:
     """The header's two words for how many there are say the same."""
-    return patched(layout.COUNT_AT, ">i", count, whole=patched(layout.LAST_OFFSET_DELTA_AT, ">i", count - 1))
+    delta = patched(layout.LAST_OFFSET_DELTA_AT, ">i", count - 1, whole=whole)
+    return patched(layout.COUNT_AT, ">i", count, whole=delta)
+
+
+#: Of twenty records, more than are counted one by one.
+TWENTY = [b"%d" % number for number in range(20)]
+#: Records that no codec could hold in so few bytes: of the most that there could be, by one too many.
+TOO_MANY = {
+    f"more records than {NAMES[codec]} holds": counted(most_records(codec, len(whole) - layout.HEADER_SIZE) + 1, whole)
+    for codec in NAMES
+    if (whole := batch(*TWENTY, compression=codec))
+}
 
 
 BAD = {
@@ -64,6 +76,11 @@ BAD = {
     "cut short": (GOOD[:-1], INVALID),
     "a header and nothing else": (GOOD[:61], INVALID),
     "two batches": (GOOD + GOOD, INVALID),
+    "two milliards in twelve bytes": (
+        counted(2**31 - 1, patched(21, ">h", GZIP, whole=patched(8, ">i", 61, whole=GOOD[:73], checksum=False))),
+        INVALID,
+    ),
+    **{name: (whole, INVALID) for name, whole in TOO_MANY.items()},
     "far ahead": (batch(b"x", timestamp=int(time.time() * 1000) + 2 * HOUR_MS), ErrorCode.INVALID_TIMESTAMP),
 }
 

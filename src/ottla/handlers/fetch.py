@@ -311,9 +311,12 @@ class FetchHandler(Participant):
         future = self.services.workers.thread(warming.run)
 
         def done(_: object) -> None:
-            warming.release()
-            if not peer.closed:
-                self._answer_warm(wait, reads)
+            try:
+                if not peer.closed:
+                    self._answer_warm(wait, reads)
+            finally:
+                # Not before: of a log that was deleted or has moved meanwhile nobody else keeps the files open.
+                warming.release()
 
         future.add_done_callback(done)
 

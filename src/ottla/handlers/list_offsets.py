@@ -138,10 +138,11 @@ async def _finished(
             answer.error_code = ErrorCode.REQUEST_TIMED_OUT
         else:
             _fill(answer, found, call.version)
-        if not each.leader.active:
+        leader = each.leader.present
+        if not leader.active:
             # What was looked into may have been cut off meanwhile.
             each.answers[each.place] = ListOffsetsPartitionResponse(
-                partition_index=answer.partition_index, error_code=each.leader.end_error
+                partition_index=answer.partition_index, error_code=leader.end_error
             )
     return response
 

@@ -120,6 +120,10 @@ class Peer(Protocol):
         """From now on the lane receives whatever comes while nothing is in progress."""
         ...
 
+    def leave_lane(self) -> None:
+        """What the lane knows is of the past: the connection receives by itself again."""
+        ...
+
     def left_over(self, rest: bytes | None) -> None:
         """What a lane could not send of an answer; None: the peer has gone."""
         ...

@@ -152,6 +152,7 @@ class ProduceHandler(Participant):
         """Stages what was found good, in a round of its own, and answers the request as at the end of any round."""
 
         def stage() -> None:
+            self._appends.fail_unknown(wait, self._services.metadata)
             for each in checked:
                 if each.outcome.answer is None:
                     self._appends.append_checked(each, wait.acks)
@@ -192,7 +193,16 @@ class ProduceHandler(Participant):
 
     def _stage_collected(self, peer: Peer, memo: Memo, correlation: int, records: memoryview) -> None:
         unchecked: list[Unchecked] = []
-        outcome = self._appends.append(memo.leader.tp, records, memo.acks, unchecked)
+        # By the topic's id, where the client gave that: the name may be another topic's by now.
+        name, fault = self._admission.topic(memo.topic, peer, None, memo.acks)
+        partition = memo.leader.tp.partition
+        if fault is None:
+            outcome = self._appends.append(TopicPartition(name, partition), records, memo.acks, unchecked)
+        else:
+            outcome = Outcome(partition, answer=PartitionAnswer(partition, fault))
+        if not memo.leader.active:
+            peer.produce_memo = None
+            peer.leave_lane()
         wait = self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, [(memo.topic, [outcome])])
         self._opened(peer, wait, unchecked)
 

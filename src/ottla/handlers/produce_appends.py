@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ottla.handlers.produce_checks import Unchecked
 from ottla.handlers.produce_rules import is_refused_unseen
-from ottla.handlers.produce_wait import ACKS_ALL, Outcome
+from ottla.handlers.produce_wait import ACKS_ALL, Outcome, ProduceWait
+from ottla.metadata import MetadataCache
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
@@ -32,12 +33,20 @@ class Appends:
         try:
             self._staged(outcome, leader, leader.append(records, self.now_ms))
         except TooLongToCheck:
-            unchecked.append(Unchecked(tp, outcome, records, leader.log))
+            unchecked.append(Unchecked(tp, outcome, records, leader))
         except (StorageFault, AppendRefused) as error:
             self._not_staged(outcome, leader, error)
         except Exception as fault:
             self._broken(outcome, leader, fault)
         return outcome
+
+    def fail_unknown(self, wait: ProduceWait, metadata: MetadataCache) -> None:
+        """What was sent to a topic by its id and is not staged yet: that topic may be gone by now."""
+        for topic, outcomes in wait.topics:
+            if isinstance(topic, bytes) and metadata.topic_name(topic) is None:
+                for outcome in outcomes:
+                    if outcome.answer is None and outcome.leader is None:
+                        outcome.fail(ErrorCode.UNKNOWN_TOPIC_ID)
 
     def append_checked(self, unchecked: Unchecked, acks: int) -> None:
         """Goes on with a batch that another process has looked into."""

@@ -20,6 +20,7 @@ from ottla.handlers.produce_wait import Outcome, ProduceWait
 from ottla.handlers.routes import PRODUCE
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Clock
+from ottla.replication.leader import Leader
 from ottla.storage.append import Verdict, examine_whole
 from ottla.storage.log import Log
 
@@ -34,18 +35,23 @@ ABANDONED_BYTES_MAX: Final = 16 * 1024 * 1024
 class Unchecked:
     """One batch that waits for its verdict, or has it."""
 
-    __slots__ = ("config", "log", "outcome", "records", "tp", "verdict")
+    __slots__ = ("_leader", "config", "outcome", "records", "tp", "verdict")
 
-    def __init__(self, tp: TopicPartition, outcome: Outcome, records: memoryview, log: Log) -> None:
+    def __init__(self, tp: TopicPartition, outcome: Outcome, records: memoryview, leader: Leader) -> None:
         self.tp = tp
         #: Undecided until the batch is staged or refused.
         self.outcome = outcome
         #: A copy: the request's buffer goes back to the pool at the round's end.
         self.records = bytearray(records)
-        self.log = log
+        self._leader = leader
         #: What the batch was judged by: under another configuration the verdict is worth nothing.
         self.config: LogConfig | None = None
         self.verdict: Verdict | None = None
+
+    @property
+    def log(self) -> Log:
+        """The one that the batch was meant for, wherever that is now."""
+        return self._leader.present.log
 
     @property
     def is_judged(self) -> bool:

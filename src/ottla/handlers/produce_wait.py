@@ -60,6 +60,9 @@ def _settle(outcome: Outcome, acks: int) -> bool:
     assert leader is not None
     assert appended is not None
     if not leader.active:
+        # Where this broker leads on with the same records, a client that tried again would write them twice.
+        leader = outcome.leader = leader.present
+    if not leader.active:
         outcome.fail(leader.end_error)
     elif acks != ACKS_NONE and not acknowledged(leader, appended.last_offset + 1, acks):
         return False

@@ -42,6 +42,9 @@
 #define COUNT_AT 57
 /* Uncompressed batches of more records are not counted by the ordinary way either, which then is to look at them. */
 #define COUNTED_RECORDS_MAX 16
+/* Bytes that a record has at least; and to how many a byte of a block can unfold, by codec: `UNFOLDS_MAX`. */
+#define RECORD_BYTES_MIN 7
+static const uint32_t unfolds_max[8] = {1, 1032, 22, 255, 32768, 0, 0, 0};
 /* Copying more costs more than it saves. */
 #define FRAME_MAX 4096
 /* An answer holds a topic's name of at most 249 bytes. */
@@ -468,7 +471,8 @@ static int is_plain(const uint8_t *batch, uint32_t size)
         return 0;
     uint32_t count = read32(batch + COUNT_AT);
     uint8_t attributes = batch[ATTRIBUTES_AT + 1];
-    return read64(batch) == 0 && batch[ATTRIBUTES_AT] == 0 && attributes < 16 && count > 0 && count <= size
+    return read64(batch) == 0 && batch[ATTRIBUTES_AT] == 0 && attributes < 16 && count > 0
+           && (uint64_t)count * RECORD_BYTES_MIN <= (uint64_t)(size - HEADER_SIZE) * unfolds_max[attributes & 7]
            && read32(batch + DELTA_AT) == count - 1
            && (read64(batch + PRODUCER_AT) < 0 || (int32_t)read32(batch + SEQUENCE_AT) >= 0)
            && (attributes & 7

@@ -34,6 +34,11 @@ LEVELS: Final = {GZIP: (1, 9, -1), LZ4: (1, 17, 9), ZSTD: (-131072, 22, 3)}
 #: What decoders accept where the caller does not say. A batch of the default max.message.bytes at a ratio of 128.
 DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
 
+#: To how many bytes one byte of a block can unfold, by the codec's format; of the three that are none, to nothing.
+#: gzip: two bits, one for a length and one for a distance, stand for 258 bytes. snappy: three bytes stand for 64. lz4:
+#: each further byte of a match's length stands for 255. zstd: a block of four bytes stands for 128 KiB.
+UNFOLDS_MAX: Final = (1, 1032, 22, 255, 32768, 0, 0, 0)
+
 #: First step of a streamed decompression; each further one is twice as long, so that a large block takes few.
 _STEP_BYTES: Final = 128 * 1024
 #: A zstd frame whose blocks cannot unfold to more is read in one step.

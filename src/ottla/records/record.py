@@ -25,13 +25,18 @@ from ottla.records.batch import (
     validate_header,
 )
 from ottla.records.builder import BatchBuilder, Headers, attribute_bits, build_batch, encode_record
-from ottla.records.compression import DECOMPRESSED_BYTES_MAX, NONE, decompress
+from ottla.records.compression import DECOMPRESSED_BYTES_MAX, NONE, UNFOLDS_MAX, decompress
 from ottla.records.errors import CorruptBatch
 
 __all__ = ["BatchBuilder", "Headers", "Record", "batch_payload", "decode_batch", "decode_headers", "encode_batch"]
 
 #: Length, attributes, two distances, two lengths and the number of headers, one byte each.
 RECORD_BYTES_MIN: Final = 7
+
+
+def most_records(codec: int, size: int) -> int:
+    """So many records and no more are in a block of `size` bytes, whatever a header claims."""
+    return size * UNFOLDS_MAX[codec] // RECORD_BYTES_MIN
 
 
 class Record(NamedTuple):

@@ -32,7 +32,7 @@ from ottla.records.batch import (
     set_log_append_time,
     set_max_timestamp,
 )
-from ottla.records.compression import ZSTD
+from ottla.records.compression import UNFOLDS_MAX, ZSTD
 from ottla.records.errors import (
     BatchTooLarge,
     CorruptBatch,
@@ -43,7 +43,7 @@ from ottla.records.errors import (
     UnreadableBatch,
     UnsupportedCodec,
 )
-from ottla.records.record import RECORD_BYTES_MIN
+from ottla.records.record import RECORD_BYTES_MIN, most_records
 from ottla.records.walk import Allowance, unpacked, walk_records
 
 #: Kafka's default of message.timestamp.before.max.ms: no bound.
@@ -146,7 +146,7 @@ def check_header(
         and HEADER_SIZE <= size <= rules[0]
         and count == last_delta + 1
         and count > 0
-        and (attributes & COMPRESSION_MASK or count * RECORD_BYTES_MIN <= size - HEADER_SIZE)
+        and count * RECORD_BYTES_MIN <= (size - HEADER_SIZE) * UNFOLDS_MAX[attributes & COMPRESSION_MASK]
         and (sequence >= 0 or producer_id < 0)
         and not attributes & _REFUSED_BITS
         and attributes & COMPRESSION_MASK <= CODEC_MAX
@@ -209,7 +209,7 @@ def _refuse(
         raise InvalidRecord("clients are not allowed to write control records")
     if header.has_producer_id and header.base_sequence < 0:
         raise InvalidRecord(f"invalid sequence number {header.base_sequence} of producer {header.producer_id}")
-    if not header.compression and header.count * RECORD_BYTES_MIN > header.size - HEADER_SIZE:
+    if header.count > most_records(header.compression, header.size - HEADER_SIZE):
         raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
     _refuse_time(header, buf, pos, rules, now_ms, within)
 

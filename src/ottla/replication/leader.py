@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class Leader:
-    __slots__ = ("active", "dirty", "end_error", "epoch", "fault", "high_watermark", "isr", "log", "run", "tp")
+    __slots__ = (
+        *("active", "dirty", "end_error", "epoch", "fault", "high_watermark", "isr", "log", "run", "successor", "tp"),
+    )
 
     def __init__(self, tp: TopicPartition, log: Log, epoch: int, isr: InSyncReplicas, high_watermark: int) -> None:
         self.tp = tp
@@ -30,6 +32,8 @@ class Leader:
         self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
         #: False once the role has moved on: those who kept a reference must look again.
         self.active = True
+        #: Who leads on in its place, with all of its records: in a later term, or with a log that has moved.
+        self.successor: Leader | None = None
         #: What those are told who waited for it when it ceased to lead.
         self.end_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         #: Whether something is staged that the round has yet to write.
@@ -41,6 +45,14 @@ class Leader:
         self.run: Run | None = None
         log.begin_term(epoch)
         self.advance()
+
+    @property
+    def present(self) -> Leader:
+        """Who leads with its records now; one that is not active where nobody here does."""
+        leader = self
+        while leader.successor is not None:
+            leader = leader.successor
+        return leader
 
     @property
     def durable_end(self) -> int:

@@ -168,7 +168,9 @@ class Replicas:
             return
         high_watermark = self._known_high_watermark(tp)
         self._drop_roles(tp)
-        leader = Leader(tp, log, state.leader_epoch, isr, high_watermark)
+        former, leader = leader, Leader(tp, log, state.leader_epoch, isr, high_watermark)
+        if former is not None:
+            former.successor = leader
         self.leaders[tp] = leader
         for listener in self._listeners:
             listener.became_leader(leader)
@@ -233,7 +235,8 @@ class Replicas:
         if leader is not None:
             # Not the same leader with another log: requests remember a leader together with its log.
             leader.active = False
-            self.leaders[tp] = Leader(tp, log, leader.epoch, leader.isr, leader.high_watermark)
+            leader.successor = Leader(tp, log, leader.epoch, leader.isr, leader.high_watermark)
+            self.leaders[tp] = leader.successor
         elif tp in self.followers:
             self.followers[tp].log = log
         self.waiters.changed(tp)

@@ -80,7 +80,10 @@ OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
 class Authorizer(Protocol):
     @property
     def allows_all(self) -> bool:
-        """True where every question is answered with yes, so that the hot path need not ask."""
+        """True where every question is answered with yes, so that the hot path need not ask.
+
+        It never changes: requests are then recognised by their bytes alone. Whoever may change its mind says False.
+        """
         ...
 
     def allowed(self, principal: Principal, host: str, operation: Operation, resource: Resource, name: str) -> bool: ...

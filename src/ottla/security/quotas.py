@@ -18,7 +18,10 @@ class Use(Enum):
 class Quotas(Protocol):
     @property
     def unlimited(self) -> bool:
-        """True where nothing is ever held back, so that the hot path need not report."""
+        """True where nothing is ever held back, so that the hot path need not report.
+
+        It never changes: requests are then recognised by their bytes alone. Whoever may be given bounds says False.
+        """
         ...
 
     def throttle_ms(self, principal: Principal, client_id: str | None, use: Use, amount: float, now_ms: int) -> int: ...

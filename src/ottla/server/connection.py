@@ -155,6 +155,13 @@ class Connection:
         self.busy = True
         self.cancel = cancel
 
+    def leave_lane(self) -> None:
+        """What the lane knows is of the past: the connection receives by itself again."""
+        if self.lane is not None:
+            self.lane.close()
+            self.lane = None
+            self.receive_into = self.channel.receive_into
+
     def finish(self) -> None:
         """The request that made the connection busy is done; what waited behind it may go on."""
         self.busy = False
@@ -296,9 +303,6 @@ class Connection:
         self.answers.clear()
         self.slots = ()
         self.produce_memo = self.fetch_memo = None
-        if self.lane is not None:
-            # Its descriptor's number may be another connection's at once.
-            self.lane.close()
-            self.lane = None
-            self.receive_into = self.channel.receive_into
+        # Its descriptor's number may be another connection's at once.
+        self.leave_lane()
         self.channel.close()

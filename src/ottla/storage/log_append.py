@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.records.batch import CONTROL, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL, BatchHeader
 from ottla.records.checksum import crc32c
+from ottla.records.compression import UNFOLDS_MAX
+from ottla.records.record import RECORD_BYTES_MIN
 from ottla.records.validate import COUNTED_RECORDS_MAX
 from ottla.storage import replica_append, rolling
 from ottla.storage.append import Appended, Examined, Origin, accept, examine
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 _PLAIN: Final = Struct(">qi4xbIhi8xqq6xiH")
 _UNPACK: Final = _PLAIN.unpack_from
 _PLAIN_SIZE_MIN: Final = _PLAIN.size
+#: So many bytes behind a header hold COUNTED_RECORDS_MAX records in any codec: fewer are looked at by `check_header`.
+_SIZE_MIN: Final = HEADER_SIZE + RECORD_BYTES_MIN
 #: The producer's epoch and the sequence number of the first record.
 _SEQUENCE: Final = Struct(">51xhi").unpack_from
 #: Base offset, length and leader epoch, which stand in front of what the checksum covers.
@@ -79,7 +83,7 @@ class AppendableLog(LogState):
         -1, and the log is as it was, where `stage` is to look at it; raises what `stage` raises.
         """
         size = len(records)
-        if size < _PLAIN_SIZE_MIN:
+        if size < _SIZE_MIN:
             return -1
         base, length, magic, crc, attributes, delta, timestamp, producer_id, count, lead = _UNPACK(records)
         if (
@@ -89,14 +93,15 @@ class AppendableLog(LogState):
             or count != delta + 1
             or base
             or magic != 2
-            or not 0 < count <= size
+            or count < 1
             or timestamp > now_ms + self._future_ms
             or (
-                count <= COUNTED_RECORDS_MAX
-                and not attributes & 7
+                not attributes & 7
                 # A single record of the usual size is known by its length's two bytes alone.
                 and (count > 1 or lead != ((rest := (size - _PLAIN_SIZE_MIN) << 1) & 127 | 128) << 8 | rest >> 7)
                 and not _are_whole(records, size, count)
+                if count <= COUNTED_RECORDS_MAX
+                else count * RECORD_BYTES_MIN > (size - HEADER_SIZE) * UNFOLDS_MAX[attributes]
             )
             or (producer_id >= 0 and _SEQUENCE(records)[1] < 0)
             or crc32c(records[21:]) != crc
