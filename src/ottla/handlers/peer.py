@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ottla.handlers.fetch_memo import Memo as FetchMemo
     from ottla.handlers.produce_memo import Memo as ProduceMemo
     from ottla.native.lane import Lane
+    from ottla.protocol.primitives import Buffer
 
 
 class Slot:
@@ -43,6 +44,10 @@ class Received(Protocol):
 
     data: bytearray
     view: memoryview
+
+    def keep(self, start: int, end: int) -> Buffer:
+        """What stands there, to be kept for as long as it is wanted."""
+        ...
 
 
 class Peer(Protocol):

@@ -1,16 +1,20 @@
 """Long work of requests, in turns: a slice of it between two rounds of the network, one piece of work after another.
 
 What is small ends in its first slice, in the request's own round, and costs no more than a generator. What does not
-stands in a queue whose head gets one slice in each turn of the event loop: however many long requests there are, all
-others wait for one slice and not for the sum of them.
+stands in a line, and in each turn of the event loop one piece of work gets one slice: however many long requests there
+are, all others wait for one slice and not for the sum of them.
+
+Work that is in progress holds memory, so only so much of it is: the rest waits as it came. Large requests have a line
+of their own, since each may take seconds, and small ones would wait behind them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from ottla.ports import Clock
 from ottla.steps import Steps
@@ -23,6 +27,11 @@ SLICE_MS: Final = 2
 STEPS_A_LOOK: Final = 8
 #: Looks at the clock in one slice: that of a simulation stands still meanwhile.
 LOOKS_A_SLICE: Final = 512
+#: A request of more bytes is large. One of fewer takes 15 MB at the most, decoded into objects.
+SMALL_BYTES_MAX: Final = 64 * 1024
+#: What is in progress at once, of each kind.
+SMALL_AT_ONCE: Final = 16
+LARGE_AT_ONCE: Final = 2
 
 
 class Ended(NamedTuple):
@@ -31,56 +40,109 @@ class Ended(NamedTuple):
     result: Any
 
 
+class Pause(Protocol):
+    """What work yields in place of None to say that it cannot go on yet. It asks again when it is called."""
+
+    def wait(self, resume: Callable[[], None]) -> None: ...
+
+
 class Job:
     """Work that has not ended in its first slice, and who wants its result."""
 
-    __slots__ = ("done", "failed", "steps")
+    __slots__ = ("done", "failed", "line", "over", "steps")
 
-    def __init__(self, steps: Steps[Any], done: Callable[[Any], None], failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        line: Line,
+        steps: Generator[Pause | None, None, Any],
+        done: Callable[[Any], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self.line = line
         self.steps = steps
         self.done = done
         self.failed = failed
+        self.over = False
+
+
+class Line:
+    """Work of one kind: what is in progress, in its turns, and what has yet to begin."""
+
+    __slots__ = ("at_once", "begun", "waiting")
+
+    def __init__(self, at_once: int) -> None:
+        self.at_once = at_once
+        self.begun: deque[Job] = deque()
+        self.waiting: deque[Job] = deque()
+
+    def __len__(self) -> int:
+        return len(self.begun) + len(self.waiting)
+
+    def add(self, job: Job) -> None:
+        (self.begun if len(self.begun) < self.at_once else self.waiting).append(job)
+
+    def leave(self, job: Job) -> None:
+        """It has ended, is given up or pauses: the next one may begin."""
+        for place in (self.begun, self.waiting):
+            if job in place:
+                place.remove(job)
+        if self.waiting and len(self.begun) < self.at_once:
+            self.begun.append(self.waiting.popleft())
 
 
 class Turns:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._queue: deque[Job] = deque()
+        self._small = Line(SMALL_AT_ONCE)
+        self._large = Line(LARGE_AT_ONCE)
+        #: The line whose turn it is, and the other.
+        self._lines = deque((self._small, self._large))
         self._wake: asyncio.Handle | None = None
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._small) + len(self._large)
 
-    def slice(self, steps: Steps[Any]) -> Ended | None:
-        """Begins a piece of work; None where it has not ended, and is to `go_on`. Raises what the work raises."""
+    def slice(self, steps: Generator[Pause | None, None, Any]) -> Ended | Pause | None:
+        """Goes on with a piece of work for one slice; None where it has not ended. Raises what the work raises."""
         ends_ms = self._clock.monotonic_ms() + SLICE_MS
         try:
             for _ in range(LOOKS_A_SLICE):
                 for _ in range(STEPS_A_LOOK):
-                    next(steps)
+                    pause = next(steps)
+                    if pause is not None:
+                        return pause
                 if self._clock.monotonic_ms() >= ends_ms:
                     break
         except StopIteration as end:
             return Ended(end.value)
         return None
 
-    def go_on(self, steps: Steps[T], done: Callable[[T], None], failed: Callable[[Exception], None]) -> Job:
-        """Has the rest done in the next turns; one of the two is then called, never from here."""
-        job = Job(steps, done, failed)
-        self._queue.append(job)
+    def go_on(
+        self,
+        steps: Generator[Pause | None, None, T],
+        done: Callable[[T], None],
+        failed: Callable[[Exception], None],
+        size: int = 0,
+    ) -> Job:
+        """Has the work of a request of `size` bytes done in the next turns; one of the two is then called, never from
+        here."""
+        line = self._small if size <= SMALL_BYTES_MAX else self._large
+        job = Job(line, steps, done, failed)
+        line.add(job)
         self._wake_soon()
         return job
 
     def give_up(self, job: Job) -> None:
         """Ends work that nobody waits for any more; nothing is called."""
-        if job in self._queue:
-            self._queue.remove(job)
+        if not job.over:
+            job.over = True
+            job.line.leave(job)
             job.steps.close()
 
     async def to_end(self, steps: Steps[T]) -> T:
         """The result, for a handler that waits for other things too."""
         ended = self.slice(steps)
-        if ended is not None:
+        if isinstance(ended, Ended):
             result: T = ended.result
             return result
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -96,16 +158,40 @@ class Turns:
 
     def _serve(self) -> None:
         self._wake = None
-        if not self._queue:
+        self._lines.rotate()
+        line = self._lines[0] if self._lines[0].begun else self._lines[1]
+        if not line.begun:
             return
-        job = self._queue.popleft()
+        job = line.begun[0]
         try:
-            ended = self.slice(job.steps)
-            if ended is None:
-                self._queue.append(job)
-            else:
-                job.done(ended.result)
+            found = self.slice(job.steps)
         except Exception as fault:
+            self._end(job)
             job.failed(fault)
-        if self._queue:
+        else:
+            self._take(job, found)
+        if self._small.begun or self._large.begun:
+            self._wake_soon()
+
+    def _take(self, job: Job, found: Ended | Pause | None) -> None:
+        if found is None:
+            job.line.begun.rotate(-1)
+        elif isinstance(found, Ended):
+            self._end(job)
+            try:
+                job.done(found.result)
+            except Exception as fault:
+                job.failed(fault)
+        else:
+            job.line.leave(job)
+            found.wait(partial(self._resume, job))
+
+    @staticmethod
+    def _end(job: Job) -> None:
+        job.over = True
+        job.line.leave(job)
+
+    def _resume(self, job: Job) -> None:
+        if not job.over:
+            job.line.add(job)
             self._wake_soon()

@@ -157,7 +157,9 @@ class Broker:
         )
         await controller.start()
         await services.replicas.flush_found()
-        self._dispatcher = Dispatcher(services, ProduceHandler(services), FetchHandler(services, ports.entropy))
+        self._dispatcher = Dispatcher(
+            services, ProduceHandler(services), FetchHandler(services, ports.entropy), server.memory
+        )
         server.open(self._dispatcher)
         keeping.start()
         assert self.cleaning is not None

@@ -10,15 +10,19 @@ from __future__ import annotations
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Final, cast
 
+from ottla.protocol.primitives import Buffer as Bytes
+
 #: The first read of a connection: one system call brings a small request whole, and several pipelined ones.
 FIRST_READ_BYTES: Final = 64 * 1024
 #: Kept for reuse at the most; what is over it is left to the allocator.
 _KEPT_SMALL_MAX: Final = 256
 _KEPT_LARGE_BYTES_MAX: Final = 64 * 1024 * 1024
+#: To copy this much takes a millisecond. Of more the buffer itself is kept.
+_COPIED_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 class Buffer:
-    __slots__ = ("data", "in_use", "size", "view")
+    __slots__ = ("data", "in_use", "is_last", "kept", "size", "view")
 
     def __init__(self, size: int) -> None:
         #: A bytearray is filled with zeros when it is made: twelve bytes that announce a frame of 100 MB would cost
@@ -28,6 +32,17 @@ class Buffer:
         self.size = size
         #: Whether what was served from here may still be read at the end of the round.
         self.in_use = False
+        #: Whether nothing stands behind the frame that is being served.
+        self.is_last = False
+        #: Whether somebody has kept a frame that stands here: nobody else may receive into it any more.
+        self.kept = False
+
+    def keep(self, start: int, end: int) -> Bytes:
+        """The bytes of a frame, for longer than its round."""
+        if self.is_last and end - start > _COPIED_BYTES_MAX:
+            self.kept = True
+            return self.view[start:end]
+        return bytes(self.view[start:end])
 
 
 def _pages(size: int) -> mmap:
@@ -57,6 +72,8 @@ class BufferPool:
         return Buffer(rounded)
 
     def give_back(self, buffer: Buffer) -> None:
+        if buffer.kept:
+            return
         buffer.in_use = False
         size = buffer.size
         if size == FIRST_READ_BYTES:

@@ -23,23 +23,37 @@ from ottla.handlers.later import Later
 from ottla.handlers.peer import Peer, Received
 from ottla.handlers.produce import ProduceHandler
 from ottla.handlers.routes import API_VERSIONS, FETCH, PATIENT, PRODUCE, ROUTES
+from ottla.handlers.turns import Ended
 from ottla.protocol.apis import api
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.header import RequestHeader, decode_request_header, encode_response
+from ottla.protocol.header import (
+    RequestHeader,
+    decode_request_header,
+    encode_response,
+    encode_response_steps,
+    is_long,
+)
 from ottla.protocol.message import Message
+from ottla.protocol.primitives import Buffer
+from ottla.protocol.stepping import Allowance
+from ottla.server.answer_memory import AnswerMemory
 from ottla.steps import Steps
 
 log_event = logs.logger("server")
 
 _KEY_VERSION_CORRELATION: Final = Struct(">hhi")
 
-_KNOWN_AT_ONCE: Final = (Message, bytes)
+_KNOWN_AT_ONCE: Final = (Message, bytes, bytearray)
+
+#: A longer answer is a fault of ours: whoever makes one has to bound it. Kafka's clients take 100 MB at the most.
+ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 
 Handle = Callable[[Call, Any], Any | Awaitable[Any]]
 
 
 class Dispatcher:
-    def __init__(self, services: Services, produce: ProduceHandler, fetch: FetchHandler) -> None:
+    def __init__(self, services: Services, produce: ProduceHandler, fetch: FetchHandler, memory: AnswerMemory) -> None:
+        self._memory = memory
         self._services = services
         self._clock = services.clock
         self._metrics = services.metrics
@@ -68,6 +82,9 @@ class Dispatcher:
                 return
             self._refuse(connection, f"API {key} in version {version} is not served")
             return
+        if is_long(end - start):
+            self._serve_long(connection, buffer, start, end)
+            return
         # A copy: the buffer goes back to the pool at the end of the round, the handler may need longer.
         frame = bytes(buffer.view[start:end])
         try:
@@ -77,10 +94,52 @@ class Dispatcher:
         except DecodeError as error:
             self._refuse(connection, f"API {key} in version {version} cannot be read: {error}")
             return
-        self._call(connection, header, request)
+        started_ms = self._clock.monotonic_ms()
+        try:
+            result = self._handle(key)(self._call(connection, header), request)
+            if type(result) is GeneratorType:
+                self._work(connection, header, self._finished(header, result), started_ms)
+            else:
+                self._take(connection, header, result, started_ms)
+        except Exception as error:
+            self._failed(connection, header, error)
 
-    def _call(self, connection: Peer, header: RequestHeader, request: Any) -> None:
-        clock = self._clock
+    def _serve_long(self, connection: Peer, buffer: Received, start: int, end: int) -> None:
+        """A frame that may hold thousands of elements: decoded, handled and answered in steps."""
+        frame = buffer.keep(start, end)
+        try:
+            header, position = decode_request_header(frame, 0)
+        except DecodeError as error:
+            self._refuse(connection, f"a header cannot be read: {error}")
+            return
+        if header.api_key in PATIENT:
+            frame = bytes(frame)  # groups keep what their members send
+        steps = self._whole(self._call(connection, header), header, frame, position)
+        self._go_on(connection, header, steps, self._clock.monotonic_ms(), end - start)
+
+    def _whole(self, call: Call, header: RequestHeader, frame: Buffer, position: int) -> Steps[Any]:
+        key, version = header.api_key, header.api_version
+        request, _ = yield from self._request_type(key).decode_steps(frame, version, position, Allowance())
+        result = self._handle(key)(call, request)
+        del frame, request  # handlers that wait hold what they need
+        if type(result) is not GeneratorType:
+            result = _nothing_more(result)
+        return (yield from self._finished(header, result))
+
+    def _finished(self, header: RequestHeader, steps: Steps[Any]) -> Steps[Any]:
+        """The answer in bytes, where it is known when the handler has ended."""
+        result = yield from steps
+        if not isinstance(result, Message):
+            return result
+        while not self._memory.has_room:
+            yield self._memory  # type: ignore[misc]  # whoever drives the steps knows what to do with it
+        return (
+            yield from encode_response_steps(
+                header.api_key, header.api_version, header.correlation_id, result, ANSWER_BYTES_MAX
+            )
+        )
+
+    def _call(self, connection: Peer, header: RequestHeader) -> Call:
         # Each request comes by here, and a named tuple's own `__new__` takes twice as long.
         call: Call = tuple.__new__(
             Call,
@@ -92,40 +151,35 @@ class Dispatcher:
                 connection.principal,
                 connection.host,
                 connection.listener_name,
-                clock.wall_ms(),
+                self._clock.wall_ms(),
             ),
         )
-        started_ms = clock.monotonic_ms()
-        handle = self._handles.get(header.api_key) or self._load(header.api_key)
-        try:
-            result = handle(call, request)
-            if type(result) is GeneratorType:
-                self._work(connection, header, result, started_ms)
-            else:
-                self._take(connection, header, result, started_ms)
-        except Exception as error:
-            self._failed(connection, header, error)
+        return call
 
     def _work(self, connection: Peer, header: RequestHeader, steps: Steps[Any], started_ms: int) -> None:
         """A request that may be long: what does not end in its first slice goes on in turns with others."""
         ended = self._turns.slice(steps)
-        if ended is not None:
+        if isinstance(ended, Ended):
             self._take(connection, header, ended.result, started_ms)
-            return
+        else:
+            self._go_on(connection, header, steps, started_ms, 0)
 
+    def _go_on(self, connection: Peer, header: RequestHeader, steps: Steps[Any], started_ms: int, size: int) -> None:
         def done(result: Any) -> None:
-            if self._take(connection, header, result, started_ms):
+            if self._take(connection, header, result, started_ms, in_steps=True):
                 connection.finish()
 
-        job = self._turns.go_on(steps, done, partial(self._failed, connection, header))
+        job = self._turns.go_on(steps, done, partial(self._failed, connection, header), size)
         connection.answer_later(partial(self._turns.give_up, job))
 
-    def _take(self, connection: Peer, header: RequestHeader, result: Any, started_ms: int) -> bool:
+    def _take(
+        self, connection: Peer, header: RequestHeader, result: Any, started_ms: int, *, in_steps: bool = False
+    ) -> bool:
         """Answers with what a handler has returned; False where that is known later, and the connection waits."""
         if type(result) is Later:
             if result.response is None:
                 connection.answer_later(None)
-                result.then(partial(self._answer_late, connection, header, started_ms))
+                result.then(partial(self._answer_late, connection, header, started_ms, in_steps))
                 return False
             result = result.response
         if isinstance(result, _KNOWN_AT_ONCE):
@@ -134,10 +188,12 @@ class Dispatcher:
         connection.answer_later(None)
         task = asyncio.ensure_future(result)
         self._tasks[task] = None
-        task.add_done_callback(partial(self._waited, connection, header, started_ms))
+        task.add_done_callback(partial(self._waited, connection, header, started_ms, in_steps))
         return False
 
-    def _waited(self, connection: Peer, header: RequestHeader, started_ms: int, task: asyncio.Future[Any]) -> None:
+    def _waited(
+        self, connection: Peer, header: RequestHeader, started_ms: int, in_steps: bool, task: asyncio.Future[Any]
+    ) -> None:
         self._tasks.pop(task, None)
         if task.cancelled():
             return
@@ -145,12 +201,18 @@ class Dispatcher:
         if isinstance(error, Exception):
             self._failed(connection, header, error)
         elif error is None:
-            self._answer_late(connection, header, started_ms, task.result())
+            self._answer_late(connection, header, started_ms, in_steps, task.result())
 
-    def _answer_late(self, connection: Peer, header: RequestHeader, started_ms: int, response: Any) -> None:
+    def _answer_late(
+        self, connection: Peer, header: RequestHeader, started_ms: int, in_steps: bool, response: Any
+    ) -> None:
         if connection.closed:
             return
         try:
+            if in_steps and isinstance(response, Message):
+                steps = self._finished(header, _nothing_more(response))
+                self._go_on(connection, header, steps, started_ms, 0)
+                return
             self._answer(connection, header, response, started_ms)
             connection.finish()
         except Exception as error:
@@ -162,13 +224,16 @@ class Dispatcher:
             found = self._request_types[key] = api(key).request_type()
         return found
 
+    def _handle(self, key: int) -> Handle:
+        return self._handles.get(key) or self._load(key)
+
     def _load(self, key: int) -> Handle:
         handle: Handle = import_module(f"ottla.handlers.{ROUTES[key].module}").handle
         self._handles[key] = handle
         return handle
 
     def _answer(self, connection: Peer, header: RequestHeader, response: Any, started_ms: int) -> None:
-        if not isinstance(response, bytes):
+        if isinstance(response, Message):
             response = encode_response(header.api_key, header.api_version, header.correlation_id, response)
         connection.answer(response)
         elapsed_ms = self._clock.monotonic_ms() - started_ms
@@ -181,6 +246,9 @@ class Dispatcher:
         connection.abort()
 
     def _failed(self, connection: Peer, header: RequestHeader, error: Exception) -> None:
+        if isinstance(error, DecodeError):
+            self._refuse(connection, f"API {header.api_key} in version {header.api_version} cannot be read: {error}")
+            return
         log_event.error(
             "a request failed",
             api=header.api_key,
@@ -205,3 +273,9 @@ class Dispatcher:
             task.cancel()
         await self._replicas.catch_up(seconds)
         await asyncio.sleep(0)  # and so do these answers
+
+
+def _nothing_more(result: Any) -> Steps[Any]:
+    """What is known already, as steps."""
+    yield
+    return result

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ottla import logs
 from ottla.config.slices import ServerConfig
 from ottla.ports import Channel, Clock, Listening, Network
+from ottla.server.answer_memory import AnswerMemory
 from ottla.server.connection import Connection
 from ottla.server.connection_rate import UNLIMITED, ConnectionRates
 from ottla.server.request_memory import BoundedRounds
@@ -95,6 +96,8 @@ class Server:
             self._rounds: Rounds = BoundedRounds(clock, limits.frame_bytes_max, self._closed, limits.queued_bytes_max)
         else:
             self._rounds = Rounds(clock, limits.frame_bytes_max, self._closed)
+        self.memory = AnswerMemory(clock, self._rounds.close_connection)
+        self._rounds.memory = self.memory
         self._connections: dict[Connection, None] = {}
         self._by_address: dict[str, int] = {}
         self._by_listener: dict[str, int] = {}
@@ -241,6 +244,7 @@ class Server:
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
+        self.memory.close()
 
     def close(self) -> None:
         """Closes what is left; requests in progress were given their time before."""

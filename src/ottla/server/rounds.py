@@ -18,6 +18,7 @@ from ottla import logs
 from ottla.handlers.peer import Received
 from ottla.ports import Clock
 from ottla.ports.network import BROKEN, READABLE, WRITABLE
+from ottla.server.answer_memory import AnswerMemory
 from ottla.server.buffers import FIRST_READ_BYTES, Buffer, BufferPool
 from ottla.server.connection import Connection
 
@@ -110,6 +111,8 @@ class Rounds:
         #: Whether a frame was met in this round whose rest is still to come.
         self._arriving = False
         self._scheduled = False
+        #: What clients have not taken of large answers.
+        self.memory: AnswerMemory | None = None
 
     def open(self, dispatch: Dispatch) -> None:
         self._dispatch = dispatch
@@ -318,6 +321,7 @@ class Rounds:
                 buffer.in_use = True
                 serve(connection, buffer, start + 4, frame_end, version, correlation)
             else:
+                buffer.is_last = frame_end == end
                 self._dispatch.serve(connection, buffer, start + 4, frame_end)
             start = frame_end
             if connection.closed:
@@ -408,8 +412,13 @@ class Rounds:
         except OSError:
             self._lost(connection)
             return
+        self._note_unsent(connection)
         if not connection.unsent:
             self._touched.append(connection)
+
+    def _note_unsent(self, connection: Connection) -> None:
+        if self.memory is not None:
+            self.memory.note(connection, connection.outgoing_bytes())
 
     def _settle(self) -> None:
         """The end of a round: answers go out, buffers go back, those whose wait is over go on with their next frame."""
@@ -435,6 +444,8 @@ class Rounds:
                 connection.send_answers()
             except OSError:
                 connection.closed = True
+            if connection.unsent:
+                self._note_unsent(connection)
         if connection.closed or (connection.peer_gone and not connection.produces_open):
             self._close(connection)
             return
@@ -455,6 +466,7 @@ class Rounds:
             if connection.buffer is not None:
                 self._used.append(connection.buffer)
                 connection.buffer = None
+            self._note_unsent(connection)
             self._closed(connection)
 
     def close_connection(self, connection: Connection) -> None:
