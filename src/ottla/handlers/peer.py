@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.ports import File
 from ottla.security.principal import Principal
@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from ottla.protocol.primitives import Buffer
 
 
+#: A longer answer is a fault of ours: whoever makes one has to bound it. Kafka's clients take 100 MB at the most.
+ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
 class Slot:
     """The place of one answer in a connection's order; `data` is None until the answer is known, empty for acks=0."""
 
     __slots__ = ("data",)
 
-    def __init__(self, data: bytes | None = None) -> None:
+    def __init__(self, data: bytes | bytearray | None = None) -> None:
         self.data = data
 
 
@@ -117,7 +121,7 @@ class Peer(Protocol):
         """Keeps the place of an answer that is still to come."""
         ...
 
-    def fill(self, slot: Slot, data: bytes) -> None:
+    def fill(self, slot: Slot, data: bytes | bytearray) -> None:
         """Gives a held place its answer, which leaves when all before it have left."""
         ...
 

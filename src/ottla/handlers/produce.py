@@ -11,24 +11,27 @@ is refused as by Kafka.
 from __future__ import annotations
 
 import traceback
+from functools import partial
 
 from ottla import logs
 from ottla.handlers.call import Services
-from ottla.handlers.peer import Peer, Received, Slot
+from ottla.handlers.peer import ANSWER_BYTES_MAX, Peer, Received, Slot
 from ottla.handlers.produce_admission import Admission
 from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer, encode_answer
 from ottla.handlers.produce_appends import Appends
 from ottla.handlers.produce_checks import ProduceChecks, Unchecked
 from ottla.handlers.produce_lanes import Lanes
 from ottla.handlers.produce_memo import Memo, remember
+from ottla.handlers.produce_parts import LongRequest, encoded
 from ottla.handlers.produce_rules import any_transactional, is_to_be_parsed, refused_in
 from ottla.handlers.produce_wait import ACKS_ALL, ACKS_NONE, Outcome, ProduceWait
 from ottla.handlers.routes import HOT, PRODUCE
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import request_body_start
-from ottla.protocol.hot.produce import parse_produce
+from ottla.protocol.hot.produce import PLAIN_PARTS_MAX, TooManyParts, parse_produce
 from ottla.replication.round import Participant
+from ottla.steps import Steps
 from ottla.storage.append import Appended
 from ottla.storage.errors import AppendRefused, StorageFault
 
@@ -109,7 +112,10 @@ class ProduceHandler(Participant):
             return
         try:
             body = request_body_start(buffer.data, start, end)
-            transactional_id, acks, timeout_ms, topics = parse_produce(buffer.data, body, version, end)
+            transactional_id, acks, timeout_ms, topics = parse_produce(buffer.data, body, version, end, PLAIN_PARTS_MAX)
+        except TooManyParts:
+            self._serve_parts(peer, buffer, start, end, version, correlation)
+            return
         except DecodeError as error:
             self._refuse(peer, f"Produce in version {version} cannot be read: {error}")
             return
@@ -145,6 +151,46 @@ class ProduceHandler(Participant):
         self._open.append((peer, wait))
         if unchecked:
             self.checks.begin(peer, wait, unchecked)
+
+    # -- requests of very many partitions
+
+    def _serve_parts(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+        """The connection waits for this request, whose answer keeps its place behind those before it."""
+        frame = buffer.keep(start, end)
+        request = LongRequest(peer, frame, request_body_start(frame, 0, len(frame)), version, correlation)
+        place = ProduceWait(peer, ACKS_NONE, 0, [], lambda *_: None)
+        place.unchecked = True
+        self._opened(peer, place, [])
+
+        def failed(fault: Exception) -> None:
+            if isinstance(fault, DecodeError):
+                self._refuse(peer, f"Produce in version {version} cannot be read: {fault}")
+            else:
+                self._end(peer, fault)
+
+        def done(answer: bytearray | None) -> None:
+            if answer is None:
+                self._refuse(peer, "a Produce with acks=0 could not be served")
+            else:
+                peer.fill(place.slot, answer)
+                peer.finish()
+
+        job = self._services.turns.go_on(self._answered_parts(request), done, failed, end - start)
+        peer.answer_later(partial(self._services.turns.give_up, job))
+
+    def _is_staged(self, wait: ProduceWait) -> None:
+        self._resumed.append(wait)
+
+    def _answered_parts(self, request: LongRequest) -> Steps[bytearray | None]:
+        answers = yield from request.steps(self._admission, self._appends, self._round, self._is_staged)
+        failed = 0
+        for _, partitions in answers:
+            failed += sum(answer.error != ErrorCode.NONE for answer in partitions)
+            yield
+        self._metrics.failed_produces.value += failed
+        if request.acks == ACKS_NONE:
+            return None if failed else bytearray()
+        return (yield from encoded(request, answers, ANSWER_BYTES_MAX))
 
     # -- batches that another process has looked into
 

@@ -21,8 +21,13 @@ class Appends:
         #: Of this round.
         self.now_ms = 0
 
-    def append(self, tp: TopicPartition, records: memoryview | None, acks: int, unchecked: list[Unchecked]) -> Outcome:
-        """What the partition's part comes to; it stays undecided where `unchecked` then has its batch."""
+    def append(
+        self, tp: TopicPartition, records: memoryview | None, acks: int, unchecked: list[Unchecked] | None
+    ) -> Outcome:
+        """What the partition's part comes to; it stays undecided where `unchecked` then has its batch.
+
+        Without `unchecked` a batch that is long to look at is refused, so that its producer makes smaller ones.
+        """
         outcome = Outcome(tp.partition)
         if records is None and tp in self._replicas.leaders:
             outcome.fail(ErrorCode.INVALID_RECORD)
@@ -32,8 +37,11 @@ class Appends:
             return outcome
         try:
             self._staged(outcome, leader, leader.append(records, self.now_ms))
-        except TooLongToCheck:
-            unchecked.append(Unchecked(tp, outcome, records, leader))
+        except TooLongToCheck as error:
+            if unchecked is None:
+                self._not_staged(outcome, leader, error)
+            else:
+                unchecked.append(Unchecked(tp, outcome, records, leader))
         except (StorageFault, AppendRefused) as error:
             self._not_staged(outcome, leader, error)
         except Exception as fault:

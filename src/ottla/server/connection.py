@@ -185,7 +185,7 @@ class Connection:
             self.answer_now(data)
         return True
 
-    def fill(self, slot: Slot, data: bytes) -> None:
+    def fill(self, slot: Slot, data: bytes | bytearray) -> None:
         """Gives a waiting Produce its answer; it leaves when all before it have left."""
         slot.data = data
         slots = self.slots

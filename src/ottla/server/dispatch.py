@@ -20,7 +20,7 @@ from ottla.handlers.api_versions import unsupported_version_answer
 from ottla.handlers.call import Call, Services
 from ottla.handlers.fetch import FetchHandler
 from ottla.handlers.later import Later
-from ottla.handlers.peer import Peer, Received
+from ottla.handlers.peer import ANSWER_BYTES_MAX, Peer, Received
 from ottla.handlers.produce import ProduceHandler
 from ottla.handlers.routes import API_VERSIONS, FETCH, PATIENT, PRODUCE, ROUTES
 from ottla.handlers.turns import Ended
@@ -44,9 +44,6 @@ log_event = logs.logger("server")
 _KEY_VERSION_CORRELATION: Final = Struct(">hhi")
 
 _KNOWN_AT_ONCE: Final = (Message, bytes, bytearray)
-
-#: A longer answer is a fault of ours: whoever makes one has to bound it. Kafka's clients take 100 MB at the most.
-ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 
 Handle = Callable[[Call, Any], Any | Awaitable[Any]]
 

@@ -30,6 +30,8 @@ FRAMES_A_ROUND: Final = 32
 PARKED_BYTES_MAX: Final = 4096
 #: What frames may take in one round, those of control connections apart, before all others have their turn.
 ROUND_MS: Final = 5
+#: A look at the clock comes after so many connections and one more.
+_A_LOOK: Final = 3
 #: Patient requests in one round: a thousand members that join at once take as long as ever, but others come between.
 PATIENT_A_ROUND: Final = 64
 #: api key, version and correlation id: no request is shorter.
@@ -137,7 +139,11 @@ class Rounds:
             spent: list[Buffer] = []
             used = spent.append
             unpack, length_max = _HEAD.unpack_from, self._frame_bytes_max
+            served = 0
             for connection, events in ready:
+                served += 1
+                if not served & _A_LOOK and self._clock.monotonic_ms() > now_ms + ROUND_MS:
+                    break  # the network tells again of whatever was not received
                 connection.last_active_ms = now_ms
                 if (
                     events != READABLE
