@@ -15,7 +15,7 @@ from ottla.protocol.hot.fetch_answer import (
     put_topics_plain,
 )
 from ottla.protocol.hot.framing import NodeEndpoint, begin_answer, put_node_endpoints_tag
-from ottla.protocol.primitives import ENCODE_FAULTS, put_compact_count, put_count
+from ottla.protocol.primitives import ENCODE_FAULTS, LENGTH_MAX, put_compact_count, put_count
 from ottla.protocol.stepping import PIECE
 from ottla.steps import Steps, pieces
 
@@ -29,7 +29,7 @@ class _Answer:
 
     def __init__(self, version: int, limit: int, out: bytearray) -> None:
         self.version = version
-        self.limit = limit
+        self.limit = min(limit, LENGTH_MAX)
         self.out = out
         self.pieces: list[bytes | RecordsGap] = []
         #: Of `pieces`.

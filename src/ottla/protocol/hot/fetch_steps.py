@@ -130,8 +130,12 @@ def _flexible(
         request.topics.append((topic, partitions))
         if allowance.due(pos):
             yield
-    pos = yield from _forgotten(request, buf, pos, version, end, allowance)
-    request.rack_id, pos = read_compact_string(buf, pos, end)
+    # Empty ones are passed over without a look at what is left, as the plain parser does.
+    pos = pos + 1 if buf[pos] == 1 else (yield from _forgotten(request, buf, pos, version, end, allowance))
+    if buf[pos] == 1:
+        pos += 1
+    else:
+        request.rack_id, pos = read_compact_string(buf, pos, end)
     return pos + 1 if buf[pos] == 0 else read_request_tags(request, buf, pos, version, end)
 
 
@@ -155,8 +159,8 @@ def _partitions(
     partitions: list[FetchPartition] = []
     while (left := count - len(partitions)) > 0:
         stop = pos + min(left, PIECE) * PARTITION_12_SIZE
-        # Tagged fields before this piece may have moved it beyond the buffer's end.
-        if stop <= len(buf) and not any(buf[pos + PARTITION_12_SIZE - 1 : stop : PARTITION_12_SIZE]):
+        # Tagged fields before this piece may have moved it beyond the frame's end.
+        if stop <= end and not any(buf[pos + PARTITION_12_SIZE - 1 : stop : PARTITION_12_SIZE]):
             partitions += PARTITION_12.iter_unpack(buf[pos:stop])
             pos = stop
         else:
