@@ -32,6 +32,7 @@ from ottla.protocol.generated.offset_delete import (
 )
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from ottla.steps import at_once
 
 REQUESTS = 200
 GROUPS, TOPICS = ("g", "h"), ("t", "u")
@@ -217,6 +218,8 @@ class Clients:
             server_assignor=random.choice([None, None, "range", "uniform", "none"]),
             topic_partitions=[] if joins else random.choice([None, [], has]),
         )
+        if random.random() < 0.9:
+            at_once(self.world.shard.prepare_heartbeat(request))
         self.world.shard.consumer_group_heartbeat(self.world.caller(random.randint(0, 1)), request, reply)
 
     def _administer(self, reply: Reply[Any]) -> None:

@@ -13,13 +13,14 @@ from ottla import logs
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.rebalance import join_refused, sync_refused
+from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.javahash import partition_of
 from ottla.groups.journal import Journal
 from ottla.groups.loading import load
 from ottla.groups.offsets.committing import commit_refused
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.groups.records.offset_records import read_offset_value
-from ottla.groups.shard import GroupShard
+from ottla.groups.shard import GroupShard, Shared
 from ottla.groups.state import Counts, Reply
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate
@@ -41,6 +42,7 @@ from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDe
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.protocol.primitives import STRING_BYTES_MAX
+from ottla.steps import Steps
 
 log_event = logs.logger("groups")
 
@@ -76,6 +78,7 @@ class GroupCoordinator:
         self._clock = clock
         self._entropy = entropy
         self.counts = Counts()
+        self._shared = Shared(self.counts, TopicPatterns(metadata))
         self._terms: dict[int, _Term] = {}
         self._load_places: asyncio.Semaphore | None = None
         self._alarm: asyncio.TimerHandle | None = None
@@ -146,7 +149,7 @@ class GroupCoordinator:
     async def _try_to_load(self, partition: int, term: _Term) -> bool:
         if self._load_places is None:
             self._load_places = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
-        shard = GroupShard(partition, term.journal, self._settings, self._metadata, self._entropy, self.counts)
+        shard = GroupShard(partition, term.journal, self._settings, self._metadata, self._entropy, self._shared)
         started_ms = self._clock.monotonic_ms()
         try:
             async with self._load_places:
@@ -312,6 +315,12 @@ class GroupCoordinator:
             reply(found)
         else:
             found.delete_group(caller, group_id, reply)
+
+    def prepare_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
+        """What takes long of a heartbeat; the heartbeat itself is to follow."""
+        found = self._find_for_member(request.group_id)
+        if not isinstance(found, ErrorCode):
+            yield from found.prepare_heartbeat(request)
 
     def consumer_group_heartbeat(
         self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]

@@ -7,7 +7,7 @@ Groups of both kinds stand in one table; here is decided which kind's rules a re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla import logs
 from ottla.config.slices import GroupsConfig
@@ -22,6 +22,7 @@ from ottla.groups.classic.stored import group_from
 from ottla.groups.classic.syncing import Syncing
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.groups import ConsumerGroups
+from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.group import Group
 from ottla.groups.journal import Journal
 from ottla.groups.offsets.committing import commit_offsets
@@ -49,6 +50,7 @@ from ottla.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCo
 from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.steps import Steps
 
 log_event = logs.logger("groups")
 
@@ -56,6 +58,13 @@ log_event = logs.logger("groups")
 STARTED_AT_ONCE_MAX: Final = 200
 
 _OFFSET_KINDS: Final = frozenset({OFFSET, OFFSET_LEGACY})
+
+
+class Shared(NamedTuple):
+    """What all shards of a broker have in common."""
+
+    counts: Counts
+    patterns: TopicPatterns
 
 
 class GroupShard:
@@ -66,9 +75,10 @@ class GroupShard:
         settings: Callable[[], GroupsConfig],
         metadata: MetadataCache,
         entropy: Entropy,
-        counts: Counts | None = None,
+        shared: Shared | None = None,
     ) -> None:
-        self.state = ShardState(partition, journal, settings, metadata, entropy, counts or Counts())
+        shared = shared or Shared(Counts(), TopicPatterns(metadata))
+        self.state = ShardState(partition, journal, settings, metadata, entropy, shared.counts)
         self.timers = self.state.timers
         self.groups = self.state.groups
         self._rebalances = Rebalances(self.state)
@@ -76,7 +86,7 @@ class GroupShard:
         self._syncing = Syncing(self.state, self._rebalances)
         self._leaving = Leaving(self.state, self._rebalances)
         self._sweeps = Sweeps(self.state)
-        self._consumer = ConsumerGroups(self.state, self)
+        self._consumer = ConsumerGroups(self.state, self, shared.patterns)
 
     # Members that speak the classic protocol; they may be in a consumer group, which then answers in that protocol.
 
@@ -183,6 +193,10 @@ class GroupShard:
             group.move(Event.REMOVED, now.wall_ms)
 
     # The newer protocol.
+
+    def prepare_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
+        """Comes before the heartbeat itself, which decides with what was found so far."""
+        return self._consumer.prepare(request)
 
     def consumer_group_heartbeat(
         self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]

@@ -32,6 +32,7 @@ from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRespo
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.protocol.primitives import STRING_BYTES_MAX
+from ottla.steps import Steps
 
 T = TypeVar("T")
 _Answer = Callable[[ErrorCode, str | None], None]
@@ -54,12 +55,28 @@ class ClassicSide(Protocol):
 
 
 class ConsumerGroups:
-    def __init__(self, state: ShardState, classic: ClassicSide) -> None:
+    def __init__(self, state: ShardState, classic: ClassicSide, patterns: TopicPatterns) -> None:
         self._state = state
         self._classic = classic
-        self._patterns = TopicPatterns(state.metadata)
+        self._patterns = patterns
 
     # The newer protocol.
+
+    def prepare(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
+        """Finds out which topics the expressions stand for that the heartbeat's decision is going to ask about."""
+        group = self._state.groups.get(request.group_id)
+        wanted: dict[str, None] = {}
+        if isinstance(group, ConsumerGroup):
+            if request.member_id not in group.members and request.member_epoch != JOINING:
+                return
+            if group.regex_counts and group.checked_names_version != self._patterns.names_version:
+                wanted = dict.fromkeys(group.regex_counts)
+        elif request.member_epoch != JOINING:
+            return
+        if regex := request.subscribed_topic_regex:
+            wanted[regex] = None
+        for pattern in wanted:
+            yield from self._patterns.resolve(pattern)
 
     def heartbeat(
         self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
