@@ -21,7 +21,7 @@ from ottla.groups.offsets.committing import commit_refused
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.groups.records.offset_records import read_offset_value
 from ottla.groups.shard import GroupShard, Shared
-from ottla.groups.state import Counts, Reply
+from ottla.groups.state import Counts, Done, Reply
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate
 from ottla.model import OFFSETS_TOPIC, ErrorCode
@@ -42,7 +42,7 @@ from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDe
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.protocol.primitives import STRING_BYTES_MAX
-from ottla.steps import Steps
+from ottla.steps import Steps, pieces
 
 log_event = logs.logger("groups")
 
@@ -258,63 +258,78 @@ class GroupCoordinator:
         else:
             found.heartbeat(caller, request, reply)
 
-    def leave_group(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> None:
+    def leave_group(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> Steps[None]:
         found = self._find_for_member(request.group_id)
         if isinstance(found, ErrorCode):
             reply(LeaveGroupResponse(error_code=found))
         else:
-            found.leave_group(caller, request, reply)
+            yield from found.leave_group(caller, request, reply)
 
-    def offset_commit(self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]) -> None:
+    def offset_commit(
+        self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
+    ) -> Steps[None]:
         found = self._find(request.group_id)
         if isinstance(found, ErrorCode):
-            reply(commit_refused(request, found))
+            reply((yield from commit_refused(request, found)))
         else:
-            found.offset_commit(caller, request, reply)
+            yield from found.offset_commit(caller, request, reply)
 
-    def offset_fetch(
-        self,
-        caller: Caller,
-        request: OffsetFetchRequestGroup,
-        require_stable: bool,
-        reply: Reply[OffsetFetchResponseGroup],
-    ) -> None:
+    def offset_fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
+        """To be answered by `when_settled`."""
         found = self._find(request.group_id)
         if isinstance(found, ErrorCode):
-            reply(fetch_refused(request, found))
-        else:
-            found.offset_fetch(caller, request, require_stable, reply)
+            return fetch_refused(request.group_id, found)
+        return (yield from found.offset_fetch(request, require_stable))
 
-    def offset_delete(self, caller: Caller, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]) -> None:
+    def offsets_of(self, group_id: str) -> int:
+        """How many it has committed."""
+        found = self._find(group_id)
+        if isinstance(found, ErrorCode):
+            return 0
+        return sum(map(len, found.state.offsets.of_group(group_id).values()))
+
+    def when_settled(self, partition: int, call: Done) -> None:
+        """Calls when all that was decided in this partition so far is committed; at once where nothing is kept here."""
+        term = self._terms.get(partition)
+        if term is None or term.shard is None:
+            call(ErrorCode.NONE)
+        else:
+            term.shard.when_settled(call)
+
+    def offset_delete(
+        self, caller: Caller, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]
+    ) -> Steps[None]:
         found = self._find_for_member(request.group_id)
         if isinstance(found, ErrorCode):
             reply(OffsetDeleteResponse(error_code=found))
         else:
-            found.offset_delete(caller, request, reply)
+            yield from found.offset_delete(caller, request, reply)
 
-    def describe_group(self, caller: Caller, group_id: str, reply: Reply[DescribedGroup]) -> None:
+    def describe_group(self, group_id: str, version: int) -> Steps[DescribedGroup]:
         found = self._find(group_id)
         if isinstance(found, ErrorCode):
-            reply(DescribedGroup(group_id=group_id, error_code=found))
-        else:
-            found.describe_group(caller, group_id, reply)
+            return DescribedGroup(group_id=group_id, error_code=found)
+        return (yield from found.describe_group(group_id, version))
 
-    def list_groups(self, _caller: Caller, request: ListGroupsRequest, reply: Reply[ListGroupsResponse]) -> None:
+    def list_groups(self, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
         """All groups of this broker; while some are loaded, the others and an error."""
         response = ListGroupsResponse()
-        for term in self._terms.values():
+        # States and types as clients like to write them: in any case.
+        states = yield from _in_small_letters(request.states_filter)
+        types = yield from _in_small_letters(request.types_filter)
+        for term in list(self._terms.values()):
             if term.shard is not None:
-                response.groups += term.shard.list_groups(request)
+                response.groups += yield from term.shard.list_groups(states, types)
             elif not term.failed:
                 response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        reply(response)
+        return response
 
-    def delete_group(self, caller: Caller, group_id: str, reply: Reply[ErrorCode]) -> None:
+    def delete_group(self, caller: Caller, group_id: str, reply: Reply[ErrorCode]) -> Steps[None]:
         found = self._find(group_id)
         if isinstance(found, ErrorCode):
             reply(found)
         else:
-            found.delete_group(caller, group_id, reply)
+            yield from found.delete_group(caller, group_id, reply)
 
     def prepare_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
         """What takes long of a heartbeat; the heartbeat itself is to follow."""
@@ -334,12 +349,12 @@ class GroupCoordinator:
         else:
             found.consumer_group_heartbeat(caller, request, reply)
 
-    def describe_consumer_group(self, caller: Caller, group_id: str, reply: Reply[DescribedConsumerGroup]) -> None:
+    def describe_consumer_group(self, group_id: str) -> Steps[DescribedConsumerGroup]:
+        """To be answered by `when_settled`."""
         found = self._find_for_member(group_id)
         if isinstance(found, ErrorCode):
-            reply(DescribedConsumerGroup(group_id=group_id, error_code=found))
-        else:
-            found.describe_consumer_group(caller, group_id, reply)
+            return DescribedConsumerGroup(group_id=group_id, error_code=found)
+        return (yield from found.describe_consumer_group(group_id))
 
     # For metrics.
 
@@ -358,6 +373,14 @@ class GroupCoordinator:
                 for topic, partitions in offsets.of_group(group_id).items():
                     for partition, value in partitions.items():
                         yield group_id, topic, partition, read_offset_value(value).offset
+
+
+def _in_small_letters(names: list[str]) -> Steps[set[str]]:
+    found: set[str] = set()
+    for piece in pieces(names):
+        found.update(name.strip().lower() for name in piece)
+        yield
+    return found
 
 
 def _ignored(_: int) -> None:

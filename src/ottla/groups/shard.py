@@ -7,6 +7,7 @@ Groups of both kinds stand in one table; here is decided which kind's rules a re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from ottla import logs
@@ -32,7 +33,7 @@ from ottla.groups.offsets.sweeping import Sweeps
 from ottla.groups.records.group_records import read_group_key, read_group_value
 from ottla.groups.records.kinds import CONSUMER_GROUP_KINDS, GROUP, OFFSET, OFFSET_LEGACY, BadRecord, kind_of
 from ottla.groups.records.offset_records import OffsetKey, check_offset_value, read_offset_key
-from ottla.groups.state import Counts, Reply, ShardState
+from ottla.groups.state import Counts, Done, Reply, ShardState
 from ottla.metadata.cache import MetadataCache
 from ottla.model import NO_PRODUCER_ID, ErrorCode
 from ottla.ports.entropy import Entropy
@@ -45,12 +46,12 @@ from ottla.protocol.generated.describe_groups import DescribedGroup
 from ottla.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from ottla.protocol.generated.list_groups import ListedGroup, ListGroupsRequest
+from ottla.protocol.generated.list_groups import ListedGroup
 from ottla.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
-from ottla.steps import Steps
+from ottla.steps import Steps, pieces
 
 log_event = logs.logger("groups")
 
@@ -130,59 +131,64 @@ class GroupShard:
         else:
             self._leaving.heartbeat(caller, request, reply)
 
-    def leave_group(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> None:
+    def leave_group(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> Steps[None]:
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            self._consumer.leave(group, caller, request, reply)
-        else:
-            self._leaving.leave(caller, request, reply)
+            return self._consumer.leave(group, caller, request, reply)
+        return self._leaving.leave(caller, request, reply)
 
     # Offsets of both kinds.
 
-    def offset_commit(self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]) -> None:
-        commit_offsets(self.state, caller, request, reply)
+    def offset_commit(
+        self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
+    ) -> Steps[None]:
+        return commit_offsets(self.state, caller, request, reply)
 
-    def offset_fetch(
-        self,
-        _caller: Caller,
-        request: OffsetFetchRequestGroup,
-        require_stable: bool,
-        reply: Reply[OffsetFetchResponseGroup],
-    ) -> None:
-        fetch_offsets(self.state, request, require_stable, reply)
+    def offset_fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
+        """To be answered by `when_settled`, as all that says what is stored."""
+        return fetch_offsets(self.state, request, require_stable)
 
-    def offset_delete(self, caller: Caller, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]) -> None:
-        delete_offsets(self.state, caller.now, request, reply)
+    def when_settled(self, call: Done) -> None:
+        """Calls when all that was decided so far is committed: what a client learns must be found after a crash."""
+        self.state.when_settled(call)
+
+    def offset_delete(
+        self, caller: Caller, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]
+    ) -> Steps[None]:
+        return delete_offsets(self.state, caller.now, request, reply)
 
     # Administrators.
 
-    def describe_group(self, caller: Caller, group_id: str, reply: Reply[DescribedGroup]) -> None:
+    def describe_group(self, group_id: str, version: int) -> Steps[DescribedGroup]:
         group = self.groups.get(group_id)
         if isinstance(group, ClassicGroup):
-            reply(described(group))
-        else:
-            reply(not_found(group_id, caller.version, consumer=group is not None))
+            return (yield from described(group))
+        return not_found(group_id, version, consumer=group is not None)
 
-    def list_groups(self, request: ListGroupsRequest) -> list[ListedGroup]:
-        """States and types as clients like to write them: in any case."""
-        states = {state.strip().lower() for state in request.states_filter}
-        types = {kind.strip().lower() for kind in request.types_filter}
-        return [
-            ListedGroup(
-                group_id=group.id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state_name,
-                group_type=group.type_name,
-            )
-            for group in self.groups.values()
-            if (not types or group.type_name in types) and (not states or group.state_name.lower() in states)
-        ]
+    def list_groups(self, states: AbstractSet[str], types: AbstractSet[str]) -> Steps[list[ListedGroup]]:
+        """Those in one of the states and of one of the types, written in small letters; empty sets mean any."""
+        listed = []
+        for piece in pieces(list(self.groups.values())):
+            listed += [
+                ListedGroup(
+                    group_id=group.id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state_name,
+                    group_type=group.type_name,
+                )
+                for group in piece
+                if (not types or group.type_name in types) and (not states or group.state_name.lower() in states)
+            ]
+            yield
+        return listed
 
-    def delete_group(self, caller: Caller, group_id: str, reply: Reply[ErrorCode]) -> None:
+    def delete_group(self, caller: Caller, group_id: str, reply: Reply[ErrorCode]) -> Steps[None]:
         group = self.groups.get(group_id)
         if group is None:
             reply(ErrorCode.GROUP_ID_NOT_FOUND)
-        elif error := group.check_delete() or delete_group(self.state, group, caller.now, reply):
+            return
+        error = yield from delete_group(self.state, group, caller.now, reply)
+        if error:
             reply(error)
         else:
             self._retire(group, caller.now)
@@ -203,8 +209,9 @@ class GroupShard:
     ) -> None:
         self._consumer.heartbeat(caller, request, reply)
 
-    def describe_consumer_group(self, caller: Caller, group_id: str, reply: Reply[DescribedConsumerGroup]) -> None:
-        self._consumer.describe(caller, group_id, reply)
+    def describe_consumer_group(self, group_id: str) -> Steps[DescribedConsumerGroup]:
+        """To be answered by `when_settled`."""
+        return self._consumer.describe(group_id)
 
     def group_upgraded(self, group: ClassicGroup, now: Now) -> None:
         """It is a consumer group now: whoever waits in the classic one joins again, and finds the other."""

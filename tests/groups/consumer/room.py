@@ -171,7 +171,7 @@ class Room:
         return self.ask(lambda reply: self.shard.consumer_group_heartbeat(self.caller(version), request, reply))
 
     def describe(self) -> DescribedGroup:
-        return self.ask(lambda reply: self.shard.describe_consumer_group(self.caller(), GROUP, reply))
+        return at_once(self.shard.describe_consumer_group(GROUP))
 
     def check(self) -> None:
         """What holds at every moment."""

@@ -13,7 +13,7 @@ from ottla.groups.consumer.decision import Decision, Refused, TimerKind, TimerWi
 from ottla.groups.consumer.describe import described
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import World, heartbeat
-from ottla.groups.consumer.leaving import Downgrade
+from ottla.groups.consumer.leaving import Downgrade, removed
 from ottla.groups.consumer.member import JOINING
 from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.consumer.states import MemberState
@@ -142,18 +142,12 @@ class ConsumerGroups:
             self._apply(record)
         self._set_timers(classic.id, [*timers, *decision.timers], caller.now)
 
-    def describe(self, caller: Caller, group_id: str, reply: Reply[DescribedGroup]) -> None:
-        def settled(error: ErrorCode) -> None:
-            group = self._state.groups.get(group_id)
-            if error:
-                reply(DescribedGroup(group_id=group_id, error_code=error))
-            elif isinstance(group, ConsumerGroup):
-                reply(described(group, self._state.metadata, self._state.settings()))
-            else:
-                missing = f"There is no consumer group {group_id}."
-                reply(DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=missing))
-
-        self._state.journal.when_settled(settled)
+    def describe(self, group_id: str) -> Steps[DescribedGroup]:
+        group = self._state.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return (yield from described(group, self._state.metadata, self._state.settings()))
+        missing = f"There is no consumer group {group_id}."
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=missing)
 
     # Members of consumer groups that speak the classic protocol.
 
@@ -201,11 +195,17 @@ class ConsumerGroups:
 
     def leave(
         self, group: ConsumerGroup, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]
-    ) -> None:
+    ) -> Steps[None]:
         def refused(error: ErrorCode, _message: str | None) -> None:
             reply(LeaveGroupResponse(error_code=error))
 
-        decision = classic_members.leave(group, request, self._world(caller), caller.now.wall_ms)
+        answers, gone = yield from classic_members.leavers(group, request)
+        # Who has left meanwhile is not taken out a second time.
+        still = [member for member in gone if group.members.get(member.id) is member]
+        if self._state.groups.get(group.id) is not group:
+            still = []
+        response = LeaveGroupResponse(members=answers)
+        decision = removed(group, still, response, self._world(caller), caller.now.wall_ms)
         self._carry_out(group, decision, caller.now, reply, refused)
 
     # What happens beside requests.
