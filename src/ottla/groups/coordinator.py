@@ -6,7 +6,7 @@ Handlers call it; it finds the shard, or answers why there is none.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from ottla import logs
@@ -22,6 +22,7 @@ from ottla.groups.offsets.fetching import fetch_refused
 from ottla.groups.records.offset_records import read_offset_value
 from ottla.groups.shard import GroupShard, Shared
 from ottla.groups.state import Counts, Done, Reply
+from ottla.groups.timers import DUE_AT_ONCE_MAX
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate
 from ottla.model import OFFSETS_TOPIC, ErrorCode
@@ -204,8 +205,9 @@ class GroupCoordinator:
         self._alarm_ms = -1
         shards = [term.shard for term in self._terms.values() if term.shard is not None]
         try:
+            room = DUE_AT_ONCE_MAX
             for shard in shards:
-                shard.timers.expire(now)
+                room -= shard.timers.expire(now, room)
         finally:
             self._alarm_ms = _NEVER
             for shard in shards:
@@ -237,6 +239,11 @@ class GroupCoordinator:
             reply(join_refused(found, request.member_id))
         else:
             found.join_group(caller, request, reply)
+
+    def members_of(self, group_id: str) -> Collection[str]:
+        """The ids of a classic group's members; a live view."""
+        found = self._find_for_member(group_id)
+        return () if isinstance(found, ErrorCode) else found.members_of(group_id)
 
     def sync_group(self, caller: Caller, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> None:
         found = self._find_for_member(request.group_id)

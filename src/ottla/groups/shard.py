@@ -6,7 +6,7 @@ Groups of both kinds stand in one table; here is decided which kind's rules a re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from ottla import logs
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.described import described, not_found
-from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.group import MEMBER_BYTES_MAX, PROTOCOLS_MAX, ClassicGroup
 from ottla.groups.classic.joining import Joining
 from ottla.groups.classic.leaving import Leaving
 from ottla.groups.classic.rebalance import Rebalances, join_refused
@@ -55,7 +55,7 @@ from ottla.steps import Steps, pieces
 
 log_event = logs.logger("groups")
 
-#: Groups whose sessions are started without a pause when a partition is loaded.
+#: Groups, and members, whose sessions are started without a pause when a partition is loaded.
 STARTED_AT_ONCE_MAX: Final = 200
 
 _OFFSET_KINDS: Final = frozenset({OFFSET, OFFSET_LEGACY})
@@ -96,6 +96,9 @@ class GroupShard:
         if not settings.session_timeout_ms_min <= request.session_timeout_ms <= settings.session_timeout_ms_max:
             reply(join_refused(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
             return
+        if len(request.protocols) > PROTOCOLS_MAX or _bytes_of(request) > MEMBER_BYTES_MAX:
+            reply(join_refused(ErrorCode.INVALID_REQUEST, request.member_id))
+            return
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             if group.members:
@@ -123,6 +126,11 @@ class GroupShard:
             self._consumer.sync(group, caller, request, reply)
         else:
             self._syncing.sync(caller, request, reply)
+
+    def members_of(self, group_id: str) -> Collection[str]:
+        """The ids of a classic group's members; a live view."""
+        group = self.groups.get(group_id)
+        return group.members.keys() if isinstance(group, ClassicGroup) else ()
 
     def heartbeat(self, caller: Caller, request: HeartbeatRequest, reply: Reply[HeartbeatResponse]) -> None:
         group = self.groups.get(request.group_id)
@@ -293,13 +301,17 @@ class GroupShard:
         size_max = self.state.settings().size_max
         for number, group in enumerate(list(self.groups.values())):
             if isinstance(group, ClassicGroup) and group.members:
-                self._start_sessions(group, now)
+                for members in pieces(group.members.values(), STARTED_AT_ONCE_MAX):
+                    for member in members:
+                        self._rebalances.restart_session(group, member, now)
+                    yield
                 if len(group.members) > size_max:
                     # So that its members may commit before some of them are turned away.
                     self._rebalances.prepare(group, now)
+            elif isinstance(group, ConsumerGroup):
+                yield from self._consumer.loaded(group, now)
             if number % STARTED_AT_ONCE_MAX == 0:
                 yield
-        self._consumer.loaded(now)
         self._sweeps.start(now)
 
     def _start_sessions(self, group: ClassicGroup, now: Now) -> None:
@@ -321,6 +333,10 @@ class GroupShard:
                 for member in group.members.values():
                     self._rebalances.answer_waiting(group, member, error, member.id)
                 group.move(Event.REMOVED, now.wall_ms)
+
+
+def _bytes_of(request: JoinGroupRequest) -> int:
+    return sum(len(protocol.name) + len(protocol.metadata) for protocol in request.protocols)
 
 
 def _not_told(_: ErrorCode) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, TypeVar
 
 from ottla.groups.caller import Caller, Now
@@ -32,7 +32,7 @@ from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRespo
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.protocol.primitives import STRING_BYTES_MAX
-from ottla.steps import Steps
+from ottla.steps import Steps, pieces
 
 T = TypeVar("T")
 _Answer = Callable[[ErrorCode, str | None], None]
@@ -40,6 +40,8 @@ _Answer = Callable[[ErrorCode, str | None], None]
 #: A member's timer whose decision could not be written is tried again.
 _RETRY_MS: Final = 500
 _KEY_START: Final = 2
+#: Members whose sessions are started without a pause when a partition is loaded.
+_STARTED_AT_ONCE_MAX: Final = 200
 
 
 class ClassicSide(Protocol):
@@ -224,20 +226,19 @@ class ConsumerGroups:
         else:
             del groups[group_id]
 
-    def loaded(self, now: Now) -> None:
+    def loaded(self, group: ConsumerGroup, now: Now) -> Iterator[None]:
         """All records were replayed: every member has a session's time to be heard of."""
         session_ms = self._state.settings().consumer_session_timeout_ms
-        for group in list(self._state.groups.values()):
-            if not isinstance(group, ConsumerGroup):
-                continue
+        for members in pieces(group.members.values(), _STARTED_AT_ONCE_MAX):
             wishes = []
-            for member in group.members.values():
+            for member in members:
                 after_ms = session_ms if member.classic is None else member.classic.session_timeout_ms
                 wishes.append(TimerWish(TimerKind.SESSION, member.id, after_ms))
                 if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
                     rebalance_ms = member.rebalance_timeout_ms
                     wishes.append(TimerWish(TimerKind.REBALANCE, member.id, rebalance_ms, epoch=member.epoch))
             self._set_timers(group.id, wishes, now)
+            yield
 
     # From a decision on.
 
