@@ -11,6 +11,7 @@ from tests.groups.world import GROUP, Answer, World
 from ottla.groups.caller import Now
 from ottla.groups.classic.group import GROUP_BYTES_MAX, MEMBER_BYTES_MAX, PROTOCOLS_MAX
 from ottla.groups.consumer.checks import PARTITIONS_OF_A_MEMBER_MAX, TOPICS_OF_A_MEMBER_MAX
+from ottla.groups.offsets.committing import PARTITIONS_COMMITTED_MAX
 from ottla.groups.timers import DUE_AT_ONCE_MAX, Timers
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
@@ -101,6 +102,13 @@ def test_a_long_commit_of_which_nothing_is_taken(world: World) -> None:
     errors = {partition.error_code for partition in answer.value.topics[0].partitions}
     assert errors == {ErrorCode.OFFSET_METADATA_TOO_LARGE}
     assert len(answer.value.topics[0].partitions) == MANY
+
+
+def test_more_than_fits_in_a_batch_is_refused_before_it_is_made(world: World) -> None:
+    _, answer = commit(world, {"t": [0] * PARTITIONS_COMMITTED_MAX, "u": [0]})
+    errors = {partition.error_code for topic in answer.value.topics for partition in topic.partitions}
+    assert errors == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert world.journal.writes == 0
 
 
 def test_a_group_that_gets_members_while_a_long_commit_is_made_ready(world: World) -> None:

@@ -33,8 +33,8 @@ _BATCHED_SINCE: Final = 8
 _BY_ID: Final = 10
 _NO_OFFSET: Final = -1
 #: In one answer, over all groups that were asked about; a group that would go beyond it is refused. Each takes some two
-#: hundred bytes until the answer is written.
-PARTITIONS_ANSWERED_MAX: Final = 500_000
+#: hundred bytes until the answer is written, and all of them some fifty milliseconds of a garbage collection.
+PARTITIONS_ANSWERED_MAX: Final = 200_000
 
 
 def handle(call: Call, request: OffsetFetchRequest) -> Steps[Later]:

@@ -33,6 +33,10 @@ from ottla.steps import PIECE, Steps, at_once, pieces
 #: From this version on a group that does not exist has an error of its own.
 NOT_FOUND_SINCE: Final = 9
 
+#: In one request. What is committed together is one batch, and so many fit in none of a megabyte, the largest that the
+#: offsets topic takes by default: they are refused as what is too large for a batch is.
+PARTITIONS_COMMITTED_MAX: Final = 16_384
+
 #: The answer where all that was asked for is committed. It stands for `committed` of the request: whoever sends it may
 #: have the bytes ready.
 ALL_COMMITTED: Final = OffsetCommitResponse()
@@ -47,7 +51,10 @@ def commit_offsets(
     state: ShardState, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
 ) -> Steps[None]:
     """All at once for what is small: then it does not yield."""
-    if error := _check(state, caller, request):
+    error = _check(state, caller, request)
+    if not error and sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_COMMITTED_MAX:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+    if error:
         reply((yield from commit_refused(request, error)))
         return
     try:
