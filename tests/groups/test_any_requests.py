@@ -32,6 +32,7 @@ from ottla.protocol.generated.offset_delete import (
 )
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from ottla.steps import at_once
 
 REQUESTS = 200
 GROUPS, TOPICS = ("g", "h"), ("t", "u")
@@ -161,7 +162,7 @@ class Clients:
             for _ in range(self.random.randint(0, 3))
         ]
         request = LeaveGroupRequest(group_id=self._group(), members=members)
-        self.world.shard.leave_group(self.world.caller(5), request, reply)
+        at_once(self.world.shard.leave_group(self.world.caller(5), request, reply))
 
     def _commit(self, reply: Reply[Any]) -> None:
         random = self.random
@@ -183,7 +184,7 @@ class Clients:
             retention_time_ms=random.choice(TIMES),
             topics=[OffsetCommitRequestTopic(name=name, topic_id=topic_id(name), partitions=partitions)],
         )
-        self.world.shard.offset_commit(self.world.caller(random.randint(2, 10)), request, reply)
+        at_once(self.world.shard.offset_commit(self.world.caller(random.randint(2, 10)), request, reply))
 
     def _fetch(self, reply: Reply[Any]) -> None:
         topics = [OffsetFetchRequestTopics(name=name, partition_indexes=[0, -1]) for name in ("t", "none")]
@@ -193,13 +194,14 @@ class Clients:
             member_epoch=self._number(),
             topics=self.random.choice([None, topics]),
         )
-        self.world.shard.offset_fetch(self.world.caller(9), request, self.random.random() < 0.5, reply)
+        found = at_once(self.world.shard.offset_fetch(request, self.random.random() < 0.5))
+        self.world.shard.when_settled(lambda _: reply(found))
 
     def _delete_offsets(self, reply: Reply[Any]) -> None:
         partitions = [OffsetDeleteRequestPartition(partition_index=self._number())]
         topics = [OffsetDeleteRequestTopic(name=self.random.choice(TOPICS), partitions=partitions)]
         request = OffsetDeleteRequest(group_id=self._group(), topics=topics)
-        self.world.shard.offset_delete(self.world.caller(0), request, reply)
+        at_once(self.world.shard.offset_delete(self.world.caller(0), request, reply))
 
     def _consumer_heartbeat(self, reply: Reply[Any]) -> None:
         random = self.random
@@ -217,12 +219,19 @@ class Clients:
             server_assignor=random.choice([None, None, "range", "uniform", "none"]),
             topic_partitions=[] if joins else random.choice([None, [], has]),
         )
+        if random.random() < 0.9:
+            at_once(self.world.shard.prepare_heartbeat(request))
         self.world.shard.consumer_group_heartbeat(self.world.caller(random.randint(0, 1)), request, reply)
 
     def _administer(self, reply: Reply[Any]) -> None:
         shard, caller = self.world.shard, self.world.caller(self.random.randint(0, 6))
-        asked = self.random.choice([shard.describe_group, shard.describe_consumer_group, shard.delete_group])
-        asked(caller, self._group(), reply)
+        match self.random.randrange(3):
+            case 0:
+                reply(at_once(shard.describe_group(self._group(), caller.version)))
+            case 1:
+                reply(at_once(shard.describe_consumer_group(self._group())))
+            case _:
+                at_once(shard.delete_group(caller, self._group(), reply))
 
 
 def knowledge(world: World) -> dict[str, object]:

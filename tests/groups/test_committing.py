@@ -12,6 +12,7 @@ from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from ottla.steps import at_once
 
 ID = b"7" * 16
 OTHER_ID = b"8" * 16
@@ -93,7 +94,7 @@ def test_one_bad_partition_does_not_spoil_the_others(world: World) -> None:
     ]
     request = OffsetCommitRequest(group_id=GROUP, topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=entries)])
     answer: Answer[OffsetCommitResponse] = Answer()
-    world.shard.offset_commit(world.caller(9), request, answer)
+    at_once(world.shard.offset_commit(world.caller(9), request, answer))
     errors = [entry.error_code for entry in answer.value.topics[0].partitions]
     assert errors == [ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.NONE]
     assert [world.committed(number) for number in range(3)] == [10, -1, 12]
@@ -107,7 +108,7 @@ def test_a_partition_twice_in_one_request(world: World) -> None:
     ]
     request = OffsetCommitRequest(group_id=GROUP, topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=entries)])
     answer: Answer[OffsetCommitResponse] = Answer()
-    world.shard.offset_commit(world.caller(9), request, answer)
+    at_once(world.shard.offset_commit(world.caller(9), request, answer))
     errors = [entry.error_code for entry in answer.value.topics[0].partitions]
     large = ErrorCode.OFFSET_METADATA_TOO_LARGE
     assert errors == [ErrorCode.NONE, large, ErrorCode.NONE, large]

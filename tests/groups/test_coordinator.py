@@ -32,6 +32,7 @@ from ottla.protocol.generated.offset_commit import (
 from ottla.protocol.generated.offset_delete import OffsetDeleteRequest
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from ottla.protocol.generated.sync_group import SyncGroupRequest
+from ottla.steps import Steps, at_once
 
 PARTITIONS = 5
 
@@ -113,17 +114,16 @@ class House:
         entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         topic = OffsetCommitRequestTopic(name=TOPIC, partitions=[entry])
         answer: Answer[OffsetCommitResponse] = Answer()
-        self.coordinator.offset_commit(self.caller(), OffsetCommitRequest(group_id=group, topics=[topic]), answer)
+        at_once(
+            self.coordinator.offset_commit(self.caller(), OffsetCommitRequest(group_id=group, topics=[topic]), answer)
+        )
         return commit_error(answer)
 
     def committed(self, group: str = GROUP) -> int:
         topics = [OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
-        answer: Answer = Answer()
-        self.coordinator.offset_fetch(
-            self.caller(), OffsetFetchRequestGroup(group_id=group, topics=topics), False, answer
-        )
-        assert answer.error is ErrorCode.NONE
-        return answer.value.topics[0].partitions[0].committed_offset
+        found = at_once(self.coordinator.offset_fetch(OffsetFetchRequestGroup(group_id=group, topics=topics), False))
+        assert found.error_code == ErrorCode.NONE
+        return found.topics[0].partitions[0].committed_offset
 
     def join(self, member_id: str = "", group: str = GROUP) -> Answer[JoinGroupResponse]:
         request = JoinGroupRequest(
@@ -140,7 +140,7 @@ class House:
 
     def listed(self) -> ListGroupsResponse:
         answer: Answer[ListGroupsResponse] = Answer()
-        self.coordinator.list_groups(self.caller(), ListGroupsRequest(), answer)
+        answer(at_once(self.coordinator.list_groups(ListGroupsRequest())))
         return answer.value
 
     def errors(self, group: str = GROUP) -> dict[str, ErrorCode]:
@@ -148,22 +148,25 @@ class House:
         coordinator, caller = self.coordinator, self.caller()
         found: dict[str, ErrorCode] = {"join": self.join(group=group).error, "commit": self.commit(1, group)}
 
-        def ask(name: str, call: Callable[..., None], *arguments: object) -> None:
+        def ask(name: str, call: Callable[..., Steps[None] | None], *arguments: object) -> None:
             answer: Answer = Answer()
-            call(caller, *arguments, answer)
+            steps = call(caller, *arguments, answer)
+            if steps is not None:
+                at_once(steps)
             found[name] = answer.value if isinstance(answer.value, ErrorCode) else answer.error
 
         leaver = [MemberIdentity(member_id="m")]
         ask("sync", coordinator.sync_group, SyncGroupRequest(group_id=group, member_id="m"))
         ask("heartbeat", coordinator.heartbeat, HeartbeatRequest(group_id=group, member_id="m"))
         ask("leave", coordinator.leave_group, LeaveGroupRequest(group_id=group, members=leaver))
-        ask("fetch", coordinator.offset_fetch, OffsetFetchRequestGroup(group_id=group), False)
+        fetched = at_once(coordinator.offset_fetch(OffsetFetchRequestGroup(group_id=group), False))
+        found["fetch"] = ErrorCode(fetched.error_code)
         ask("offset delete", coordinator.offset_delete, OffsetDeleteRequest(group_id=group))
-        ask("describe", coordinator.describe_group, group)
+        found["describe"] = ErrorCode(at_once(coordinator.describe_group(group, 6)).error_code)
         ask("delete", coordinator.delete_group, group)
         request = ConsumerGroupHeartbeatRequest(group_id=group, member_id="m")
         ask("consumer heartbeat", coordinator.consumer_group_heartbeat, request)
-        ask("describe consumer", coordinator.describe_consumer_group, group)
+        found["describe consumer"] = ErrorCode(at_once(coordinator.describe_consumer_group(group)).error_code)
         return found
 
 
@@ -295,7 +298,8 @@ def test_a_journal_that_loses_a_write_is_loaded_again() -> None:
         answer: Answer[OffsetCommitResponse] = Answer()
         entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=6)
         topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=[entry])]
-        house.coordinator.offset_commit(house.caller(), OffsetCommitRequest(group_id=GROUP, topics=topics), answer)
+        commit = OffsetCommitRequest(group_id=GROUP, topics=topics)
+        at_once(house.coordinator.offset_commit(house.caller(), commit, answer))
         journal.lose()
         house.coordinator.journal_failed(partition)
         assert commit_error(answer) is ErrorCode.NOT_COORDINATOR

@@ -6,7 +6,7 @@ import pytest
 from tests.groups.world import GROUP, SESSION_MS, World, commit_error
 
 from ottla.model import ErrorCode
-from ottla.protocol.generated.list_groups import ListGroupsRequest
+from ottla.steps import at_once
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_others_do_not_wait_for_an_id_that_nobody_uses(world: World) -> None:
 def test_described(world: World) -> None:
     _, (first, second) = world.stable(2)
     answers: list = []
-    world.shard.describe_group(world.caller(6), GROUP, answers.append)
+    answers.append(at_once(world.shard.describe_group(GROUP, 6)))
     (found,) = answers
     assert (found.error_code, found.group_state) == (ErrorCode.NONE, "Stable")
     assert (found.protocol_type, found.protocol_data) == ("consumer", "range")
@@ -119,7 +119,7 @@ def test_described(world: World) -> None:
 @pytest.mark.parametrize(("version", "error"), [(5, ErrorCode.NONE), (6, ErrorCode.GROUP_ID_NOT_FOUND)])
 def test_described_though_it_is_not(world: World, version: int, error: ErrorCode) -> None:
     answers: list = []
-    world.shard.describe_group(world.caller(version), "none", answers.append)
+    answers.append(at_once(world.shard.describe_group("none", version)))
     assert (answers[0].error_code, answers[0].group_state) == (error, "Dead")
 
 
@@ -128,13 +128,13 @@ def test_listed_by_state_and_type(world: World) -> None:
     world.commit(1, group="simple")
 
     def listed(states: list[str], types: list[str]) -> list[tuple[str, str, str, str]]:
-        found = world.shard.list_groups(ListGroupsRequest(states_filter=states, types_filter=types))
+        found = at_once(world.shard.list_groups(set(states), set(types)))
         return [(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in found]
 
     busy, simple = ("busy", "consumer", "Stable", "classic"), ("simple", "", "Empty", "classic")
     assert listed([], []) == [busy, simple]
-    assert listed(["STABLE", "Dead"], []) == [busy]
-    assert listed([], ["Classic"]) == [busy, simple]
+    assert listed(["stable", "dead"], []) == [busy]
+    assert listed([], ["classic"]) == [busy, simple]
     assert listed([], ["consumer"]) == []
     assert listed(["nonsense"], []) == []
 
@@ -143,10 +143,10 @@ def test_deleted_when_it_is_empty(world: World) -> None:
     _, (first,) = world.stable(1)
     world.commit(5, member_id=first, generation=1)
     answers: list[ErrorCode] = []
-    world.shard.delete_group(world.caller(2), "none", answers.append)
-    world.shard.delete_group(world.caller(2), GROUP, answers.append)
+    at_once(world.shard.delete_group(world.caller(2), "none", answers.append))
+    at_once(world.shard.delete_group(world.caller(2), GROUP, answers.append))
     world.leave((first, None))
-    world.shard.delete_group(world.caller(2), GROUP, answers.append)
+    at_once(world.shard.delete_group(world.caller(2), GROUP, answers.append))
     assert answers == [ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NON_EMPTY_GROUP, ErrorCode.NONE]
     for _ in range(2):
         assert GROUP not in world.shard.groups
@@ -158,6 +158,6 @@ def test_a_group_that_cannot_be_deleted_stays(world: World) -> None:
     world.commit(5)
     answers: list[ErrorCode] = []
     world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    world.shard.delete_group(world.caller(2), GROUP, answers.append)
+    at_once(world.shard.delete_group(world.caller(2), GROUP, answers.append))
     assert answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     assert world.committed() == 5

@@ -14,6 +14,7 @@ from ottla.protocol.generated.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
+from ottla.steps import at_once
 
 CHECK_MS = 600_000
 RETENTION_MS = 7 * DAY_MS
@@ -28,7 +29,7 @@ def delete(world: World, topic: str, partitions: list[int], group: str = GROUP) 
     entries = [OffsetDeleteRequestPartition(partition_index=number) for number in partitions]
     request = OffsetDeleteRequest(group_id=group, topics=[OffsetDeleteRequestTopic(name=topic, partitions=entries)])
     answer: Answer[OffsetDeleteResponse] = Answer()
-    world.shard.offset_delete(world.caller(0), request, answer)
+    at_once(world.shard.offset_delete(world.caller(0), request, answer))
     return answer
 
 
@@ -251,7 +252,7 @@ def test_groups_with_the_longest_names_expire_as_well() -> None:
     world.commit(1, group="deleted" * 4_000)
     world.commit(1, group="deleted" * 4_000, topic="other")
     answer: Answer[ErrorCode] = Answer()
-    world.shard.delete_group(world.caller(2), "deleted" * 4_000, answer)
+    at_once(world.shard.delete_group(world.caller(2), "deleted" * 4_000, answer))
     assert answer.value is ErrorCode.NONE
     assert list(world.shard.groups) == names
     world.advance(RETENTION_MS + DAY_MS)

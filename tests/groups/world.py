@@ -15,6 +15,7 @@ from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.loading import load
 from ottla.groups.offsets.committing import ALL_COMMITTED
+from ottla.groups.offsets.fetching import fetch_refused
 from ottla.groups.shard import GroupShard
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode
@@ -35,6 +36,7 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchResponseGroup,
 )
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from ottla.steps import at_once
 
 T = TypeVar("T")
 GROUP = "orders-readers"
@@ -201,7 +203,7 @@ class World:
     def leave(self, *members: tuple[str, str | None], group: str = GROUP) -> Answer[LeaveGroupResponse]:
         identities = [MemberIdentity(member_id=name, group_instance_id=instance) for name, instance in members]
         answer: Answer[LeaveGroupResponse] = Answer()
-        self.shard.leave_group(self.caller(5), LeaveGroupRequest(group_id=group, members=identities), answer)
+        at_once(self.shard.leave_group(self.caller(5), LeaveGroupRequest(group_id=group, members=identities), answer))
         return answer
 
     def commit(
@@ -235,7 +237,7 @@ class World:
             topics=[OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=[entry])],
         )
         answer: Answer[OffsetCommitResponse] = Answer()
-        self.shard.offset_commit(self.caller(version), request, answer)
+        at_once(self.shard.offset_commit(self.caller(version), request, answer))
         return answer
 
     def fetch(
@@ -254,7 +256,8 @@ class World:
             ]
         answer: Answer[OffsetFetchResponseGroup] = Answer()
         request = OffsetFetchRequestGroup(group_id=group, topics=topics)
-        self.shard.offset_fetch(self.caller(9), request, stable, answer)
+        found = at_once(self.shard.offset_fetch(request, stable))
+        self.shard.when_settled(lambda error: answer(fetch_refused(group, error) if error else found))
         return answer
 
     def committed(self, partition: int = 0, *, group: str = GROUP, topic: str = TOPIC) -> int:

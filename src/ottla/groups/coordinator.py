@@ -6,21 +6,23 @@ Handlers call it; it finds the shard, or answers why there is none.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from ottla import logs
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.rebalance import join_refused, sync_refused
+from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.javahash import partition_of
 from ottla.groups.journal import Journal
 from ottla.groups.loading import load
 from ottla.groups.offsets.committing import commit_refused
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.groups.records.offset_records import read_offset_value
-from ottla.groups.shard import GroupShard
-from ottla.groups.state import Counts, Reply
+from ottla.groups.shard import GroupShard, Shared
+from ottla.groups.state import Counts, Done, Reply
+from ottla.groups.timers import DUE_AT_ONCE_MAX
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate
 from ottla.model import OFFSETS_TOPIC, ErrorCode
@@ -41,6 +43,7 @@ from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDe
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.protocol.primitives import STRING_BYTES_MAX
+from ottla.steps import Steps, pieces
 
 log_event = logs.logger("groups")
 
@@ -76,6 +79,7 @@ class GroupCoordinator:
         self._clock = clock
         self._entropy = entropy
         self.counts = Counts()
+        self._shared = Shared(self.counts, TopicPatterns(metadata))
         self._terms: dict[int, _Term] = {}
         self._load_places: asyncio.Semaphore | None = None
         self._alarm: asyncio.TimerHandle | None = None
@@ -146,7 +150,7 @@ class GroupCoordinator:
     async def _try_to_load(self, partition: int, term: _Term) -> bool:
         if self._load_places is None:
             self._load_places = asyncio.Semaphore(LOADS_AT_ONCE_MAX)
-        shard = GroupShard(partition, term.journal, self._settings, self._metadata, self._entropy, self.counts)
+        shard = GroupShard(partition, term.journal, self._settings, self._metadata, self._entropy, self._shared)
         started_ms = self._clock.monotonic_ms()
         try:
             async with self._load_places:
@@ -201,8 +205,9 @@ class GroupCoordinator:
         self._alarm_ms = -1
         shards = [term.shard for term in self._terms.values() if term.shard is not None]
         try:
+            room = DUE_AT_ONCE_MAX
             for shard in shards:
-                shard.timers.expire(now)
+                room -= shard.timers.expire(now, room)
         finally:
             self._alarm_ms = _NEVER
             for shard in shards:
@@ -235,6 +240,11 @@ class GroupCoordinator:
         else:
             found.join_group(caller, request, reply)
 
+    def members_of(self, group_id: str) -> Collection[str]:
+        """The ids of a classic group's members; a live view."""
+        found = self._find_for_member(group_id)
+        return () if isinstance(found, ErrorCode) else found.members_of(group_id)
+
     def sync_group(self, caller: Caller, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> None:
         found = self._find_for_member(request.group_id)
         if found is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -255,63 +265,84 @@ class GroupCoordinator:
         else:
             found.heartbeat(caller, request, reply)
 
-    def leave_group(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> None:
+    def leave_group(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> Steps[None]:
         found = self._find_for_member(request.group_id)
         if isinstance(found, ErrorCode):
             reply(LeaveGroupResponse(error_code=found))
         else:
-            found.leave_group(caller, request, reply)
+            yield from found.leave_group(caller, request, reply)
 
-    def offset_commit(self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]) -> None:
+    def offset_commit(
+        self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
+    ) -> Steps[None]:
         found = self._find(request.group_id)
         if isinstance(found, ErrorCode):
-            reply(commit_refused(request, found))
+            reply((yield from commit_refused(request, found)))
         else:
-            found.offset_commit(caller, request, reply)
+            yield from found.offset_commit(caller, request, reply)
 
-    def offset_fetch(
-        self,
-        caller: Caller,
-        request: OffsetFetchRequestGroup,
-        require_stable: bool,
-        reply: Reply[OffsetFetchResponseGroup],
-    ) -> None:
+    def offset_fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
+        """To be answered by `when_settled`."""
         found = self._find(request.group_id)
         if isinstance(found, ErrorCode):
-            reply(fetch_refused(request, found))
-        else:
-            found.offset_fetch(caller, request, require_stable, reply)
+            return fetch_refused(request.group_id, found)
+        return (yield from found.offset_fetch(request, require_stable))
 
-    def offset_delete(self, caller: Caller, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]) -> None:
+    def offsets_of(self, group_id: str) -> int:
+        """How many it has committed."""
+        found = self._find(group_id)
+        if isinstance(found, ErrorCode):
+            return 0
+        return sum(map(len, found.state.offsets.of_group(group_id).values()))
+
+    def when_settled(self, partition: int, call: Done) -> None:
+        """Calls when all that was decided in this partition so far is committed; at once where nothing is kept here."""
+        term = self._terms.get(partition)
+        if term is None or term.shard is None:
+            call(ErrorCode.NONE)
+        else:
+            term.shard.when_settled(call)
+
+    def offset_delete(
+        self, caller: Caller, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]
+    ) -> Steps[None]:
         found = self._find_for_member(request.group_id)
         if isinstance(found, ErrorCode):
             reply(OffsetDeleteResponse(error_code=found))
         else:
-            found.offset_delete(caller, request, reply)
+            yield from found.offset_delete(caller, request, reply)
 
-    def describe_group(self, caller: Caller, group_id: str, reply: Reply[DescribedGroup]) -> None:
+    def describe_group(self, group_id: str, version: int) -> Steps[DescribedGroup]:
         found = self._find(group_id)
         if isinstance(found, ErrorCode):
-            reply(DescribedGroup(group_id=group_id, error_code=found))
-        else:
-            found.describe_group(caller, group_id, reply)
+            return DescribedGroup(group_id=group_id, error_code=found)
+        return (yield from found.describe_group(group_id, version))
 
-    def list_groups(self, _caller: Caller, request: ListGroupsRequest, reply: Reply[ListGroupsResponse]) -> None:
+    def list_groups(self, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
         """All groups of this broker; while some are loaded, the others and an error."""
         response = ListGroupsResponse()
-        for term in self._terms.values():
+        # States and types as clients like to write them: in any case.
+        states = yield from _in_small_letters(request.states_filter)
+        types = yield from _in_small_letters(request.types_filter)
+        for term in list(self._terms.values()):
             if term.shard is not None:
-                response.groups += term.shard.list_groups(request)
+                response.groups += yield from term.shard.list_groups(states, types)
             elif not term.failed:
                 response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        reply(response)
+        return response
 
-    def delete_group(self, caller: Caller, group_id: str, reply: Reply[ErrorCode]) -> None:
+    def delete_group(self, caller: Caller, group_id: str, reply: Reply[ErrorCode]) -> Steps[None]:
         found = self._find(group_id)
         if isinstance(found, ErrorCode):
             reply(found)
         else:
-            found.delete_group(caller, group_id, reply)
+            yield from found.delete_group(caller, group_id, reply)
+
+    def prepare_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
+        """What takes long of a heartbeat; the heartbeat itself is to follow."""
+        found = self._find_for_member(request.group_id)
+        if not isinstance(found, ErrorCode):
+            yield from found.prepare_heartbeat(request)
 
     def consumer_group_heartbeat(
         self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
@@ -325,12 +356,12 @@ class GroupCoordinator:
         else:
             found.consumer_group_heartbeat(caller, request, reply)
 
-    def describe_consumer_group(self, caller: Caller, group_id: str, reply: Reply[DescribedConsumerGroup]) -> None:
+    def describe_consumer_group(self, group_id: str) -> Steps[DescribedConsumerGroup]:
+        """To be answered by `when_settled`."""
         found = self._find_for_member(group_id)
         if isinstance(found, ErrorCode):
-            reply(DescribedConsumerGroup(group_id=group_id, error_code=found))
-        else:
-            found.describe_consumer_group(caller, group_id, reply)
+            return DescribedConsumerGroup(group_id=group_id, error_code=found)
+        return (yield from found.describe_consumer_group(group_id))
 
     # For metrics.
 
@@ -349,6 +380,14 @@ class GroupCoordinator:
                 for topic, partitions in offsets.of_group(group_id).items():
                     for partition, value in partitions.items():
                         yield group_id, topic, partition, read_offset_value(value).offset
+
+
+def _in_small_letters(names: list[str]) -> Steps[set[str]]:
+    found: set[str] = set()
+    for piece in pieces(names):
+        found.update(name.strip().lower() for name in piece)
+        yield
+    return found
 
 
 def _ignored(_: int) -> None:

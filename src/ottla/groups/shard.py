@@ -6,14 +6,15 @@ Groups of both kinds stand in one table; here is decided which kind's rules a re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
 
 from ottla import logs
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.described import described, not_found
-from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.group import MEMBER_BYTES_MAX, PROTOCOLS_MAX, ClassicGroup
 from ottla.groups.classic.joining import Joining
 from ottla.groups.classic.leaving import Leaving
 from ottla.groups.classic.rebalance import Rebalances, join_refused
@@ -22,6 +23,7 @@ from ottla.groups.classic.stored import group_from
 from ottla.groups.classic.syncing import Syncing
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.groups import ConsumerGroups
+from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.group import Group
 from ottla.groups.journal import Journal
 from ottla.groups.offsets.committing import commit_offsets
@@ -31,7 +33,7 @@ from ottla.groups.offsets.sweeping import Sweeps
 from ottla.groups.records.group_records import read_group_key, read_group_value
 from ottla.groups.records.kinds import CONSUMER_GROUP_KINDS, GROUP, OFFSET, OFFSET_LEGACY, BadRecord, kind_of
 from ottla.groups.records.offset_records import OffsetKey, check_offset_value, read_offset_key
-from ottla.groups.state import Counts, Reply, ShardState
+from ottla.groups.state import Counts, Done, Reply, ShardState
 from ottla.metadata.cache import MetadataCache
 from ottla.model import NO_PRODUCER_ID, ErrorCode
 from ottla.ports.entropy import Entropy
@@ -44,18 +46,26 @@ from ottla.protocol.generated.describe_groups import DescribedGroup
 from ottla.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from ottla.protocol.generated.list_groups import ListedGroup, ListGroupsRequest
+from ottla.protocol.generated.list_groups import ListedGroup
 from ottla.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.steps import Steps, pieces
 
 log_event = logs.logger("groups")
 
-#: Groups whose sessions are started without a pause when a partition is loaded.
+#: Groups, and members, whose sessions are started without a pause when a partition is loaded.
 STARTED_AT_ONCE_MAX: Final = 200
 
 _OFFSET_KINDS: Final = frozenset({OFFSET, OFFSET_LEGACY})
+
+
+class Shared(NamedTuple):
+    """What all shards of a broker have in common."""
+
+    counts: Counts
+    patterns: TopicPatterns
 
 
 class GroupShard:
@@ -66,9 +76,10 @@ class GroupShard:
         settings: Callable[[], GroupsConfig],
         metadata: MetadataCache,
         entropy: Entropy,
-        counts: Counts | None = None,
+        shared: Shared | None = None,
     ) -> None:
-        self.state = ShardState(partition, journal, settings, metadata, entropy, counts or Counts())
+        shared = shared or Shared(Counts(), TopicPatterns(metadata))
+        self.state = ShardState(partition, journal, settings, metadata, entropy, shared.counts)
         self.timers = self.state.timers
         self.groups = self.state.groups
         self._rebalances = Rebalances(self.state)
@@ -76,7 +87,7 @@ class GroupShard:
         self._syncing = Syncing(self.state, self._rebalances)
         self._leaving = Leaving(self.state, self._rebalances)
         self._sweeps = Sweeps(self.state)
-        self._consumer = ConsumerGroups(self.state, self)
+        self._consumer = ConsumerGroups(self.state, self, shared.patterns)
 
     # Members that speak the classic protocol; they may be in a consumer group, which then answers in that protocol.
 
@@ -84,6 +95,9 @@ class GroupShard:
         settings = self.state.settings()
         if not settings.session_timeout_ms_min <= request.session_timeout_ms <= settings.session_timeout_ms_max:
             reply(join_refused(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+            return
+        if len(request.protocols) > PROTOCOLS_MAX or _bytes_of(request) > MEMBER_BYTES_MAX:
+            reply(join_refused(ErrorCode.INVALID_REQUEST, request.member_id))
             return
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
@@ -113,6 +127,11 @@ class GroupShard:
         else:
             self._syncing.sync(caller, request, reply)
 
+    def members_of(self, group_id: str) -> Collection[str]:
+        """The ids of a classic group's members; a live view."""
+        group = self.groups.get(group_id)
+        return group.members.keys() if isinstance(group, ClassicGroup) else ()
+
     def heartbeat(self, caller: Caller, request: HeartbeatRequest, reply: Reply[HeartbeatResponse]) -> None:
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
@@ -120,59 +139,64 @@ class GroupShard:
         else:
             self._leaving.heartbeat(caller, request, reply)
 
-    def leave_group(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> None:
+    def leave_group(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> Steps[None]:
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            self._consumer.leave(group, caller, request, reply)
-        else:
-            self._leaving.leave(caller, request, reply)
+            return self._consumer.leave(group, caller, request, reply)
+        return self._leaving.leave(caller, request, reply)
 
     # Offsets of both kinds.
 
-    def offset_commit(self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]) -> None:
-        commit_offsets(self.state, caller, request, reply)
+    def offset_commit(
+        self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
+    ) -> Steps[None]:
+        return commit_offsets(self.state, caller, request, reply)
 
-    def offset_fetch(
-        self,
-        _caller: Caller,
-        request: OffsetFetchRequestGroup,
-        require_stable: bool,
-        reply: Reply[OffsetFetchResponseGroup],
-    ) -> None:
-        fetch_offsets(self.state, request, require_stable, reply)
+    def offset_fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
+        """To be answered by `when_settled`, as all that says what is stored."""
+        return fetch_offsets(self.state, request, require_stable)
 
-    def offset_delete(self, caller: Caller, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]) -> None:
-        delete_offsets(self.state, caller.now, request, reply)
+    def when_settled(self, call: Done) -> None:
+        """Calls when all that was decided so far is committed: what a client learns must be found after a crash."""
+        self.state.when_settled(call)
+
+    def offset_delete(
+        self, caller: Caller, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]
+    ) -> Steps[None]:
+        return delete_offsets(self.state, caller.now, request, reply)
 
     # Administrators.
 
-    def describe_group(self, caller: Caller, group_id: str, reply: Reply[DescribedGroup]) -> None:
+    def describe_group(self, group_id: str, version: int) -> Steps[DescribedGroup]:
         group = self.groups.get(group_id)
         if isinstance(group, ClassicGroup):
-            reply(described(group))
-        else:
-            reply(not_found(group_id, caller.version, consumer=group is not None))
+            return (yield from described(group))
+        return not_found(group_id, version, consumer=group is not None)
 
-    def list_groups(self, request: ListGroupsRequest) -> list[ListedGroup]:
-        """States and types as clients like to write them: in any case."""
-        states = {state.strip().lower() for state in request.states_filter}
-        types = {kind.strip().lower() for kind in request.types_filter}
-        return [
-            ListedGroup(
-                group_id=group.id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state_name,
-                group_type=group.type_name,
-            )
-            for group in self.groups.values()
-            if (not types or group.type_name in types) and (not states or group.state_name.lower() in states)
-        ]
+    def list_groups(self, states: AbstractSet[str], types: AbstractSet[str]) -> Steps[list[ListedGroup]]:
+        """Those in one of the states and of one of the types, written in small letters; empty sets mean any."""
+        listed = []
+        for piece in pieces(list(self.groups.values())):
+            listed += [
+                ListedGroup(
+                    group_id=group.id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state_name,
+                    group_type=group.type_name,
+                )
+                for group in piece
+                if (not types or group.type_name in types) and (not states or group.state_name.lower() in states)
+            ]
+            yield
+        return listed
 
-    def delete_group(self, caller: Caller, group_id: str, reply: Reply[ErrorCode]) -> None:
+    def delete_group(self, caller: Caller, group_id: str, reply: Reply[ErrorCode]) -> Steps[None]:
         group = self.groups.get(group_id)
         if group is None:
             reply(ErrorCode.GROUP_ID_NOT_FOUND)
-        elif error := group.check_delete() or delete_group(self.state, group, caller.now, reply):
+            return
+        error = yield from delete_group(self.state, group, caller.now, reply)
+        if error:
             reply(error)
         else:
             self._retire(group, caller.now)
@@ -184,13 +208,18 @@ class GroupShard:
 
     # The newer protocol.
 
+    def prepare_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
+        """Comes before the heartbeat itself, which decides with what was found so far."""
+        return self._consumer.prepare(request)
+
     def consumer_group_heartbeat(
         self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
     ) -> None:
         self._consumer.heartbeat(caller, request, reply)
 
-    def describe_consumer_group(self, caller: Caller, group_id: str, reply: Reply[DescribedConsumerGroup]) -> None:
-        self._consumer.describe(caller, group_id, reply)
+    def describe_consumer_group(self, group_id: str) -> Steps[DescribedConsumerGroup]:
+        """To be answered by `when_settled`."""
+        return self._consumer.describe(group_id)
 
     def group_upgraded(self, group: ClassicGroup, now: Now) -> None:
         """It is a consumer group now: whoever waits in the classic one joins again, and finds the other."""
@@ -272,13 +301,17 @@ class GroupShard:
         size_max = self.state.settings().size_max
         for number, group in enumerate(list(self.groups.values())):
             if isinstance(group, ClassicGroup) and group.members:
-                self._start_sessions(group, now)
+                for members in pieces(group.members.values(), STARTED_AT_ONCE_MAX):
+                    for member in members:
+                        self._rebalances.restart_session(group, member, now)
+                    yield
                 if len(group.members) > size_max:
                     # So that its members may commit before some of them are turned away.
                     self._rebalances.prepare(group, now)
+            elif isinstance(group, ConsumerGroup):
+                yield from self._consumer.loaded(group, now)
             if number % STARTED_AT_ONCE_MAX == 0:
                 yield
-        self._consumer.loaded(now)
         self._sweeps.start(now)
 
     def _start_sessions(self, group: ClassicGroup, now: Now) -> None:
@@ -300,6 +333,10 @@ class GroupShard:
                 for member in group.members.values():
                     self._rebalances.answer_waiting(group, member, error, member.id)
                 group.move(Event.REMOVED, now.wall_ms)
+
+
+def _bytes_of(request: JoinGroupRequest) -> int:
+    return sum(len(protocol.name) + len(protocol.metadata) for protocol in request.protocols)
 
 
 def _not_told(_: ErrorCode) -> None:

@@ -6,8 +6,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.handlers.call import Call
-from ottla.handlers.group_calls import allowed_on_group, caller_of, serves_consumer_protocol
-from ottla.handlers.later import Gathered, Later
+from ottla.handlers.group_calls import (
+    ANSWER_BYTES_MAX,
+    TOO_LARGE,
+    Places,
+    allowed_on_group,
+    serves_consumer_protocol,
+    steps_of_name,
+)
+from ottla.handlers.later import Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -15,39 +22,76 @@ from ottla.protocol.generated.consumer_group_describe import (
     DescribedGroup,
 )
 from ottla.security.authorizer import Operation, Resource
+from ottla.steps import PIECE, Steps, pieces
+
+#: Ids, client, host and epochs.
+_MEMBER_BYTES: Final = 128
+#: The id, and lengths.
+_TOPIC_BYTES: Final = 24
+#: What groups are, or that there is none, is to be found again after a crash.
+_KNOWN_FROM_RECORDS: Final = frozenset({ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND})
 
 _HIDDEN: Final = "The group has described topic(s) that the client is not authorized to describe."
 
 
-def handle(call: Call, request: ConsumerGroupDescribeRequest) -> Later:
-    answer = Later()
+def handle(call: Call, request: ConsumerGroupDescribeRequest) -> Steps[Later]:
+    # A group that is named again has the same answer, which takes no memory a second time.
+    known: dict[str, tuple[DescribedGroup, int]] = {}
+    groups: list[DescribedGroup] = []
+    places = Places(call)
+    room = ANSWER_BYTES_MAX
+    for group_id in request.group_ids:
+        if group_id not in known:
+            described = yield from _described(call, group_id)
+            group = yield from _finished(call, described, request.include_authorized_operations)
+            known[group_id] = group, (yield from _size(group))
+            yield from steps_of_name(group_id)
+        group, size = known[group_id]
+        if size > room:
+            group = DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST, error_message=TOO_LARGE)
+        room -= min(size, room)
+        if group.error_code in _KNOWN_FROM_RECORDS:
+            places.add(group_id, len(groups))
+        groups.append(group)
+        if len(groups) % PIECE == 0:
+            yield
 
-    def done(groups: list[DescribedGroup]) -> None:
-        described = [_finished(call, group, request.include_authorized_operations) for group in groups]
-        answer.set(ConsumerGroupDescribeResponse(throttle_time_ms=call.throttle_ms(), groups=described))
+    def refuse(index: int, error: ErrorCode) -> None:
+        groups[index] = DescribedGroup(group_id=groups[index].group_id, error_code=error)
 
-    gathered = Gathered(len(request.group_ids), done)
-    served = serves_consumer_protocol(call)
-    caller = caller_of(call)
-    for index, group_id in enumerate(request.group_ids):
-        give = gathered.place(index)
-        if not served:
-            give(DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION))
-        elif not allowed_on_group(call, Operation.DESCRIBE, group_id):
-            give(DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
-        else:
-            call.services.groups.describe_consumer_group(caller, group_id, give)
-    return answer
+    return places.answered(
+        refuse, lambda: ConsumerGroupDescribeResponse(throttle_time_ms=call.throttle_ms(), groups=groups)
+    )
 
 
-def _finished(call: Call, group: DescribedGroup, wants_operations: bool) -> DescribedGroup:
+def _described(call: Call, group_id: str) -> Steps[DescribedGroup]:
+    if not serves_consumer_protocol(call):
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not allowed_on_group(call, Operation.DESCRIBE, group_id):
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return (yield from call.services.groups.describe_consumer_group(group_id))
+
+
+def _size(group: DescribedGroup) -> Steps[int]:
+    size = len(group.group_id)
+    for member in group.members:
+        size += _MEMBER_BYTES + sum(len(name) for name in member.subscribed_topic_names)
+        for assignment in (member.assignment, member.target_assignment):
+            for topic in assignment.topic_partitions:
+                size += _TOPIC_BYTES + len(topic.topic_name) + 4 * len(topic.partitions)
+        yield
+    return size
+
+
+def _finished(call: Call, group: DescribedGroup, wants_operations: bool) -> Steps[DescribedGroup]:
     if group.error_code != ErrorCode.NONE:
         return group
-    if not call.services.authorizer.allows_all and not all(
-        call.allowed_on_topic(Operation.DESCRIBE, topic) for topic in set(_topics(group))
-    ):
-        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return DescribedGroup(group_id=group.group_id, error_code=error, error_message=_HIDDEN)
+    if not call.services.authorizer.allows_all:
+        for topics in pieces(_topics(group)):
+            if not all(call.allowed_on_topic(Operation.DESCRIBE, topic) for topic in set(topics)):
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                return DescribedGroup(group_id=group.group_id, error_code=error, error_message=_HIDDEN)
+            yield
     if wants_operations:
         group.authorized_operations = call.authorized_operations(Resource.GROUP, group.group_id)
     return group

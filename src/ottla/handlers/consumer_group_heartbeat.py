@@ -11,10 +11,11 @@ from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from ottla.security.authorizer import Operation
+from ottla.steps import Steps, pieces
 
 
-def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse | Later:
-    error = _refusal(call, request)
+def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> Steps[ConsumerGroupHeartbeatResponse | Later]:
+    error = yield from _refusal(call, request)
     if error != ErrorCode.NONE:
         return ConsumerGroupHeartbeatResponse(throttle_time_ms=call.throttle_ms(), error_code=error)
     answer = Later()
@@ -23,16 +24,20 @@ def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupH
         response.throttle_time_ms = call.throttle_ms()
         answer.set(response)
 
-    call.services.groups.consumer_group_heartbeat(caller_of(call), request, reply)
+    groups = call.services.groups
+    yield from groups.prepare_heartbeat(request)
+    groups.consumer_group_heartbeat(caller_of(call), request, reply)
     return answer
 
 
-def _refusal(call: Call, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+def _refusal(call: Call, request: ConsumerGroupHeartbeatRequest) -> Steps[ErrorCode]:
     if not serves_consumer_protocol(call):
         return ErrorCode.UNSUPPORTED_VERSION
     if not allowed_on_group(call, Operation.READ, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    names = request.subscribed_topic_names or ()
-    if not all(call.allowed_on_topic(Operation.DESCRIBE, name) for name in names):
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if not call.services.authorizer.allows_all:
+        for piece in pieces(request.subscribed_topic_names or ()):
+            if not all(call.allowed_on_topic(Operation.DESCRIBE, name) for name in piece):
+                return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            yield
     return ErrorCode.NONE

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ottla.handlers.call import Call
-from ottla.handlers.group_calls import allowed_on_group, caller_of
+from ottla.handlers.group_calls import allowed_on_group, caller_of, steps_of_name
 from ottla.handlers.later import Gathered, Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.security.authorizer import Operation
+from ottla.steps import Steps
 
 
-def handle(call: Call, request: DeleteGroupsRequest) -> Later:
+def handle(call: Call, request: DeleteGroupsRequest) -> Steps[Later]:
     answer = Later()
     # Named twice is deleted once.
     group_ids = list(dict.fromkeys(request.groups_names))
@@ -26,7 +27,8 @@ def handle(call: Call, request: DeleteGroupsRequest) -> Later:
     caller = caller_of(call)
     for index, group_id in enumerate(group_ids):
         if allowed_on_group(call, Operation.DELETE, group_id):
-            call.services.groups.delete_group(caller, group_id, gathered.place(index))
+            yield from call.services.groups.delete_group(caller, group_id, gathered.place(index))
         else:
             gathered.place(index)(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        yield from steps_of_name(group_id)
     return answer

@@ -8,35 +8,56 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.handlers.call import Call
-from ottla.handlers.group_calls import allowed_on_group, caller_of
-from ottla.handlers.later import Gathered, Later
+from ottla.handlers.group_calls import ANSWER_BYTES_MAX, TOO_LARGE, allowed_on_group, steps_of_name
 from ottla.model import ErrorCode
 from ottla.protocol.generated.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.security.authorizer import Operation, Resource
+from ottla.steps import PIECE, Steps
 
 _MESSAGE_SINCE: Final = 6
 _OPERATIONS_SINCE: Final = 3
 _DEAD: Final = "Dead"
+#: Ids, client and host.
+_MEMBER_BYTES: Final = 128
 
 
-def handle(call: Call, request: DescribeGroupsRequest) -> Later:
-    answer = Later()
+def handle(call: Call, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
     wants_operations = call.version >= _OPERATIONS_SINCE and request.include_authorized_operations
-
-    def done(groups: list[DescribedGroup]) -> None:
-        for group in groups:
+    # A group that is named again has the same answer, which takes no memory a second time.
+    known: dict[str, tuple[DescribedGroup, int]] = {}
+    groups = []
+    room = ANSWER_BYTES_MAX
+    for group_id in request.groups:
+        if group_id not in known:
+            group = yield from _described(call, group_id)
             _finish(call, group, wants_operations=wants_operations)
-        answer.set(DescribeGroupsResponse(throttle_time_ms=call.throttle_ms(), groups=groups))
+            known[group_id] = group, _size(group)
+            yield from steps_of_name(group_id)
+        group, size = known[group_id]
+        if size > room:
+            group = _too_large(call, group_id)
+        room -= min(size, room)
+        groups.append(group)
+        if len(groups) % PIECE == 0:
+            yield
+    return DescribeGroupsResponse(throttle_time_ms=call.throttle_ms(), groups=groups)
 
-    gathered = Gathered(len(request.groups), done)
-    caller = caller_of(call)
-    for index, group_id in enumerate(request.groups):
-        if allowed_on_group(call, Operation.DESCRIBE, group_id):
-            call.services.groups.describe_group(caller, group_id, gathered.place(index))
-        else:
-            refused = DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-            gathered.place(index)(refused)
-    return answer
+
+def _described(call: Call, group_id: str) -> Steps[DescribedGroup]:
+    if not allowed_on_group(call, Operation.DESCRIBE, group_id):
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return (yield from call.services.groups.describe_group(group_id, call.version))
+
+
+def _too_large(call: Call, group_id: str) -> DescribedGroup:
+    message = TOO_LARGE if call.version >= _MESSAGE_SINCE else None
+    return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
+
+
+def _size(group: DescribedGroup) -> int:
+    return len(group.group_id) + sum(
+        _MEMBER_BYTES + len(member.member_metadata) + len(member.member_assignment) for member in group.members
+    )
 
 
 def _finish(call: Call, group: DescribedGroup, *, wants_operations: bool) -> None:

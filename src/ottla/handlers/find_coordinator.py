@@ -13,10 +13,12 @@ from enum import IntEnum
 from typing import Final
 
 from ottla.handlers.call import Call
+from ottla.handlers.group_calls import steps_of_name
 from ottla.metadata import Endpoint
 from ottla.model import NO_BROKER, OFFSETS_TOPIC, ErrorCode
 from ottla.protocol.generated.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.security.authorizer import Operation, Resource
+from ottla.steps import PIECE, Steps, pieces
 
 #: From here on one request asks for several keys.
 _BATCHED_FROM: Final = 4
@@ -31,24 +33,36 @@ class _KeyType(IntEnum):
     SHARE = 2
 
 
-def handle(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+def handle(
+    call: Call, request: FindCoordinatorRequest
+) -> Steps[FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]]:
     if request.key_type == _KeyType.GROUP and call.services.metadata.topic(OFFSETS_TOPIC) is None:
-        keys = request.coordinator_keys if call.version >= _BATCHED_FROM else [request.key]
-        if any(_refusal(call, _KeyType.GROUP, key) == ErrorCode.NONE for key in keys):
-            return _create_and_answer(call, request)
-    return _answer(call, request)
+        for piece in pieces(request.coordinator_keys if call.version >= _BATCHED_FROM else [request.key]):
+            if any(_refusal(call, _KeyType.GROUP, key) == ErrorCode.NONE for key in piece):
+                return _create_and_answer(call, request)
+            yield
+    return (yield from _answer(call, request))
 
 
 async def _create_and_answer(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     # If it cannot be created the answer is that there is no coordinator, and the log says why.
     await call.services.offsets_topic.create(call.services.config.groups.offsets)
-    return _answer(call, request)
+    return await call.services.turns.to_end(_answer(call, request))
 
 
-def _answer(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def _answer(call: Call, request: FindCoordinatorRequest) -> Steps[FindCoordinatorResponse]:
     throttle_ms = call.throttle_ms()
     if call.version >= _BATCHED_FROM:
-        found = [_coordinator(call, request.key_type, key) for key in request.coordinator_keys]
+        # A key that is named again has the same answer, which takes no memory a second time.
+        known: dict[str, Coordinator] = {}
+        found = []
+        for key in request.coordinator_keys:
+            if key not in known:
+                known[key] = _coordinator(call, request.key_type, key)
+                yield from steps_of_name(key)
+            found.append(known[key])
+            if len(found) % PIECE == 0:
+                yield
         return FindCoordinatorResponse(throttle_time_ms=throttle_ms, coordinators=found)
     only = _coordinator(call, request.key_type, request.key)
     return FindCoordinatorResponse(

@@ -10,11 +10,12 @@ from ottla.handlers.later import Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ottla.security.authorizer import Operation
+from ottla.steps import Steps
 
 _SEVERAL_SINCE: Final = 3
 
 
-def handle(call: Call, request: LeaveGroupRequest) -> Later:
+def handle(call: Call, request: LeaveGroupRequest) -> Steps[Later]:
     answer = Later()
 
     def reply(response: LeaveGroupResponse) -> None:
@@ -30,5 +31,5 @@ def handle(call: Call, request: LeaveGroupRequest) -> Later:
         return answer
     if call.version < _SEVERAL_SINCE:
         request.members = [MemberIdentity(member_id=request.member_id)]
-    call.services.groups.leave_group(caller_of(call), request, reply)
+    yield from call.services.groups.leave_group(caller_of(call), request, reply)
     return answer

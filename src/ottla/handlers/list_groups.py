@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from ottla.handlers.call import Call
-from ottla.handlers.group_calls import allowed_on_group, caller_of
-from ottla.handlers.later import Later
+from ottla.handlers.group_calls import allowed_on_group
 from ottla.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.security.authorizer import Operation
+from ottla.steps import Steps, pieces
 
 
-def handle(call: Call, request: ListGroupsRequest) -> Later:
-    answer = Later()
-
-    def reply(response: ListGroupsResponse) -> None:
-        response.throttle_time_ms = call.throttle_ms()
-        if not call.allowed_on_cluster(Operation.DESCRIBE):
-            response.groups = [
-                group for group in response.groups if allowed_on_group(call, Operation.DESCRIBE, group.group_id)
-            ]
-        answer.set(response)
-
-    call.services.groups.list_groups(caller_of(call), request, reply)
-    return answer
+def handle(call: Call, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
+    response = yield from call.services.groups.list_groups(request)
+    response.throttle_time_ms = call.throttle_ms()
+    if not call.allowed_on_cluster(Operation.DESCRIBE):
+        listed, response.groups = response.groups, []
+        for piece in pieces(listed):
+            response.groups += [group for group in piece if allowed_on_group(call, Operation.DESCRIBE, group.group_id)]
+            yield
+    return response

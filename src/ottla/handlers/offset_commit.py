@@ -7,17 +7,18 @@ group's coordinator.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, repeat
 from struct import Struct
 from typing import Final
 
-from ottla.groups.offsets.committing import ALL_COMMITTED, committed
+from ottla.groups.offsets.committing import ALL_COMMITTED, answered_topic, committed
 from ottla.handlers.call import Call
 from ottla.handlers.group_calls import allowed_on_group, caller_of
 from ottla.handlers.later import Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -25,11 +26,14 @@ from ottla.protocol.generated.offset_commit import (
 )
 from ottla.protocol.header import encode_response
 from ottla.security.authorizer import Operation
+from ottla.steps import Steps, at_once, pieces
 
 _KEY: Final = OffsetCommitRequest.API_KEY
 _BY_ID: Final = 10
 _pack_correlation: Final = Struct(">i").pack
 
+#: Topics and partitions of a request that is served at once: about a hundred microseconds.
+_AT_ONCE_MAX: Final = 64
 #: Answers to requests that name more partitions are made each time.
 _REMEMBERED_PARTITIONS_MAX: Final = 32
 
@@ -37,12 +41,31 @@ _REMEMBERED_PARTITIONS_MAX: Final = 32
 _Refusals = list[OffsetCommitResponseTopic]
 
 
-def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse | Later:
+def handle(
+    call: Call, request: OffsetCommitRequest
+) -> OffsetCommitResponse | Later | Steps[OffsetCommitResponse | Later]:
+    """In steps where it is long; most commits name a few partitions, and are answered at once."""
+    steps = _handle(call, request)
+    count = sum(1 + len(topic.partitions) for topic in request.topics[: _AT_ONCE_MAX + 1])
+    return at_once(steps) if count <= _AT_ONCE_MAX else steps
+
+
+def _handle(call: Call, request: OffsetCommitRequest) -> Steps[OffsetCommitResponse | Later]:
+    refused: _Refusals = []
     if not allowed_on_group(call, Operation.READ, request.group_id):
-        refused = [_refused(topic, ErrorCode.GROUP_AUTHORIZATION_FAILED) for topic in request.topics]
+        for piece in pieces(request.topics):
+            for topic in piece:
+                refused.append((yield from _refused(topic, ErrorCode.GROUP_AUTHORIZATION_FAILED)))
+            if len(request.topics) > len(piece):
+                yield
         return OffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=refused)
-    refused = []
-    request.topics = [topic for topic in request.topics if _is_sound(call, topic, refused)]
+    asked, request.topics = request.topics, []
+    for piece in pieces(asked):
+        if request.topics or refused:
+            yield
+        for topic in piece:
+            if (yield from _is_sound(call, topic, refused)):
+                request.topics.append(topic)
     if not request.topics:
         return OffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=refused)
     ids = {topic.name: topic.topic_id for topic in request.topics} if call.version >= _BY_ID else None
@@ -53,7 +76,7 @@ def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse | L
             if not refused and not call.throttle_ms():
                 answer.set(_all_committed(call, request))
                 return
-            response = committed(request)
+            response = at_once(committed(request))
         response.throttle_time_ms = call.throttle_ms()
         if ids is not None:
             for topic in response.topics:
@@ -62,7 +85,7 @@ def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse | L
             response.topics = _joined(refused, response.topics)
         answer.set(response)
 
-    call.services.groups.offset_commit(caller_of(call), request, reply)
+    yield from call.services.groups.offset_commit(caller_of(call), request, reply)
     return answer
 
 
@@ -76,7 +99,7 @@ def _all_committed(call: Call, request: OffsetCommitRequest) -> bytes:
         ]
     )
     if len(asked) > _REMEMBERED_PARTITIONS_MAX:
-        return encode_response(_KEY, call.version, call.correlation_id, committed(request))
+        return encode_response(_KEY, call.version, call.correlation_id, at_once(committed(request)))
     length, rest = _answer_to(call.version, asked)
     return length + _pack_correlation(call.correlation_id) + rest
 
@@ -96,44 +119,41 @@ def _answer_to(version: int, asked: tuple[tuple[str, bytes, int], ...]) -> tuple
     return frame[:4], frame[8:]
 
 
-def _is_sound(call: Call, topic: OffsetCommitRequestTopic, refused: _Refusals) -> bool:
+def _is_sound(call: Call, topic: OffsetCommitRequestTopic, refused: _Refusals) -> Steps[bool]:
     """Whether anything of the topic is left to commit; what is not is answered in `refused`."""
     metadata = call.services.metadata
     if call.version >= _BY_ID:
         known = metadata.topic_by_id(topic.topic_id)
         if known is None:
-            refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+            refused.append((yield from _refused(topic, ErrorCode.UNKNOWN_TOPIC_ID)))
             return False
         topic.name = known.name
     else:
         known = metadata.topic(topic.name)
     if not call.allowed_on_topic(Operation.READ, topic.name):
-        refused.append(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        refused.append((yield from _refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
         return False
     if known is None:
-        refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        refused.append((yield from _refused(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
         return False
-    for partition in topic.partitions:
-        if known.partition(partition.partition_index) is None:
-            break
-    else:
+    missing: list[OffsetCommitRequestPartition] = []
+    for number, piece in enumerate(pieces(topic.partitions)):
+        if number:
+            yield
+        missing += [each for each in piece if known.partition(each.partition_index) is None]
+    if not missing:
         return True
-    missing = [each for each in topic.partitions if known.partition(each.partition_index) is None]
-    topic.partitions = [each for each in topic.partitions if known.partition(each.partition_index) is not None]
     unknown = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
-    refused.append(_refused(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    refused.append((yield from _refused(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+    asked, topic.partitions = topic.partitions, []
+    for piece in pieces(asked):
+        topic.partitions += [each for each in piece if known.partition(each.partition_index) is not None]
+        yield
     return bool(topic.partitions)
 
 
-def _refused(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
-    return OffsetCommitResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[
-            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
-            for partition in topic.partitions
-        ],
-    )
+def _refused(topic: OffsetCommitRequestTopic, error: ErrorCode) -> Steps[OffsetCommitResponseTopic]:
+    return answered_topic(topic, repeat(int(error)))
 
 
 def _joined(refused: _Refusals, answered: list[OffsetCommitResponseTopic]) -> list[OffsetCommitResponseTopic]:

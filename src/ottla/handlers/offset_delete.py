@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ottla.handlers.call import Call
 from ottla.handlers.group_calls import allowed_on_group, caller_of
 from ottla.handlers.later import Later
@@ -15,25 +17,34 @@ from ottla.protocol.generated.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from ottla.security.authorizer import Operation
+from ottla.steps import PIECE, Steps, pieces
 
 
-def handle(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse | Later:
+def handle(call: Call, request: OffsetDeleteRequest) -> Steps[OffsetDeleteResponse | Later]:
     if not allowed_on_group(call, Operation.DELETE, request.group_id):
         return OffsetDeleteResponse(
             error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, throttle_time_ms=call.throttle_ms()
         )
     refused: dict[str, OffsetDeleteResponseTopic] = {}
     sound: list[OffsetDeleteRequestTopic] = []
-    for topic in request.topics:
+    for place, topic in enumerate(request.topics, 1):
+        if place % PIECE == 0:
+            yield
         known = call.services.metadata.topic(topic.name)
         if not call.allowed_on_topic(Operation.READ, topic.name):
-            _refuse(refused, topic, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            for piece in pieces(topic.partitions):
+                _refuse(refused, topic, piece, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                yield
             continue
         count = 0 if known is None else len(known.partitions)
-        missing = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
-        if missing:
-            _refuse(refused, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if found := [partition for partition in topic.partitions if 0 <= partition.partition_index < count]:
+        found: list[OffsetDeleteRequestPartition] = []
+        for piece in pieces(topic.partitions):
+            missing = [partition for partition in piece if not 0 <= partition.partition_index < count]
+            if missing:
+                _refuse(refused, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            found += [partition for partition in piece if 0 <= partition.partition_index < count]
+            yield
+        if found:
             sound.append(OffsetDeleteRequestTopic(name=topic.name, partitions=found))
     request.topics = sound
     answer = Later()
@@ -44,14 +55,14 @@ def handle(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse | L
             response.topics = _joined(response.topics, refused)
         answer.set(response)
 
-    call.services.groups.offset_delete(caller_of(call), request, reply)
+    yield from call.services.groups.offset_delete(caller_of(call), request, reply)
     return answer
 
 
 def _refuse(
     refused: dict[str, OffsetDeleteResponseTopic],
     topic: OffsetDeleteRequestTopic,
-    partitions: list[OffsetDeleteRequestPartition],
+    partitions: Sequence[OffsetDeleteRequestPartition],
     error: ErrorCode,
 ) -> None:
     mine = refused.setdefault(topic.name, OffsetDeleteResponseTopic(name=topic.name))

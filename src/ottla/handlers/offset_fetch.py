@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from ottla.groups.offsets.fetching import fetch_refused
 from ottla.handlers.call import Call
-from ottla.handlers.group_calls import allowed_on_group, caller_of
-from ottla.handlers.later import Gathered, Later
+from ottla.handlers.group_calls import Places, allowed_on_group, steps_of_name
+from ottla.handlers.later import Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_fetch import (
     OffsetFetchRequest,
@@ -24,29 +25,47 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from ottla.security.authorizer import Operation
+from ottla.steps import Steps, pieces
 
 #: Before it there is no place for an error of the whole group.
 _GROUP_ERROR_SINCE: Final = 2
 _BATCHED_SINCE: Final = 8
 _BY_ID: Final = 10
 _NO_OFFSET: Final = -1
+#: In one answer, over all groups that were asked about; a group that would go beyond it is refused. Each takes some two
+#: hundred bytes until the answer is written, and all of them some fifty milliseconds of a garbage collection.
+PARTITIONS_ANSWERED_MAX: Final = 200_000
 
 
-def handle(call: Call, request: OffsetFetchRequest) -> Later:
-    answer = Later()
+def handle(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
     groups = request.groups if call.version >= _BATCHED_SINCE else [_only_group(request)]
+    answered: list[OffsetFetchResponseGroup] = []
+    places = Places(call)
+    room = PARTITIONS_ANSWERED_MAX
+    for group in groups:
+        found = yield from _Fetch(call, group).run(room, require_stable=request.require_stable)
+        room -= sum(len(topic.partitions) for topic in found.topics)
+        if found.error_code == ErrorCode.NONE:
+            places.add(group.group_id, len(answered))
+        answered.append(found)
+        yield from steps_of_name(group.group_id)
+    only = None
+    if call.version < _BATCHED_SINCE:
+        only = yield from _of_one_group(call, request, answered[0])
 
-    def done(answered: list[OffsetFetchResponseGroup]) -> None:
-        throttle_ms = call.throttle_ms()
-        if call.version >= _BATCHED_SINCE:
-            answer.set(OffsetFetchResponse(throttle_time_ms=throttle_ms, groups=answered))
-        else:
-            answer.set(_of_one_group(call, request, answered[0], throttle_ms))
+    def refuse(index: int, error: ErrorCode) -> None:
+        answered[index] = fetch_refused(answered[index].group_id, error)
 
-    gathered = Gathered(len(groups), done)
-    for index, group in enumerate(groups):
-        _Fetch(call, group).run(gathered, index, require_stable=request.require_stable)
-    return answer
+    def response() -> OffsetFetchResponse:
+        if only is None:
+            return OffsetFetchResponse(throttle_time_ms=call.throttle_ms(), groups=answered)
+        told = only
+        if answered[0].error_code != only.error_code:
+            told = _refused_as_a_whole(call, request, ErrorCode(answered[0].error_code))
+        told.throttle_time_ms = call.throttle_ms()
+        return told
+
+    return places.answered(refuse, response)
 
 
 def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
@@ -72,94 +91,121 @@ class _Fetch:
         #: Of the topics that were asked for by their ids.
         self._ids: dict[str, bytes] = {}
 
-    def run(self, gathered: Gathered, index: int, *, require_stable: bool) -> None:
+    def run(self, room: int, *, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
+        """`room` is how many partitions may be answered."""
         call, group = self._call, self._group
-        give = gathered.place(index)
         if not allowed_on_group(call, Operation.DESCRIBE, group.group_id):
-            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            give(OffsetFetchResponseGroup(group_id=group.group_id, error_code=error))
-            return
+            return fetch_refused(group.group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         if group.topics is not None:
-            group.topics = [topic for topic in group.topics if self._is_sound(topic)]
+            asked, group.topics = group.topics, []
+            for piece in pieces(asked):
+                room -= sum(len(topic.partition_indexes) for topic in piece)
+                if room < 0:
+                    return fetch_refused(group.group_id, ErrorCode.INVALID_REQUEST)
+                for topic in piece:
+                    if (refused := self._refusal(topic)) is None:
+                        group.topics.append(topic)
+                    else:
+                        self._refused.append((yield from _refused(topic, refused)))
+                yield
+        elif call.services.groups.offsets_of(group.group_id) > room:
+            return fetch_refused(group.group_id, ErrorCode.INVALID_REQUEST)
+        found = yield from call.services.groups.offset_fetch(group, require_stable)
+        return (yield from self._finished(found))
 
-        def reply(response: OffsetFetchResponseGroup) -> None:
-            give(self._finished(response))
-
-        call.services.groups.offset_fetch(caller_of(call), group, require_stable, reply)
-
-    def _is_sound(self, topic: OffsetFetchRequestTopics) -> bool:
+    def _refusal(self, topic: OffsetFetchRequestTopics) -> ErrorCode | None:
         call = self._call
         if call.version >= _BY_ID:
             name = call.services.metadata.topic_name(topic.topic_id)
             if name is None:
-                self._refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
-                return False
+                return ErrorCode.UNKNOWN_TOPIC_ID
             topic.name = name
             self._ids[name] = topic.topic_id
         if not call.allowed_on_topic(Operation.DESCRIBE, topic.name):
-            self._refused.append(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-            return False
-        return True
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return None
 
-    def _finished(self, response: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
-        call = self._call
+    def _finished(self, response: OffsetFetchResponseGroup) -> Steps[OffsetFetchResponseGroup]:
         if response.error_code != ErrorCode.NONE:
             return response
-        topics = response.topics
-        if self._wants_all and not call.services.authorizer.allows_all:
-            topics = [topic for topic in topics if call.allowed_on_topic(Operation.DESCRIBE, topic.name)]
-        if call.version >= _BY_ID:
-            if self._wants_all:
-                # What was deleted has no id any more, and cannot be told of.
-                known = call.services.metadata.topics
-                self._ids = {topic.name: known[topic.name].id for topic in topics if topic.name in known}
-            topics = [topic for topic in topics if topic.name in self._ids]
-            for topic in topics:
-                topic.topic_id = self._ids[topic.name]
-        response.topics = [*topics, *self._refused]
+        found, response.topics = response.topics, []
+        for piece in pieces(found):
+            response.topics += [topic for topic in piece if self._is_shown(topic)]
+            yield
+        response.topics += self._refused
         return response
 
+    def _is_shown(self, topic: OffsetFetchResponseTopics) -> bool:
+        call = self._call
+        if self._wants_all and not call.allowed_on_topic(Operation.DESCRIBE, topic.name):
+            return False
+        if call.version < _BY_ID:
+            return True
+        if self._wants_all:
+            # What was deleted has no id any more, and cannot be told of.
+            known = call.services.metadata.topic(topic.name)
+            topic_id: bytes | None = None if known is None else known.id
+        else:
+            topic_id = self._ids.get(topic.name)
+        if topic_id is None:
+            return False
+        topic.topic_id = topic_id
+        return True
 
-def _refused(topic: OffsetFetchRequestTopics, error: ErrorCode) -> OffsetFetchResponseTopics:
-    return OffsetFetchResponseTopics(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[
+
+def _refused(topic: OffsetFetchRequestTopics, error: ErrorCode) -> Steps[OffsetFetchResponseTopics]:
+    partitions = []
+    for piece in pieces(topic.partition_indexes):
+        partitions += [
             OffsetFetchResponsePartitions(
                 partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=error
             )
-            for index in topic.partition_indexes
-        ],
-    )
+            for index in piece
+        ]
+        yield
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+# The older layout.
 
 
 def _of_one_group(
-    call: Call, request: OffsetFetchRequest, group: OffsetFetchResponseGroup, throttle_ms: int
-) -> OffsetFetchResponse:
-    """The older layout."""
-    topics = group.topics
+    call: Call, request: OffsetFetchRequest, group: OffsetFetchResponseGroup
+) -> Steps[OffsetFetchResponse]:
     if group.error_code != ErrorCode.NONE:
-        topics = []
-        if call.version < _GROUP_ERROR_SINCE:
-            asked = _only_group(request).topics or ()
-            topics = [_refused(topic, ErrorCode(group.error_code)) for topic in asked]
-    return OffsetFetchResponse(
-        throttle_time_ms=throttle_ms,
-        error_code=group.error_code,
-        topics=[
+        return _refused_as_a_whole(call, request, ErrorCode(group.error_code))
+    topics = []
+    for topic in group.topics:
+        told = OffsetFetchResponseTopic(name=topic.name)
+        topics.append(told)
+        for piece in pieces(topic.partitions):
+            told.partitions += [
+                OffsetFetchResponsePartition(
+                    partition_index=partition.partition_index,
+                    committed_offset=partition.committed_offset,
+                    committed_leader_epoch=partition.committed_leader_epoch,
+                    metadata=partition.metadata,
+                    error_code=partition.error_code,
+                )
+                for partition in piece
+            ]
+            yield
+    return OffsetFetchResponse(topics=topics)
+
+
+def _refused_as_a_whole(call: Call, request: OffsetFetchRequest, error: ErrorCode) -> OffsetFetchResponse:
+    topics = []
+    if call.version < _GROUP_ERROR_SINCE:
+        topics = [
             OffsetFetchResponseTopic(
                 name=topic.name,
                 partitions=[
                     OffsetFetchResponsePartition(
-                        partition_index=partition.partition_index,
-                        committed_offset=partition.committed_offset,
-                        committed_leader_epoch=partition.committed_leader_epoch,
-                        metadata=partition.metadata,
-                        error_code=partition.error_code,
+                        partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=error
                     )
-                    for partition in topic.partitions
+                    for index in topic.partition_indexes
                 ],
             )
-            for topic in topics
-        ],
-    )
+            for topic in request.topics or ()
+        ]
+    return OffsetFetchResponse(error_code=error, topics=topics)

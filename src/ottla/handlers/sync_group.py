@@ -8,13 +8,14 @@ from ottla.handlers.call import Call
 from ottla.handlers.group_calls import allowed_on_group, caller_of
 from ottla.handlers.later import Later
 from ottla.model import ErrorCode
-from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from ottla.security.authorizer import Operation
+from ottla.steps import PIECE, Steps, pieces
 
 _PROTOCOL_REQUIRED_SINCE: Final = 5
 
 
-def handle(call: Call, request: SyncGroupRequest) -> Later:
+def handle(call: Call, request: SyncGroupRequest) -> Steps[Later]:
     answer = Later()
 
     def reply(response: SyncGroupResponse) -> None:
@@ -26,5 +27,18 @@ def handle(call: Call, request: SyncGroupRequest) -> Later:
     elif not allowed_on_group(call, Operation.READ, request.group_id):
         reply(SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
     else:
+        yield from _keep_shares_of_members(call, request)
         call.services.groups.sync_group(caller_of(call), request, reply)
     return answer
+
+
+def _keep_shares_of_members(call: Call, request: SyncGroupRequest) -> Steps[None]:
+    """A leader may name whomever it likes, and as often: only the last share of each member is looked at."""
+    if len(request.assignments) <= PIECE:
+        return
+    shares: dict[str, SyncGroupRequestAssignment] = {}
+    for piece in pieces(request.assignments):
+        members = call.services.groups.members_of(request.group_id)
+        shares.update({share.member_id: share for share in piece if share.member_id in members})
+        yield
+    request.assignments = list(shares.values())

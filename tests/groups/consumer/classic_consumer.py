@@ -18,6 +18,7 @@ from ottla.protocol.generated.join_group import (
 )
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from ottla.steps import at_once
 
 
 class Stage(Enum):
@@ -192,6 +193,6 @@ class ClassicConsumer:
         identity = MemberIdentity(member_id=self.id, group_instance_id=self.instance)
         request = LeaveGroupRequest(group_id=GROUP, members=[identity])
         answers: list[LeaveGroupResponse] = []
-        self.room.shard.leave_group(self.room.caller(5), request, answers.append)
+        at_once(self.room.shard.leave_group(self.room.caller(5), request, answers.append))
         self.owned, self.id, self.stage = set(), "", Stage.OUT
         return ErrorCode(answers[0].error_code or answers[0].members[0].error_code)

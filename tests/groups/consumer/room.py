@@ -21,6 +21,7 @@ from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from ottla.steps import at_once
 
 T = TypeVar("T")
 WALL_MS = 1_700_000_000_000
@@ -160,10 +161,17 @@ class Room:
         return answers[0]
 
     def beat(self, request: ConsumerGroupHeartbeatRequest, version: int = 1) -> ConsumerGroupHeartbeatResponse:
+        at_once(self.shard.prepare_heartbeat(request))
+        return self.beat_unprepared(request, version)
+
+    def beat_unprepared(
+        self, request: ConsumerGroupHeartbeatRequest, version: int = 1
+    ) -> ConsumerGroupHeartbeatResponse:
+        """As if what its expressions stand for had been forgotten again, or topics had come, since it was prepared."""
         return self.ask(lambda reply: self.shard.consumer_group_heartbeat(self.caller(version), request, reply))
 
     def describe(self) -> DescribedGroup:
-        return self.ask(lambda reply: self.shard.describe_consumer_group(self.caller(), GROUP, reply))
+        return at_once(self.shard.describe_consumer_group(GROUP))
 
     def check(self) -> None:
         """What holds at every moment."""

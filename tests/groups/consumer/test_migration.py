@@ -16,6 +16,7 @@ from ottla.protocol.generated.heartbeat import HeartbeatRequest
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.steps import at_once
 
 #: Together they cover the first rebalance's delay of a classic group.
 ROUND_MS = 1_000
@@ -426,7 +427,7 @@ def test_a_static_classic_member_fences_the_one_before() -> None:
 def leave_errors(room: Room, *identities: tuple[str, str | None]) -> list[ErrorCode]:
     members = [MemberIdentity(member_id=name, group_instance_id=instance) for name, instance in identities]
     request = LeaveGroupRequest(group_id=GROUP, members=members)
-    answer: LeaveGroupResponse = room.ask(lambda reply: room.shard.leave_group(room.caller(5), request, reply))
+    answer: LeaveGroupResponse = room.ask(lambda reply: at_once(room.shard.leave_group(room.caller(5), request, reply)))
     return [ErrorCode(member.error_code) for member in answer.members]
 
 

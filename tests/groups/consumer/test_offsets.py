@@ -14,7 +14,8 @@ from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup
+from ottla.steps import at_once
 
 
 def commit(room: Room, member: str, epoch: int, partition: int = 0, *, topic: str = "t", version: int = 9) -> ErrorCode:
@@ -26,17 +27,14 @@ def commit(room: Room, member: str, epoch: int, partition: int = 0, *, topic: st
         topics=[OffsetCommitRequestTopic(name=topic, partitions=[entry])],
     )
     answer: OffsetCommitResponse = room.ask(
-        lambda reply: room.shard.offset_commit(room.caller(version), request, reply)
+        lambda reply: at_once(room.shard.offset_commit(room.caller(version), request, reply))
     )
     return ErrorCode.NONE if answer is ALL_COMMITTED else ErrorCode(answer.topics[0].partitions[0].error_code)
 
 
 def fetch(room: Room, member: str | None, epoch: int) -> ErrorCode:
     request = OffsetFetchRequestGroup(group_id=GROUP, member_id=member, member_epoch=epoch, topics=None)
-    answer: OffsetFetchResponseGroup = room.ask(
-        lambda reply: room.shard.offset_fetch(room.caller(9), request, False, reply)
-    )
-    return ErrorCode(answer.error_code)
+    return ErrorCode(at_once(room.shard.offset_fetch(request, False)).error_code)
 
 
 def one_member() -> tuple[Room, Consumer]:

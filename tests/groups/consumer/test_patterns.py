@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.groups.consumer.room import Consumer, Room, settle
 
+from ottla.groups.consumer.decision import Refused
 from ottla.groups.consumer.heartbeat import FIRST_EPOCH
+from ottla.groups.consumer.patterns import (
+    EXPRESSION_LENGTH_MAX,
+    EXPRESSIONS_OF_A_GROUP_MAX,
+    PROGRAM_SIZE_MAX,
+    REMEMBERED_MAX,
+    KnownTopics,
+    TopicPatterns,
+)
 from ottla.model import OFFSETS_TOPIC, ErrorCode
+from ottla.steps import Steps, at_once
 
 
 def names(room: Room, consumer: Consumer) -> set[str | None]:
@@ -154,3 +165,172 @@ def test_a_refused_write_loses_no_topic() -> None:
     room.journal.refuses_with = ErrorCode.NONE
     settle([member])
     assert names(room, member) == {"x1", "x2"}
+
+
+# What an expression may cost.
+
+#: Short, and about as slow as RE2 gets: no two states of it are alike, so that each character looks at all of them.
+SLOW = "((((a?){9}){9}){9})b"
+
+
+def steps_of(steps: Steps[None]) -> int:
+    return sum(1 for _ in steps)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "x" * (EXPRESSION_LENGTH_MAX + 1),
+        "(.?){1000}(.?){1000}(.?){1000}",
+        "((((((((a?){9}){9}){9})?b?){9})))",
+        ".{0,1000}" * 100,
+        r"(?i)\pL" * 100,
+        r"\pL" * 1_000,
+        "(" + "[a-z]?" * 600 + "){9}",
+        "\u00e9" * 3_000,
+    ],
+)
+def test_what_would_be_costly_is_no_expression(pattern: str) -> None:
+    patterns = TopicPatterns(Room().metadata)
+    with pytest.raises(Refused) as refused:
+        patterns.check(pattern)
+    assert refused.value.error == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert steps_of(patterns.resolve(pattern)) == 0
+    assert patterns.is_refused(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "|".join(f"orders-{number}" for number in range(300)),
+        r"[^\pL]+",
+        r"(?i)ORDERS-\p{Nd}+",
+        "\u00e9?orders-1",
+        ".{0,249}",
+    ],
+)
+def test_what_people_write_is_taken(pattern: str) -> None:
+    room = Room()
+    room.topic("orders-1", 1)
+    room.topic("1", 1)
+    patterns = TopicPatterns(room.metadata)
+    patterns.check(pattern)
+    at_once(patterns.resolve(pattern))
+    known = patterns.known(pattern)
+    assert known is not None
+    assert known.topics
+
+
+def test_a_slow_expression_is_matched_in_steps() -> None:
+    room = Room()
+    for number in range(20):
+        room.topic("a" * 200 + str(number), 1)
+    patterns = TopicPatterns(room.metadata)
+    slow, quick = steps_of(patterns.resolve(SLOW)), steps_of(patterns.resolve("a+0"))
+    assert slow > 20 * 20
+    assert quick <= 20
+    assert patterns.known("a+0") == KnownTopics(frozenset({"a" * 200 + "0"}), patterns.names_version)
+
+
+def test_a_new_topic_is_matched_alone() -> None:
+    room = Room()
+    for number in range(20):
+        room.topic("a" * 200 + str(number), 1)
+    patterns = TopicPatterns(room.metadata)
+    all_names = steps_of(patterns.resolve(SLOW))
+    assert steps_of(patterns.resolve(SLOW)) == 0
+    for number in range(3):
+        room.topic("a" * 200 + f"x{number}", 1)
+        room.topic(f"b{number}", 1)
+        _ = patterns.names_version
+    assert 0 < steps_of(patterns.resolve(SLOW)) < all_names / 4
+    room.delete_topic("a" * 200 + "x1")
+    assert steps_of(patterns.resolve(SLOW)) == 0
+
+
+def test_many_who_wait_for_one_expression_share_its_steps() -> None:
+    room = Room()
+    for number in range(20):
+        room.topic("a" * 200 + str(number), 1)
+    patterns = TopicPatterns(room.metadata)
+    alone = steps_of(TopicPatterns(room.metadata).resolve(SLOW))
+    waiting = [patterns.resolve(SLOW) for _ in range(5)]
+    steps = 0
+    while waiting:
+        waiting = [each for each in waiting if next(each, "ended") is None]
+        steps += len(waiting)
+    assert steps <= alone
+    assert patterns.known(SLOW) is not None
+
+
+def test_who_stops_waiting_leaves_the_rest_to_others() -> None:
+    room = Room()
+    for number in range(20):
+        room.topic("a" * 200 + str(number), 1)
+    patterns = TopicPatterns(room.metadata)
+    first = patterns.resolve(SLOW)
+    for _ in range(5):
+        next(first)
+    first.close()
+    assert patterns.known(SLOW) is None
+    at_once(patterns.resolve(SLOW))
+    assert patterns.known(SLOW) is not None
+
+
+def test_topics_that_come_while_names_are_matched() -> None:
+    room = Room()
+    for number in range(5):
+        room.topic("a" * 200 + str(number), 1)
+    patterns = TopicPatterns(room.metadata)
+    under_way = patterns.resolve(f"{SLOW}|a+9")
+    next(under_way)
+    room.topic("aa9", 1)
+    at_once(under_way)
+    at_once(patterns.resolve(f"{SLOW}|a+9"))
+    assert patterns.known(f"{SLOW}|a+9") == KnownTopics(frozenset({"aa9"}), patterns.names_version)
+
+
+def test_what_is_not_known_yet_is_found_by_a_later_heartbeat() -> None:
+    """As in Kafka, which looks for the topics while the heartbeat is answered."""
+    room = Room()
+    room.topic("x1", 1)
+    member = Consumer(room, "a", None, regex="x.*")
+    assert room.beat_unprepared(member.request()).error_code == ErrorCode.NONE
+    settle([member])
+    assert names(room, member) == {"x1"}
+    room.topic("x2", 1)
+    epoch = member.epoch
+    assert room.beat_unprepared(member.request()).member_epoch == epoch
+    settle([member])
+    assert names(room, member) == {"x1", "x2"}
+
+
+def test_a_group_has_no_more_expressions_than_it_may() -> None:
+    room = Room()
+    room.topic("x", 1)
+    members = [Consumer(room, f"m{number}", None, regex=f"x{number}?") for number in range(EXPRESSIONS_OF_A_GROUP_MAX)]
+    settle(members)
+    one_more = Consumer(room, "more", None, regex="x+")
+    assert one_more.beat() == ErrorCode.INVALID_REGULAR_EXPRESSION
+    one_more.regex = "x0?"
+    assert one_more.beat() == ErrorCode.NONE
+    members[1].leave()
+    other = Consumer(room, "other", None, regex="x+")
+    assert other.beat() == ErrorCode.NONE
+
+
+def test_expressions_that_were_not_used_for_longest_are_forgotten() -> None:
+    room = Room()
+    room.topic("x", 1)
+    patterns = TopicPatterns(room.metadata)
+    for number in range(REMEMBERED_MAX + 1):
+        at_once(patterns.resolve(f"x{number}?"))
+    assert patterns.known("x0?") is None
+    assert patterns.known("x1?") is not None
+
+
+def test_the_largest_program_that_is_taken() -> None:
+    patterns = TopicPatterns(Room().metadata)
+    patterns.check("(a?){1000}" * (PROGRAM_SIZE_MAX // 2_000 - 1))
+    with pytest.raises(Refused):
+        patterns.check("((a?b?)?){1000}")

@@ -8,30 +8,36 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.states import State
 from ottla.model import ErrorCode
 from ottla.protocol.generated.describe_groups import DescribedGroup, DescribedGroupMember
+from ottla.steps import Steps, pieces
 
 #: Before this version a group that does not exist was described as dead, without an error.
 NOT_FOUND_SINCE: Final = 6
 
 
-def described(group: ClassicGroup) -> DescribedGroup:
+def described(group: ClassicGroup) -> Steps[DescribedGroup]:
     """Which protocol it is, and what members say in it, is told only while it holds."""
     stable = group.state is State.STABLE
-    return DescribedGroup(
-        group_id=group.id,
-        group_state=group.state.value,
-        protocol_type=group.protocol_type or "",
-        protocol_data=(group.protocol_name or "") if stable else "",
-        members=[
+    protocol = group.protocol_name
+    members = []
+    for piece in pieces(list(group.members.values())):
+        members += [
             DescribedGroupMember(
                 member_id=member.id,
                 group_instance_id=member.instance_id,
                 client_id=member.client_id,
                 client_host=member.client_host,
-                member_metadata=member.metadata(group.protocol_name) if stable else b"",
+                member_metadata=member.metadata(protocol) if stable else b"",
                 member_assignment=member.assignment,
             )
-            for member in group.members.values()
-        ],
+            for member in piece
+        ]
+        yield
+    return DescribedGroup(
+        group_id=group.id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(protocol or "") if stable else "",
+        members=members,
     )
 
 

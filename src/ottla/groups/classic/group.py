@@ -22,6 +22,13 @@ UNKNOWN_TIME: Final = -1
 #: Shared by all groups that have nothing of a kind: most of ten thousand groups are empty. Never changed.
 _NO_IDS: Final[set[str]] = set()
 _NONE_PENDING: Final[dict[str, None]] = {}
+#: Protocols that one member knows. Clients know two or three; each is looked at whenever the group votes.
+PROTOCOLS_MAX: Final = 256
+#: What one member says in all of its protocols together. Twice what a record of the group can hold of all its members,
+#: unless the offsets topic takes larger batches than it does by default.
+MEMBER_BYTES_MAX: Final = 2 * 1024 * 1024
+#: What all members of a group say, which is in memory as long as they are members.
+GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
 #: Of one group, at the same time: a client that asks for ids and uses none would fill the memory for half an hour.
 PENDING_IDS_MAX: Final = 10_000
 
@@ -33,6 +40,7 @@ class ClassicGroup:
         "id",
         "leader_id",
         "members",
+        "metadata_bytes",
         "new_member_came",
         "pending_join",
         "pending_sync",
@@ -61,6 +69,8 @@ class ClassicGroup:
         #: In members, unless there are none: the first that came, or the next one when it leaves.
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
+        #: Of all members' protocols.
+        self.metadata_bytes = 0
         #: Instance id -> member id.
         self.static_members: dict[str, str] = {}
         #: How many members have a join_reply.
@@ -144,6 +154,7 @@ class ClassicGroup:
 
     def _count(self, member: ClassicMember, by: int) -> None:
         assert self.supported is not None
+        self.metadata_bytes += by * size_of(member.protocols)
         for name in {name for name, _ in member.protocols}:
             self.supported[name] += by
 
@@ -318,3 +329,7 @@ class ClassicGroup:
 
     def tombstones(self) -> Sequence[JournalRecord]:
         return (JournalRecord(group_key(self.id), None),)
+
+
+def size_of(protocols: Protocols) -> int:
+    return sum(len(name) + len(metadata) for name, metadata in protocols)

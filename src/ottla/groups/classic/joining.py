@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla import logs
 from ottla.groups.caller import Caller
-from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.group import GROUP_BYTES_MAX, ClassicGroup, size_of
 from ottla.groups.classic.member import ClassicMember, Protocols
 from ottla.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalances, join_refused, joined
 from ottla.groups.classic.states import State
@@ -41,7 +41,7 @@ class Joining:
                 return
             group = ClassicGroup(request.group_id, caller.now.wall_ms)
         attempt = _Attempt(self._state, self._rebalances, caller, group, request, reply)
-        if not self._has_room(group, member_id):
+        if not self._has_room(group, member_id) or not _has_space(group, member_id, attempt.protocols):
             attempt.turn_away()
         elif not group.supports(request.protocol_type, attempt.protocols):
             reply(join_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id))
@@ -63,6 +63,12 @@ class Joining:
             case State.COMPLETING_REBALANCE | State.STABLE:
                 return member_id in group.members or len(group.members) < size_max
         return True
+
+
+def _has_space(group: ClassicGroup, member_id: str, protocols: Protocols) -> bool:
+    member = group.members.get(member_id)
+    before = 0 if member is None else size_of(member.protocols)
+    return group.metadata_bytes - before + size_of(protocols) <= GROUP_BYTES_MAX
 
 
 class _Attempt:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from ottla import logs
 from ottla.groups.caller import Caller
 from ottla.groups.classic.group import ClassicGroup
@@ -17,8 +20,13 @@ from ottla.protocol.generated.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
+from ottla.steps import Steps, pieces
 
 log_event = logs.logger("groups")
+
+
+#: That leave together, in one request: each may answer somebody who waits.
+MEMBERS_A_STEP: Final = 32
 
 
 class Leaving:
@@ -44,23 +52,15 @@ class Leaving:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
-    def leave(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> None:
-        group = self._rebalances.classic(request.group_id)
-        answers = []
-        for identity in request.members:
-            error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else self._take_out(group, identity)
-            answers.append(
-                MemberResponse(
-                    member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error
-                )
-            )
+    def leave(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> Steps[None]:
+        answers: list[MemberResponse] = []
+        for piece in pieces(request.members, MEMBERS_A_STEP):
+            if answers:
+                yield
+            answers += self._leave(caller, request.group_id, piece)
         response = LeaveGroupResponse(members=answers)
-        if group is None or all(answer.error_code for answer in answers):
-            reply(response)
-            return
-        if group.state is not State.EMPTY:
-            self._rebalances.prepare_or_complete(group, caller.now)
-        if group.state is not State.EMPTY:
+        group = self._rebalances.classic(request.group_id)
+        if group is None or group.state is not State.EMPTY:
             reply(response)
             return
 
@@ -69,6 +69,22 @@ class Leaving:
             reply(response)
 
         self._state.journal.when_settled(settled)
+
+    def _leave(self, caller: Caller, group_id: str, members: Sequence[MemberIdentity]) -> list[MemberResponse]:
+        group = self._rebalances.classic(group_id)
+        answers = []
+        for identity in members:
+            error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else self._take_out(group, identity)
+            answers.append(
+                MemberResponse(
+                    member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error
+                )
+            )
+        if group is None or all(answer.error_code for answer in answers):
+            return answers
+        if group.state is not State.EMPTY:
+            self._rebalances.prepare_or_complete(group, caller.now)
+        return answers
 
     def _take_out(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
         """By its id; or by the instance id alone, which is how administrators name static members."""

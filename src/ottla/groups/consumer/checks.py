@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.config.slices import GroupsConfig
 from ottla.groups.consumer.assignors import ASSIGNORS
 from ottla.groups.consumer.decision import Refused
@@ -11,6 +13,11 @@ from ottla.groups.consumer.reconciliation import Reported, is_subset
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
+#: Topics that a member names, as subscribed or as its own: what it names is stored in one record, and looked at whole
+#: when it changes. More of them are what expressions are for.
+TOPICS_OF_A_MEMBER_MAX: Final = 10_000
+#: That it says it has: a cluster of Kafka's has about as many in all.
+PARTITIONS_OF_A_MEMBER_MAX: Final = 200_000
 #: From this version on members choose their ids themselves.
 _OWN_MEMBER_ID = 1
 
@@ -19,6 +26,7 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, config: 
     epoch = request.member_epoch
     if version >= _OWN_MEMBER_ID or epoch > JOINING or epoch == LEFT:
         _not_blank(request.member_id, "A member needs an id.")
+    _check_size(request)
     _not_blank(request.group_id, "A group needs an id.")
     _not_blank(request.instance_id, "An instance id may be missing, but not blank.")
     _not_blank(request.rack_id, "A rack may be missing, but not blank.")
@@ -33,6 +41,16 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, config: 
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"There is no assignor {request.server_assignor} here, only {', '.join(assignor_names(config))}.",
         )
+
+
+def _check_size(request: ConsumerGroupHeartbeatRequest) -> None:
+    if len(request.subscribed_topic_names or ()) > TOPICS_OF_A_MEMBER_MAX:
+        raise _invalid(f"A member names {TOPICS_OF_A_MEMBER_MAX} topics at the most.")
+    owned = request.topic_partitions or ()
+    if len(owned) > TOPICS_OF_A_MEMBER_MAX:
+        raise _invalid(f"A member has partitions of {TOPICS_OF_A_MEMBER_MAX} topics at the most.")
+    if sum(len(topic.partitions) for topic in owned) > PARTITIONS_OF_A_MEMBER_MAX:
+        raise _invalid(f"A member has {PARTITIONS_OF_A_MEMBER_MAX} partitions at the most.")
 
 
 def _check_first(request: ConsumerGroupHeartbeatRequest) -> None:

@@ -15,7 +15,7 @@ from ottla.groups.consumer import checks, embedded, migration
 from ottla.groups.consumer.decision import Decision, Refused, TimerKind, TimerWish
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import Change, World, advance, replacing
-from ottla.groups.consumer.leaving import Downgrade, removed
+from ottla.groups.consumer.leaving import Downgrade
 from ottla.groups.consumer.member import ClassicProtocol, Member
 from ottla.groups.consumer.states import MemberState
 from ottla.model import ErrorCode
@@ -25,14 +25,16 @@ from ottla.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatRespon
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.protocol.generated.leave_group import (
     LeaveGroupRequest,
-    LeaveGroupResponse,
     MemberIdentity,
     MemberResponse,
 )
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.steps import Steps, pieces
 
 #: From this version of JoinGroup on a dynamic member first asks for its id.
 _MEMBER_ID_FIRST: Final = 4
+#: Named in one LeaveGroup: each that is unknown takes some microseconds to say so.
+_LEAVERS_A_STEP: Final = 16
 
 
 def join(group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, world: World) -> Decision[JoinGroupResponse]:
@@ -184,20 +186,26 @@ def _has_news(group: ConsumerGroup, member: Member) -> bool:
     )
 
 
-def leave(group: ConsumerGroup, request: LeaveGroupRequest, world: World, wall_ms: int) -> Decision[LeaveGroupResponse]:
-    answers = []
+def leavers(group: ConsumerGroup, request: LeaveGroupRequest) -> Steps[tuple[list[MemberResponse], list[Member]]]:
+    """The answers for all who are named, and the members who are to be taken out."""
+    answers: list[MemberResponse] = []
     gone: dict[str, Member] = {}
-    for identity in request.members:
-        error = ErrorCode.NONE
-        try:
-            member = _leaver(group, identity)
-            gone[member.id] = member
-        except Refused as refused:
-            error = refused.error
-        answers.append(
-            MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)
-        )
-    return removed(group, list(gone.values()), LeaveGroupResponse(members=answers), world, wall_ms)
+    for piece in pieces(request.members, _LEAVERS_A_STEP):
+        if answers:
+            yield
+        for identity in piece:
+            error = ErrorCode.NONE
+            try:
+                member = _leaver(group, identity)
+                gone[member.id] = member
+            except Refused as refused:
+                error = refused.error
+            answers.append(
+                MemberResponse(
+                    member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error
+                )
+            )
+    return answers, list(gone.values())
 
 
 def _leaver(group: ConsumerGroup, identity: MemberIdentity) -> Member:

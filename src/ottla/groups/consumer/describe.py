@@ -16,12 +16,17 @@ from ottla.protocol.generated.consumer_group_describe import (
     TopicPartitions,
 )
 from ottla.protocol.generated.consumer_group_describe import Member as DescribedMember
+from ottla.steps import Steps, pieces
 
 _CLASSIC = 0
 _CONSUMER = 1
 
 
-def described(group: ConsumerGroup, metadata: MetadataCache, config: GroupsConfig) -> DescribedGroup:
+def described(group: ConsumerGroup, metadata: MetadataCache, config: GroupsConfig) -> Steps[DescribedGroup]:
+    members = []
+    for member in list(group.members.values()):
+        members.append((yield from _member(group, member, metadata)))
+        yield
     counts = group.assignor_counts
     wanted = [name for name in assignor_names(config) if counts[name]]
     return DescribedGroup(
@@ -30,11 +35,13 @@ def described(group: ConsumerGroup, metadata: MetadataCache, config: GroupsConfi
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=max(wanted, key=counts.__getitem__, default=default_assignor(config)),
-        members=[_member(group, member, metadata) for member in group.members.values()],
+        members=members,
     )
 
 
-def _member(group: ConsumerGroup, member: Member, metadata: MetadataCache) -> DescribedMember:
+def _member(group: ConsumerGroup, member: Member, metadata: MetadataCache) -> Steps[DescribedMember]:
+    held = yield from _assignment(_held(member), metadata)
+    target = yield from _assignment(group.target.get(member.id, NO_PARTITIONS), metadata)
     return DescribedMember(
         member_id=member.id,
         instance_id=member.instance_id,
@@ -44,8 +51,8 @@ def _member(group: ConsumerGroup, member: Member, metadata: MetadataCache) -> De
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topic_names),
         subscribed_topic_regex=member.topic_regex,
-        assignment=_assignment(_held(member), metadata),
-        target_assignment=_assignment(group.target.get(member.id, NO_PARTITIONS), metadata),
+        assignment=held,
+        target_assignment=target,
         member_type=_CONSUMER if member.classic is None else _CLASSIC,
     )
 
@@ -58,11 +65,13 @@ def _held(member: Member) -> Mapping[TopicId, Iterable[int]]:
     return held
 
 
-def _assignment(partitions: Mapping[TopicId, Iterable[int]], metadata: MetadataCache) -> Assignment:
+def _assignment(partitions: Mapping[TopicId, Iterable[int]], metadata: MetadataCache) -> Steps[Assignment]:
     """Topics that were deleted in the meantime have no name any more, and are left out."""
     told = []
-    for topic, numbers in partitions.items():
-        name = metadata.topic_name(topic)
-        if name is not None:
-            told.append(TopicPartitions(topic_id=topic, topic_name=name, partitions=sorted(numbers)))
+    for piece in pieces(partitions.items()):
+        for topic, numbers in piece:
+            name = metadata.topic_name(topic)
+            if name is not None:
+                told.append(TopicPartitions(topic_id=topic, topic_name=name, partitions=sorted(numbers)))
+        yield
     return Assignment(topic_partitions=sorted(told, key=lambda one: one.topic_name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, TypeVar
 
 from ottla.groups.caller import Caller, Now
@@ -13,7 +13,7 @@ from ottla.groups.consumer.decision import Decision, Refused, TimerKind, TimerWi
 from ottla.groups.consumer.describe import described
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import World, heartbeat
-from ottla.groups.consumer.leaving import Downgrade
+from ottla.groups.consumer.leaving import Downgrade, removed
 from ottla.groups.consumer.member import JOINING
 from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.consumer.states import MemberState
@@ -32,6 +32,7 @@ from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRespo
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.protocol.primitives import STRING_BYTES_MAX
+from ottla.steps import Steps, pieces
 
 T = TypeVar("T")
 _Answer = Callable[[ErrorCode, str | None], None]
@@ -39,6 +40,8 @@ _Answer = Callable[[ErrorCode, str | None], None]
 #: A member's timer whose decision could not be written is tried again.
 _RETRY_MS: Final = 500
 _KEY_START: Final = 2
+#: Members whose sessions are started without a pause when a partition is loaded.
+_STARTED_AT_ONCE_MAX: Final = 200
 
 
 class ClassicSide(Protocol):
@@ -54,12 +57,28 @@ class ClassicSide(Protocol):
 
 
 class ConsumerGroups:
-    def __init__(self, state: ShardState, classic: ClassicSide) -> None:
+    def __init__(self, state: ShardState, classic: ClassicSide, patterns: TopicPatterns) -> None:
         self._state = state
         self._classic = classic
-        self._patterns = TopicPatterns(state.metadata)
+        self._patterns = patterns
 
     # The newer protocol.
+
+    def prepare(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
+        """Finds out which topics the expressions stand for that the heartbeat's decision is going to ask about."""
+        group = self._state.groups.get(request.group_id)
+        wanted: dict[str, None] = {}
+        if isinstance(group, ConsumerGroup):
+            if request.member_id not in group.members and request.member_epoch != JOINING:
+                return
+            if group.regex_counts and group.checked_names_version != self._patterns.names_version:
+                wanted = dict.fromkeys(group.regex_counts)
+        elif request.member_epoch != JOINING:
+            return
+        if regex := request.subscribed_topic_regex:
+            wanted[regex] = None
+        for pattern in wanted:
+            yield from self._patterns.resolve(pattern)
 
     def heartbeat(
         self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
@@ -125,18 +144,12 @@ class ConsumerGroups:
             self._apply(record)
         self._set_timers(classic.id, [*timers, *decision.timers], caller.now)
 
-    def describe(self, caller: Caller, group_id: str, reply: Reply[DescribedGroup]) -> None:
-        def settled(error: ErrorCode) -> None:
-            group = self._state.groups.get(group_id)
-            if error:
-                reply(DescribedGroup(group_id=group_id, error_code=error))
-            elif isinstance(group, ConsumerGroup):
-                reply(described(group, self._state.metadata, self._state.settings()))
-            else:
-                missing = f"There is no consumer group {group_id}."
-                reply(DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=missing))
-
-        self._state.journal.when_settled(settled)
+    def describe(self, group_id: str) -> Steps[DescribedGroup]:
+        group = self._state.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return (yield from described(group, self._state.metadata, self._state.settings()))
+        missing = f"There is no consumer group {group_id}."
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=missing)
 
     # Members of consumer groups that speak the classic protocol.
 
@@ -184,11 +197,17 @@ class ConsumerGroups:
 
     def leave(
         self, group: ConsumerGroup, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]
-    ) -> None:
+    ) -> Steps[None]:
         def refused(error: ErrorCode, _message: str | None) -> None:
             reply(LeaveGroupResponse(error_code=error))
 
-        decision = classic_members.leave(group, request, self._world(caller), caller.now.wall_ms)
+        answers, gone = yield from classic_members.leavers(group, request)
+        # Who has left meanwhile is not taken out a second time.
+        still = [member for member in gone if group.members.get(member.id) is member]
+        if self._state.groups.get(group.id) is not group:
+            still = []
+        response = LeaveGroupResponse(members=answers)
+        decision = removed(group, still, response, self._world(caller), caller.now.wall_ms)
         self._carry_out(group, decision, caller.now, reply, refused)
 
     # What happens beside requests.
@@ -207,20 +226,19 @@ class ConsumerGroups:
         else:
             del groups[group_id]
 
-    def loaded(self, now: Now) -> None:
+    def loaded(self, group: ConsumerGroup, now: Now) -> Iterator[None]:
         """All records were replayed: every member has a session's time to be heard of."""
         session_ms = self._state.settings().consumer_session_timeout_ms
-        for group in list(self._state.groups.values()):
-            if not isinstance(group, ConsumerGroup):
-                continue
+        for members in pieces(group.members.values(), _STARTED_AT_ONCE_MAX):
             wishes = []
-            for member in group.members.values():
+            for member in members:
                 after_ms = session_ms if member.classic is None else member.classic.session_timeout_ms
                 wishes.append(TimerWish(TimerKind.SESSION, member.id, after_ms))
                 if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
                     rebalance_ms = member.rebalance_timeout_ms
                     wishes.append(TimerWish(TimerKind.REBALANCE, member.id, rebalance_ms, epoch=member.epoch))
             self._set_timers(group.id, wishes, now)
+            yield
 
     # From a decision on.
 

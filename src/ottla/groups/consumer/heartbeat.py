@@ -18,7 +18,7 @@ from ottla.groups.consumer import checks, records
 from ottla.groups.consumer.decision import Decision, Refused, TimerKind, TimerWish
 from ottla.groups.consumer.group import ConsumerGroup, decrease
 from ottla.groups.consumer.member import AWAY, JOINING, Member, Owned, Partitions, ResolvedRegex
-from ottla.groups.consumer.patterns import TopicPatterns
+from ottla.groups.consumer.patterns import EXPRESSIONS_OF_A_GROUP_MAX, TopicPatterns
 from ottla.groups.consumer.reconciliation import Goal, Reported, reconciled, reported_partitions
 from ottla.groups.consumer.states import MemberState
 from ottla.groups.consumer.target import Basis, compute, subscribed_ids
@@ -187,6 +187,7 @@ def _resolve_regexes(change: Change, caller: Caller, world: World, regex_changed
     if not group.regex_counts and not after.topic_regex:
         return
     if regex_changed and after.topic_regex and after.topic_regex not in group.regexes:
+        _check_room_for_expression(group)
         world.patterns.check(after.topic_regex)
     names_version = world.patterns.names_version
     if not regex_changed and names_version == group.checked_names_version:
@@ -198,16 +199,29 @@ def _resolve_regexes(change: Change, caller: Caller, world: World, regex_changed
     change.records += [records.regex_tombstone(group.id, gone) for gone in group.regexes if gone not in wanted]
     settled = True
     for pattern in wanted:
-        topics = world.patterns.topics(pattern)
-        if pattern not in resolved or resolved[pattern].topics != topics:
+        if world.patterns.is_refused(pattern):
+            continue
+        known = world.patterns.known(pattern)
+        if known is None or (known.version < names_version and pattern in resolved):
+            # It is being matched: a later heartbeat finds what it stands for now.
+            settled = False
+        elif pattern not in resolved or resolved[pattern].topics != known.topics:
             settled = False
             change.must_bump = True
-            resolved[pattern] = ResolvedRegex(topics, names_version, caller.now.wall_ms)
+            resolved[pattern] = ResolvedRegex(known.topics, names_version, caller.now.wall_ms)
             change.records.append(records.regex(group.id, pattern, resolved[pattern]))
     change.regexes = resolved
     if settled:
         # Otherwise the write may yet be refused, and the next heartbeat has to find the same again.
         group.checked_names_version = names_version
+
+
+def _check_room_for_expression(group: ConsumerGroup) -> None:
+    if len(group.regex_counts) >= EXPRESSIONS_OF_A_GROUP_MAX:
+        raise Refused(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"Group {group.id} has the {EXPRESSIONS_OF_A_GROUP_MAX} different regular expressions that it may have.",
+        )
 
 
 # 3. The group's epoch.

@@ -74,7 +74,8 @@ def removed(group: ConsumerGroup, gone: Sequence[Member], response: T, world: Wo
     if not gone:
         return Decision(response=response)
     timers = [wish for member in gone for wish in all_timers_cancelled(member.id)]
-    left = [member for name, member in group.members.items() if all(name != other.id for other in gone)]
+    away = {member.id for member in gone}
+    left = [member for name, member in group.members.items() if name not in away]
     if any(member.classic is None for member in gone) and migration.may_become_classic(left, world.config):
         moved = migration.to_classic(group, left, world.metadata, wall_ms)
         return Downgrade(

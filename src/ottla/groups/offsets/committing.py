@@ -6,9 +6,10 @@ of each record once, and keeps those as the group's state.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from functools import partial
-from itertools import count
+from itertools import count, repeat
 from struct import Struct
 from typing import Final
 
@@ -22,20 +23,25 @@ from ottla.model import ErrorCode
 from ottla.protocol.errors import EncodeError
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from ottla.steps import PIECE, Steps, at_once, pieces
 
 #: From this version on a group that does not exist has an error of its own.
 NOT_FOUND_SINCE: Final = 9
+
+#: In one request. What is committed together is one batch, and so many fit in none of a megabyte, the largest that the
+#: offsets topic takes by default: they are refused as what is too large for a batch is.
+PARTITIONS_COMMITTED_MAX: Final = 16_384
 
 #: The answer where all that was asked for is committed. It stands for `committed` of the request: whoever sends it may
 #: have the bytes ready.
 ALL_COMMITTED: Final = OffsetCommitResponse()
 
 _Place = tuple[str, int]
-_NOTHING_REFUSED: Final[frozenset[int]] = frozenset()
 _pack_partition: Final = Struct(">i").pack
 _NONE: Final = int(ErrorCode.NONE)
 _TOO_LARGE: Final = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
@@ -43,35 +49,36 @@ _TOO_LARGE: Final = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
 
 def commit_offsets(
     state: ShardState, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
-) -> None:
-    group_id, member_id = request.group_id, request.member_id
-    group = state.groups.get(group_id)
-    if group is not None:
-        error = group.check_commit(
-            member_id, request.group_instance_id, request.generation_id_or_member_epoch, caller.version, request.topics
-        )
-    else:
-        error = _without_group(caller, request)
+) -> Steps[None]:
+    """All at once for what is small: then it does not yield."""
+    error = _check(state, caller, request)
+    if not error and sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_COMMITTED_MAX:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
     if error:
-        reply(commit_refused(request, error))
+        reply((yield from commit_refused(request, error)))
         return
-    now = caller.now
+    try:
+        records, places, refused = yield from _records(state, request, caller.now.wall_ms)
+    except EncodeError:
+        reply((yield from commit_refused(request, ErrorCode.INVALID_GROUP_ID)))
+        return
+    response = (yield from committed(request, refused)) if refused else ALL_COMMITTED
+    # From here to the end nothing happens in between.
+    if len(records) + len(refused) >= PIECE and (error := _check(state, caller, request)):
+        reply((yield from commit_refused(request, error)))
+        return
+    group_id, member_id, now = request.group_id, request.member_id, caller.now
+    group = state.groups.get(group_id)
     if group is not None and member_id:
         until_ms = group.heard_from(member_id, now.monotonic_ms)
         if until_ms is not None:
             state.timers.put_off(session_key(group_id, member_id), until_ms)
-    try:
-        records, places, refused = _records(state, request, now.wall_ms)
-    except EncodeError:
-        reply(commit_refused(request, ErrorCode.INVALID_GROUP_ID))
-        return
-    response = committed(request, refused) if refused else ALL_COMMITTED
     if not records:
         reply(response)
         return
     error = state.write(records, now, partial(_written, request, response, reply))
     if error:
-        reply(commit_refused(request, error))
+        reply((yield from commit_refused(request, error)))
         return
     if group is None:
         # It keeps offsets, and has no members: what Kafka calls a simple group.
@@ -83,9 +90,17 @@ def commit_offsets(
     state.counts.commits += len(records)
 
 
+def _check(state: ShardState, caller: Caller, request: OffsetCommitRequest) -> ErrorCode:
+    group = state.groups.get(request.group_id)
+    if group is None:
+        return _without_group(caller, request)
+    generation = request.generation_id_or_member_epoch
+    return group.check_commit(request.member_id, request.group_instance_id, generation, caller.version, request.topics)
+
+
 def _records(
     state: ShardState, request: OffsetCommitRequest, now_ms: int
-) -> tuple[list[JournalRecord], list[_Place], frozenset[int]]:
+) -> Steps[tuple[list[JournalRecord], list[_Place], AbstractSet[int]]]:
     """What is to be written, and of which partitions; and which entries of the request, counted through, have too much
     metadata. EncodeError where a name is too long.
     """
@@ -95,15 +110,21 @@ def _records(
     prefix = group_prefix(request.group_id)
     records: list[JournalRecord] = []
     places: list[_Place] = []
-    refused = _NOTHING_REFUSED
-    for topic in request.topics:
+    refused: set[int] = set()
+    number = 0
+    for place, topic in enumerate(request.topics, 1):
+        if place % PIECE == 0:
+            yield
         name, topic_id = topic.name, topic.topic_id
         key = topic_prefix(prefix, name)
         for partition in topic.partitions:
+            number += 1
+            if number % PIECE == 0:
+                yield
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
             if metadata and _length(metadata) > metadata_max:
-                refused |= {len(records) + len(refused)}
+                refused.add(number - 1)
                 continue
             value = offset_value(
                 partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, expire_ms, topic_id
@@ -116,7 +137,8 @@ def _records(
 def _written(
     request: OffsetCommitRequest, response: OffsetCommitResponse, reply: Reply[OffsetCommitResponse], error: ErrorCode
 ) -> None:
-    reply(commit_refused(request, error) if error else response)
+    # What was written is at most one batch: it does not take long.
+    reply(at_once(commit_refused(request, error)) if error else response)
 
 
 def _without_group(caller: Caller, request: OffsetCommitRequest) -> ErrorCode:
@@ -130,39 +152,37 @@ def _length(metadata: str) -> int:
     return len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def committed(request: OffsetCommitRequest, refused: Collection[int] = ()) -> OffsetCommitResponse:
+def committed(request: OffsetCommitRequest, refused: AbstractSet[int] = frozenset()) -> Steps[OffsetCommitResponse]:
     """All of it, but for the entries, counted through the request, that have too much metadata."""
-    number = count()
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index,
-                        error_code=_TOO_LARGE if next(number) in refused else _NONE,
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-            if topic.partitions
-        ]
-    )
+    number = 0
+    response = OffsetCommitResponse()
+    for place, topic in enumerate(request.topics, 1):
+        if topic.partitions:
+            errors = (_TOO_LARGE if index in refused else _NONE for index in count(number))
+            number += len(topic.partitions)
+            response.topics.append((yield from answered_topic(topic, errors)))
+        if place % PIECE == 0:
+            yield
+    return response
 
 
-def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
+def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> Steps[OffsetCommitResponse]:
+    response = OffsetCommitResponse()
+    for place, topic in enumerate(request.topics, 1):
+        response.topics.append((yield from answered_topic(topic, repeat(int(error)))))
+        if place % PIECE == 0:
+            yield
+    return response
+
+
+def answered_topic(topic: OffsetCommitRequestTopic, errors: Iterator[int]) -> Steps[OffsetCommitResponseTopic]:
+    """One error for each of its partitions."""
+    answered: list[OffsetCommitResponsePartition] = []
+    for piece in pieces(topic.partitions):
+        if answered:
+            yield
+        answered += [
+            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=next(errors))
+            for partition in piece
         ]
-    )
+    return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answered)

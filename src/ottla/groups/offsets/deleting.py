@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from ottla.groups.caller import Now
@@ -13,15 +14,19 @@ from ottla.groups.state import Reply, ShardState
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_delete import (
     OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from ottla.steps import PIECE, Steps, pieces
 
 #: Tombstones that are written together. A batch may be a megabyte, unless an administrator wants it smaller, and a
 #: group's name alone can have 32 KiB.
 TOMBSTONES_AT_ONCE_MAX: Final = 1_000
 KEY_BYTES_AT_ONCE_MAX: Final = 128 * 1024
+#: Offsets of a group that is deleted, a step: each takes a microsecond or two.
+OFFSETS_A_STEP: Final = 64
 
 
 class Place(NamedTuple):
@@ -32,39 +37,53 @@ class Place(NamedTuple):
 
 def delete_offsets(
     state: ShardState, now: Now, request: OffsetDeleteRequest, reply: Reply[OffsetDeleteResponse]
-) -> None:
-    group = state.groups.get(request.group_id)
-    error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.check_offset_delete()
-    if group is None or error:
+) -> Steps[None]:
+    """What an error leaves open: a part of the offsets may be gone by then."""
+    response = OffsetDeleteResponse()
+    for place, topic in enumerate(request.topics, 1):
+        told = OffsetDeleteResponseTopic(name=topic.name)
+        response.topics.append(told)
+        if place % PIECE == 0:
+            yield
+        for piece in pieces(topic.partitions):
+            # Looked at again for each piece: somebody may have joined, or have subscribed.
+            group = state.groups.get(request.group_id)
+            error = _delete_piece(state, group, told, piece, now)
+            if error:
+                reply(OffsetDeleteResponse(error_code=error))
+                return
+            yield
+    if error := _refusal(state.groups.get(request.group_id)):
         reply(OffsetDeleteResponse(error_code=error))
         return
-    places: list[Place] = []
-    topics = []
-    for topic in request.topics:
-        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed(topic.name) else ErrorCode.NONE
-        if not code:
-            named = (Place(group.id, topic.name, partition.partition_index) for partition in topic.partitions)
-            places += [place for place in named if _is_kept(state, place)]
-        topics.append(
-            OffsetDeleteResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=code)
-                    for partition in topic.partitions
-                ],
-            )
-        )
-    response = OffsetDeleteResponse(topics=topics)
+    state.when_settled(lambda error: reply(OffsetDeleteResponse(error_code=error) if error else response))
 
-    def done(error: ErrorCode) -> None:
-        reply(OffsetDeleteResponse(error_code=error) if error else response)
 
-    if not places:
-        reply(response)
-    elif error := remove_offsets(state, places, now, done):
-        done(error)
-    else:
+def _refusal(group: Group | None) -> ErrorCode:
+    return ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.check_offset_delete()
+
+
+def _delete_piece(
+    state: ShardState,
+    group: Group | None,
+    told: OffsetDeleteResponseTopic,
+    piece: Sequence[OffsetDeleteRequestPartition],
+    now: Now,
+) -> ErrorCode:
+    error = _refusal(group)
+    if group is None or error:
+        return error
+    code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed(told.name) else ErrorCode.NONE
+    if not code:
+        named = dict.fromkeys(Place(group.id, told.name, partition.partition_index) for partition in piece)
+        places = [place for place in named if _is_kept(state, place)]
+        if error := remove_offsets(state, places, now, _not_told):
+            return error
         state.counts.deletions += len(places)
+    told.partitions += [
+        OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=code) for partition in piece
+    ]
+    return ErrorCode.NONE
 
 
 def remove_offsets(state: ShardState, places: list[Place], now: Now, done: Reply[ErrorCode]) -> ErrorCode:
@@ -96,24 +115,39 @@ def _pieces(places: Iterable[Place]) -> Iterator[list[tuple[Place, JournalRecord
         yield piece
 
 
-def delete_group(state: ShardState, group: Group, now: Now, reply: Reply[ErrorCode]) -> ErrorCode:
+def delete_group(state: ShardState, group: Group, now: Now, reply: Reply[ErrorCode]) -> Steps[ErrorCode]:
     """The group and its offsets, once its timers are stopped. An error: a part of the offsets may be gone, the group is
     there, and `reply` is not called.
     """
-    places = [
-        Place(group.id, topic, partition)
-        for topic, partitions in state.offsets.of_group(group.id).items()
-        for partition in partitions
-    ]
-    known = {place[1:] for place in places}
-    places += [Place(group.id, *where) for where in state.offsets.open_partitions(group.id) if where not in known]
-    if places and (error := remove_offsets(state, places, now, _not_told)):
-        return error
-    state.counts.deletions += len(places)
+    while True:
+        if state.groups.get(group.id) is not group:
+            return ErrorCode.GROUP_ID_NOT_FOUND  # Somebody else has deleted it meanwhile, or changed its protocol.
+        if error := group.check_delete():
+            return error
+        places = _some_offsets(state, group.id)
+        if not places:
+            break
+        if error := remove_offsets(state, places, now, _not_told):
+            return error
+        state.counts.deletions += len(places)
+        if len(places) == OFFSETS_A_STEP:
+            yield
     if error := state.write(group.tombstones(), now, reply):
         return error
     del state.groups[group.id]
     return ErrorCode.NONE
+
+
+def _some_offsets(state: ShardState, group_id: str) -> list[Place]:
+    """Some of the group's offsets, as many as are deleted in one step: those kept, and those of open transactions."""
+    kept = (
+        Place(group_id, topic, partition)
+        for topic, partitions in state.offsets.of_group(group_id).items()
+        for partition in partitions
+    )
+    found = list(islice(kept, OFFSETS_A_STEP))
+    waiting = (Place(group_id, *where) for where in state.offsets.open_partitions(group_id))
+    return found or list(islice(waiting, OFFSETS_A_STEP))
 
 
 def _is_kept(state: ShardState, place: Place) -> bool:

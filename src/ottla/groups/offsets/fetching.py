@@ -1,11 +1,14 @@
-"""OffsetFetch: what a group has committed, and whether a transaction may still change it."""
+"""OffsetFetch: what a group has committed, and whether a transaction may still change it.
+
+What is read here may not be committed yet: whoever answers with it waits until all that was written before is.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from ottla.groups.records.offset_records import read_offset_value
-from ottla.groups.state import Reply, ShardState
+from ottla.groups.state import ShardState
 from ottla.model import ZERO_TOPIC_ID, ErrorCode
 from ottla.protocol.generated.offset_fetch import (
     OffsetFetchRequestGroup,
@@ -13,35 +16,33 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from ottla.steps import PIECE, Steps, pieces
 
 NO_OFFSET: Final = -1
 
 
+def fetch_refused(group_id: str, error: ErrorCode) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(group_id=group_id, error_code=error)
+
+
 def fetch_offsets(
-    state: ShardState, request: OffsetFetchRequestGroup, require_stable: bool, reply: Reply[OffsetFetchResponseGroup]
-) -> None:
-    """Answers once all that was committed before is safe: what is told must be found again after a crash."""
-
-    def settled(error: ErrorCode) -> None:
-        reply(fetch_refused(request, error) if error else _answer(state, request, require_stable))
-
-    state.when_settled(settled)
-
-
-def fetch_refused(request: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
-    return OffsetFetchResponseGroup(group_id=request.group_id, error_code=error)
-
-
-def _answer(state: ShardState, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+    state: ShardState, request: OffsetFetchRequestGroup, require_stable: bool
+) -> Steps[OffsetFetchResponseGroup]:
     group = state.groups.get(request.group_id)
     if group is not None and (error := group.check_fetch(request.member_id, request.member_epoch)):
-        return fetch_refused(request, error)
+        return fetch_refused(request.group_id, error)
     look_up = _LookUp(state, request.group_id, require_stable=require_stable)
     if request.topics is None:
         kept = state.offsets.of_group(request.group_id)
-        topics = [look_up.topic(name, ZERO_TOPIC_ID, list(partitions)) for name, partitions in kept.items()]
+        asked: list[tuple[str, bytes, list[int]]]
+        asked = [(name, ZERO_TOPIC_ID, list(partitions)) for name, partitions in kept.items()]
     else:
-        topics = [look_up.topic(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
+        asked = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
+    topics = []
+    for number, (name, topic_id, partitions) in enumerate(asked):
+        topics.append((yield from look_up.topic(name, topic_id, partitions)))
+        if number % PIECE == PIECE - 1:
+            yield
     return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
 
 
@@ -53,8 +54,19 @@ class _LookUp:
         self._group_id = group_id
         self._doubtful = require_stable and state.offsets.has_open(group_id)
 
-    def topic(self, name: str, topic_id: bytes, partitions: list[int]) -> OffsetFetchResponseTopics:
-        found = [self._partition(name, topic_id, partition) for partition in partitions]
+    def topic(self, name: str, topic_id: bytes, partitions: list[int]) -> Steps[OffsetFetchResponseTopics]:
+        """A partition that is asked for again has the same answer, which takes no memory a second time."""
+        if len(partitions) <= PIECE:
+            found = [self._partition(name, topic_id, partition) for partition in partitions]
+        else:
+            found = []
+            known: dict[int, OffsetFetchResponsePartitions] = {}
+            for piece in pieces(partitions):
+                for partition in piece:
+                    if partition not in known:
+                        known[partition] = self._partition(name, topic_id, partition)
+                    found.append(known[partition])
+                yield
         return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=found)
 
     def _partition(self, topic: str, topic_id: bytes, partition: int) -> OffsetFetchResponsePartitions:

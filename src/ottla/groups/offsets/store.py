@@ -119,7 +119,7 @@ class OffsetStore:
         return places is not None and (topic, partition) in places
 
     def open_partitions(self, group_id: str) -> Iterator[tuple[str, int]]:
-        return iter(list(self._open.get(group_id, ())))
+        return iter(self._open.get(group_id, ()))
 
     def _outdate(self, place: _Place, number: int) -> None:
         for pending in self._pending.values():

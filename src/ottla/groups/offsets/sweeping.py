@@ -6,19 +6,23 @@ Ten thousand groups with ten offsets each take a few hundred milliseconds, which
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from ottla import logs
 from ottla.groups.caller import Now
 from ottla.groups.group import Group
-from ottla.groups.offsets.deleting import TOMBSTONES_AT_ONCE_MAX, Place, remove_offsets
+from ottla.groups.offsets.deleting import Place, remove_offsets
 from ottla.groups.records.offset_records import NO_EXPIRY, read_offset_value
 from ottla.groups.state import ShardState
 from ottla.model import ErrorCode
+from ottla.steps import Steps, pieces
 
 log_event = logs.logger("groups")
 
+#: Offsets of one group that are looked at together.
+OFFSETS_A_LOOK: Final = 250
 #: After so many offsets or groups the others have their turn: about a millisecond.
 STEPS_AT_ONCE_MAX: Final = 500
 PAUSE_MS: Final = 1
@@ -31,12 +35,14 @@ _TOPICS: Final = "deleted topics"
 
 
 class Sweeps:
-    __slots__ = ("_deleted", "_groups", "_rest", "_state", "_topics")
+    __slots__ = ("_deleted", "_groups", "_rest", "_state", "_topics", "_under_way")
 
     def __init__(self, state: ShardState) -> None:
         self._state = state
         #: Groups that the expiry under way has not come to.
         self._rest: deque[str] = deque()
+        #: A group whose offsets are being looked at.
+        self._under_way: Steps[int] | None = None
         self._topics: deque[str] = deque()
         #: Groups that may hold offsets of the topics in `_deleted`.
         self._groups: deque[str] = deque()
@@ -58,38 +64,48 @@ class Sweeps:
 
     def _expire_some(self, now: Now) -> None:
         steps = 0
-        while self._rest and steps < STEPS_AT_ONCE_MAX:
-            group = self._state.groups.get(self._rest.popleft())
-            if group is not None:
-                steps += 1 + self._expire_group(group, now)
-        if self._rest:
+        while (self._under_way or self._rest) and steps < STEPS_AT_ONCE_MAX:
+            if self._under_way is None:
+                group = self._state.groups.get(self._rest.popleft())
+                if group is None:
+                    continue
+                self._under_way = self._expire_group(group, now)
+            try:
+                next(self._under_way)
+                steps += OFFSETS_A_LOOK
+            except StopIteration as end:
+                steps += 1 + end.value
+                self._under_way = None
+        if self._under_way or self._rest:
             self._state.timers.set(_EXPIRY, now.monotonic_ms + PAUSE_MS, self._expire_some)
         else:
             self._next_check(now)
 
-    def _expire_group(self, group: Group, now: Now) -> int:
-        """Returns how many offsets it looked at."""
-        offsets = self._state.offsets
-        looked_at, expired, kept, left = 0, list[Place](), 0, False
-        for topic, partitions in offsets.of_group(group.id).items():
-            if group.is_subscribed(topic):
-                kept += len(partitions)
-                continue
-            for partition, value in partitions.items():
-                looked_at += 1
-                place = Place(group.id, topic, partition)
-                if not self._is_expired(group, value, now.wall_ms) or offsets.is_open(*place):
-                    kept += 1
-                elif len(expired) < TOMBSTONES_AT_ONCE_MAX:
-                    expired.append(place)
-                else:
-                    left = True
-        if expired and remove_offsets(self._state, expired, now, _not_told):
-            return looked_at  # What could not be written is still there, and found the next time.
-        self._state.counts.expired += len(expired)
-        if left:
-            self._rest.appendleft(group.id)
-        elif not kept and group.may_vanish() and not offsets.has_open(group.id):
+    def _expire_group(self, group: Group, now: Now) -> Steps[int]:
+        """Returns how many offsets it looked at since it last yielded."""
+        offsets, group_id = self._state.offsets, group.id
+        looked_at = 0
+        for topic, partitions in list(offsets.of_group(group_id).items()):
+            for piece in pieces(list(partitions.items()), OFFSETS_A_LOOK):
+                if self._state.groups.get(group_id) is not group:
+                    return looked_at
+                if group.is_subscribed(topic):
+                    break
+                expired = [
+                    place
+                    for partition, value in piece
+                    if self._is_expired(group, value, now.wall_ms)
+                    and not offsets.is_open(*(place := Place(group_id, topic, partition)))
+                    and offsets.get(*place) is value  # Else it was committed again while others were looked at.
+                ]
+                if expired and remove_offsets(self._state, expired, now, _not_told):
+                    return looked_at  # What could not be written is still there, and found the next time.
+                self._state.counts.expired += len(expired)
+                looked_at += len(piece)
+                if looked_at >= OFFSETS_A_LOOK:
+                    looked_at = 0
+                    yield
+        if not offsets.of_group(group_id) and group.may_vanish() and not offsets.has_open(group_id):
             self._forget(group, now)
         return looked_at
 
@@ -121,18 +137,17 @@ class Sweeps:
             self._deleted = frozenset(self._topics)
             self._topics.clear()
             self._groups = deque(self._state.groups)
-        offsets, places, steps = self._state.offsets, list[Place](), 0
+        places, steps = list[Place](), 0
         looked_at: list[str] = []
         while self._groups and steps < STEPS_AT_ONCE_MAX:
             group_id = self._groups.popleft()
             looked_at.append(group_id)
-            kept = offsets.of_group(group_id)
-            found = {Place(group_id, name, number) for name in self._deleted & kept.keys() for number in kept[name]}
-            found |= {
-                Place(group_id, *where) for where in offsets.open_partitions(group_id) if where[0] in self._deleted
-            }
-            places += sorted(found)
+            found = list(islice(self._of_deleted_topics(group_id), STEPS_AT_ONCE_MAX))
+            places += found
             steps += 1 + len(found)
+            if len(found) == STEPS_AT_ONCE_MAX:
+                self._groups.appendleft(group_id)
+                looked_at.pop()
         pause_ms = PAUSE_MS
         if places and remove_offsets(self._state, places, now, _not_told):
             # Nobody tells of the deletion again: a topic of that name would begin with the old one's offsets.
@@ -142,6 +157,16 @@ class Sweeps:
             self._state.counts.deletions += len(places)
         if self._groups or self._topics:
             self._state.timers.set(_TOPICS, now.monotonic_ms + pause_ms, self._drop_some)
+
+    def _of_deleted_topics(self, group_id: str) -> Iterator[Place]:
+        """In an order that is the same in each run; none twice."""
+        offsets = self._state.offsets
+        kept = offsets.of_group(group_id)
+        for name in sorted(self._deleted & kept.keys()):
+            yield from (Place(group_id, name, number) for number in kept[name])
+        for name, number in offsets.open_partitions(group_id):
+            if name in self._deleted and number not in kept.get(name, ()):
+                yield Place(group_id, name, number)
 
 
 def _not_told(_: ErrorCode) -> None:
