@@ -127,8 +127,10 @@ class Housekeeping:
 
         def done(future: asyncio.Future[None]) -> None:
             error = None if future.cancelled() else future.exception()
-            if isinstance(error, OSError):
+            if isinstance(error, OSError) and StorageFault.of(log_directory, error).directory_failed:
                 self._replicas.fail_directory(log_directory, f"files could not be removed: {error}")
+            elif isinstance(error, OSError):
+                log_event.warning_limited("files could not be removed", directory=log_directory, reason=error)
 
         timer = asyncio.get_running_loop().call_later(delay_ms / 1000, run)
         self._removals.add(timer)

@@ -81,7 +81,7 @@ def remove_first(log: Log, count: int, now_ms: int) -> list[Removal]:
     try:
         removals = [set_aside(segment, now_ms + log.config.file_delete_delay_ms) for segment in removed]
     except OSError as error:
-        raise StorageFault.of(log.directory, error) from error
+        raise StorageFault.halfway(log.directory, error) from error
     log.size -= sum(segment.size for segment in removed)
     log.names_changed = True
     log.forget_unsynced(removed)
