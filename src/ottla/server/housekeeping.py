@@ -17,6 +17,7 @@ from ottla.config.live import LiveConfig
 from ottla.model import TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.replication.replicas import Replicas
+from ottla.steps import Steps
 from ottla.storage.checkpoints import CheckpointWrite
 from ottla.storage.errors import StorageFault
 from ottla.storage.log import Log
@@ -27,6 +28,8 @@ log_event = logs.logger("server")
 
 #: Partitions looked at in one turn of the loop: a thousand with retention cost some milliseconds.
 _SLICE: Final = 200
+#: Steps of 64 producers in one turn: a partition may know a hundred thousand.
+_EXPIRY_STEPS: Final = 32
 #: The first retention after a start waits this long, as Kafka's does.
 _FIRST_DELAY_MS_MAX: Final = 30_000
 #: How often logs are tried again that a full disk had no room for.
@@ -193,11 +196,18 @@ class Housekeeping:
         now_ms = self._clock.wall_ms()
         after_ms = self._live.current.storage.producer_id_expiration_ms
 
-        def expire(log: Log) -> None:
-            if log.has_producers:
-                log.producers.expire(now_ms, after_ms)
+        def expiring() -> Steps[None]:
+            for log in list(self._logs()):
+                if log.has_producers and self._replicas.directories.get(log.tp) is log:
+                    yield from log.producers.expiring(now_ms, after_ms)
+                yield
 
-        self._sliced("producer slices", expire)
+        def turn() -> None:
+            if not self._closed and len(list(islice(steps, _EXPIRY_STEPS))) == _EXPIRY_STEPS:
+                self._timers["producer slices"] = asyncio.get_running_loop().call_later(0, turn)
+
+        steps = expiring()
+        turn()
 
     def _checkpoint_recovery_points(self) -> None:
         points = {log.tp: log.recovery_point for log in self._logs()}

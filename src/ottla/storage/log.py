@@ -174,7 +174,7 @@ class Log(AppendableLog):
         if self._flush is not None:
             return False
         unflushed = self.end_offset - self.recovery_point
-        if unflushed >= self.config.flush_messages or self.unsynced:
+        if unflushed >= self.config.flush_messages or self.unsynced or self.pending_snapshot is not None:
             return True
         if unflushed <= 0:
             self._unflushed_since_ms = -1
@@ -276,5 +276,7 @@ class Log(AppendableLog):
 
     def abandon(self) -> None:
         """Closes the files and writes nothing: the directory has failed, or the partition is deleted."""
+        if self._flush is not None:
+            self._flush.is_given_up = True
         for segment in self.segments:
             segment.close()

@@ -7,6 +7,7 @@ certain.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ottla.model import TopicPartition
@@ -26,6 +27,8 @@ from ottla.storage.segment import Segment
 from ottla.storage.snapshots import Snapshots, replay
 
 _LAST_ENTRY: Final = ENTRY_SIZE
+#: Snapshots up to this are read when somebody asks for what is in them: a thousand producers, some five milliseconds.
+SNAPSHOT_BYTES_LATER_MAX: Final = 46 * 1024
 
 
 class Loaded(NamedTuple):
@@ -99,6 +102,9 @@ def load(
         epochs.truncate_from_start(start)
     # Beyond the log's end nothing was ever written: another log's, or of a past that is gone.
     snapshots.remove([offset for offset in snapshots.offsets if offset > end])
+    if producers is None and _is_large(around, snapshots):
+        with suppress(BadBatch):  # whoever needs them is told
+            producers = load_producers(tp, segments, snapshots, start, end, now_ms)
     changed = contents.changed or report is not None
     return Loaded(segments, start, end, epochs, producers, snapshots, report, changed)
 
@@ -216,6 +222,13 @@ def _warn(around: Surroundings, tp: TopicPartition, report: RecoveryReport) -> N
             f"{tp}: the log was cut at offset {report.end_offset}, {report.truncated_bytes} bytes; kept aside: {kept}; "
             f"{report.reason}"
         )
+
+
+def _is_large(around: Surroundings, snapshots: Snapshots) -> bool:
+    """Whether the first producer that writes would wait for more than some milliseconds, and all others with it."""
+    if not snapshots.offsets:
+        return False
+    return around.disk.size(snapshots.path(snapshots.latest)) > SNAPSHOT_BYTES_LATER_MAX
 
 
 def load_producers(
