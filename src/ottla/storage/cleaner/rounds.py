@@ -54,6 +54,8 @@ class Outcome(NamedTuple):
     bytes_written: int
     records_read: int
     records_kept: int
+    #: Base offset and fault of the first batch whose records cannot be read: all such stay as they are.
+    unreadable: tuple[int, str] | None
 
 
 class Worker(Protocol):
@@ -134,6 +136,7 @@ def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
     _check(log, around, generation)
     job = job_for(log, dirt, list(segments.values()), around.limits, now_ms, producers)
     written = read = records = kept = 0
+    unreadable: tuple[int, str] | None = None
     try:
         indexed: Indexed = yield around.worker.index(job)
         for number, bases in enumerate(indexed.groups):
@@ -143,6 +146,7 @@ def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
                 swap = Swap(log, [segments[base] for base in bases], cleaned, generation)
                 yield from _swap_in(log, swap, around)
                 written += cleaned.size
+            unreadable = cleaned.unreadable
             read, records, kept = read + cleaned.bytes_read, records + cleaned.records_read, kept + cleaned.records_kept
         _check(log, around, generation)
         log.cleaned_to = max(log.cleaned_to, indexed.cleaned_to) if not dirt.was_misplaced else indexed.cleaned_to
@@ -154,7 +158,14 @@ def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
     finally:
         around.worker.forget()
     return Outcome(
-        indexed.cleaned_to, indexed.keys, indexed.fullness, indexed.bytes_read + read, written, records, kept
+        indexed.cleaned_to,
+        indexed.keys,
+        indexed.fullness,
+        indexed.bytes_read + read,
+        written,
+        records,
+        kept,
+        unreadable,
     )
 
 
