@@ -271,3 +271,36 @@ def test_a_batch_that_passes_the_end_ends_the_log_before_it() -> None:
         log = world.open(clean=clean)
         assert log.end_offset == OFFSET_MAX
         log.abandon()
+
+
+def test_numbers_at_their_bounds_pass_through_everything_that_stores_them() -> None:
+    """Producer ids, epochs, sequences, timestamps and offsets in snapshots, indexes and checkpoints."""
+    config = LogConfig(
+        segment_bytes=2000, index_interval_bytes=1, retention_ms=-1, message_timestamp_after_max_ms=2**63 - 1
+    )
+    world = World(config=config)
+    world.start_offset = OFFSET_MAX - 2**32
+    log = world.open()
+    for number in range(30):
+        records = batch(
+            b"v" * 50,
+            producer=(2**63 - 1 - number, 2**15 - 1, 2**31 - 1),
+            timestamp=2**63 - 1,
+            transactional=True,
+        )
+        log.stage(records, leader_epoch=2**31 - 1, now_ms=NOW)
+        log.write_staged()
+    assert len(log.segments) > 1
+    before = read_all(log)
+    world.flush(log)
+    assert log.offset_for_timestamp(2**63 - 1, log.end_offset) == (2**63 - 1, OFFSET_MAX - 2**32, 2**31 - 1)
+    assert log.max_timestamp_offset() == (2**63 - 1, OFFSET_MAX - 2**32, 2**31 - 1)
+    world.close(log)
+    for clean in (True, False):
+        log = world.open(clean=clean)
+        assert read_all(log) == before
+        assert len(log.describe_producers()) == 30
+        assert log.epochs.latest == 2**31 - 1
+        log.roll_due(NOW)
+        log.expire(NOW, log.end_offset)
+        world.close(log)

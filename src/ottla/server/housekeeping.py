@@ -23,6 +23,7 @@ from ottla.storage.errors import StorageFault
 from ottla.storage.log import Log
 from ottla.storage.placing import is_full
 from ottla.storage.removal import FolderRemoval
+from ottla.storage.retention import EXPIRED_AT_ONCE
 
 log_event = logs.logger("server")
 
@@ -180,11 +181,20 @@ class Housekeeping:
         if role is None:
             return
         now_ms = self._clock.wall_ms()
-        for removal in log.expire(now_ms, role.high_watermark):
+        removals = log.expire(now_ms, role.high_watermark)
+        for removal in removals:
             log_event.info("a segment is removed", partition=log.tp, file=removal.paths[0], bytes=removal.size)
             home = self._replicas.directories.directory_of(log.tp)
             if home is not None:
                 self.remove_later(removal, home, max(0, removal.due_ms - now_ms))
+        if len(removals) == EXPIRED_AT_ONCE:
+            # There may be more: in another turn, so that others are served in between.
+            self._timers[f"retention of {log.tp}"] = asyncio.get_running_loop().call_later(0, self._retain_more, log)
+
+    def _retain_more(self, log: Log) -> None:
+        self._timers.pop(f"retention of {log.tp}", None)
+        if not self._closed and self._replicas.directories.get(log.tp) is log:
+            self._guarded(log, self._retain_one)
 
     def _flush_by_time(self) -> None:
         now_ms = self._clock.wall_ms()

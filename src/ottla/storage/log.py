@@ -234,7 +234,7 @@ class Log(AppendableLog):
             return rolling.roll_due(self, now_ms)
 
     def expire(self, now_ms: int, high_watermark: int) -> list[Removal]:
-        """Takes out what retention does not keep."""
+        """Takes out what retention does not keep, as many segments as are taken at once."""
         self.write_staged()
         with self.telling():
             return retention.expire(self, now_ms, high_watermark)
