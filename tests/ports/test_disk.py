@@ -312,3 +312,13 @@ def test_descriptor_for_sendfile(world: World) -> None:
         assert os.fstat(file.fileno()).st_size == 0
     file.close()
     assert file.path == world.folder + "/log"
+
+
+def test_entries_tell_files_from_folders(world: World) -> None:
+    disk = world.ports.disk
+    disk.make_directory(world.folder + "/b")
+    for name in ("c", "a"):
+        disk.open(f"{world.folder}/{name}", create=True).close()
+    assert disk.entries(world.folder) == [("a", True), ("b", False), ("c", True)]
+    with pytest.raises(FileNotFoundError):
+        disk.entries(world.folder + "/missing")

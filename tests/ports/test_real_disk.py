@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -45,13 +47,47 @@ def test_append_that_fails_half_way_can_be_cut_back(world: World) -> None:
 
 @real_worlds
 def test_full_device_is_told(world: World) -> None:
-    file = world.ports.disk.open("/dev/full")
+    file = world.ports.disk.open(world.folder + "/log", create=True)
+    device = os.open("/dev/full", os.O_RDWR)
+    os.dup2(device, file.fileno())
+    os.close(device)
     with pytest.raises(OSError, match="No space left"):
         file.append([b"x"])
     with pytest.raises(OSError, match="No space left"):
         file.append([b"x", b"y"])
     assert file.size() == 0
     file.close()
+
+
+@real_worlds
+def test_what_is_no_file_is_refused_and_not_waited_for(world: World) -> None:
+    disk, folder = world.ports.disk, world.folder
+    os.mkfifo(folder + "/pipe")
+    os.symlink("/dev/zero", folder + "/zeros")
+    os.symlink(folder + "/nowhere", folder + "/dangling")
+    os.mkdir(folder + "/folder")
+    with open(folder + "/file", "wb") as file:
+        file.write(b"bytes")
+    os.symlink(folder + "/file", folder + "/link")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(folder + "/socket")
+        for name in ("pipe", "zeros", "socket", "folder", "dangling"):
+            for opens in (disk.open, disk.open_read_only, disk.read_file):
+                with pytest.raises(OSError, match=name):
+                    opens(f"{folder}/{name}")
+        assert [name for name, is_file in disk.entries(folder) if is_file] == ["file", "link"]
+    assert disk.read_file(folder + "/link") == b"bytes"
+
+
+@real_worlds
+def test_a_linked_folder_loses_its_link_only(world: World) -> None:
+    disk, folder = world.ports.disk, world.folder
+    disk.make_directory(folder + "/elsewhere")
+    disk.open(folder + "/elsewhere/kept", create=True).close()
+    os.symlink(folder + "/elsewhere", folder + "/link")
+    disk.remove_tree(folder + "/link")
+    assert disk.names(folder) == ["elsewhere"]
+    assert disk.names(folder + "/elsewhere") == ["kept"]
 
 
 def takes_lock(path: str) -> bool:

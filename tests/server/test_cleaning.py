@@ -204,6 +204,23 @@ def test_a_worker_process_that_cannot_be_started(tmp_path: Path, monkeypatch: py
         until(lambda: broker.log("t").cleaned_to > 0 and not broker.cleaning.set_aside)
 
 
+def test_a_folder_in_a_segments_place_sets_its_partition_aside(tmp_path: Path) -> None:
+    with Compacted(str(tmp_path), **BACKOFF, **{"log.cleaner.threads": "0"}) as broker:
+        broker.create_topic("t", **COMPACTED)
+        broker.fill("t")
+        home = Path(broker.log("t").directory)
+        until(lambda: broker.log("t").recovery_point >= broker.log("t").active.base_offset)
+        first = home / f"{0:020d}.log"
+        first.unlink()
+        first.mkdir()
+        _set(broker, cleaner_threads=1)
+        until(lambda: list(broker.cleaning.set_aside) == [TopicPartition("t", 0)])
+        assert broker.broker.services is not None
+        assert broker.broker.services.replicas.directories.online_paths == [str(home.parent)]
+        broker.fill("t")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file here whose reading fails")
 def test_a_disk_that_refuses_takes_its_directory_offline(tmp_path: Path) -> None:
     folders = f"{tmp_path}/one,{tmp_path}/two"
     with Compacted(str(tmp_path), **BACKOFF, **{"log.dirs": folders, "log.cleaner.threads": "0"}) as broker:
@@ -213,7 +230,7 @@ def test_a_disk_that_refuses_takes_its_directory_offline(tmp_path: Path) -> None
         until(lambda: broker.log("t").recovery_point >= broker.log("t").active.base_offset)
         first = home / f"{0:020d}.log"
         first.unlink()
-        first.mkdir()  # reading it is an error of the system's
+        first.symlink_to("/proc/self/mem")  # whose first page is nobody's: reading it is EIO
         assert broker.broker.services is not None
         directories = broker.broker.services.replicas.directories
         _set(broker, cleaner_threads=1)

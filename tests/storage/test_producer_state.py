@@ -156,6 +156,7 @@ def test_a_snapshot_is_kept_for_each_segment_and_for_the_end() -> None:
     log = world.open()
     for number in range(60):
         send(log, number)
+        world.flush(log)
     for _ in range(3):
         world.close(log)
         log = world.open()

@@ -6,6 +6,7 @@ from tests.storage.log_world import NOW, World, append, batch, put, read_all
 
 from ottla.config.log import LogConfig
 from ottla.storage.log import Log
+from ottla.storage.retention import EXPIRED_AT_ONCE
 
 MINUTE = 60_000
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=100, retention_ms=-1, file_delete_delay_ms=5000)
@@ -182,3 +183,21 @@ def test_records_without_times_live_as_long_as_their_file() -> None:
     modified = world.disk.modified_ms(log.segments[0].path())
     assert log.expire(modified + MINUTE, log.end_offset) == []
     assert log.expire(modified + MINUTE + 1, log.end_offset)
+
+
+def test_many_segments_go_in_several_calls() -> None:
+    world = World(config=LogConfig(segment_bytes=200, retention_ms=1000, file_delete_delay_ms=0))
+    log = world.open()
+    for number in range(3 * EXPIRED_AT_ONCE):
+        append(log, b"x" * 100, timestamp=NOW - 100_000 + number)
+    world.flush(log)
+    assert len(log.segments) == 3 * EXPIRED_AT_ONCE
+    taken = []
+    for _ in range(3):
+        taken.append(len(log.expire(NOW, log.end_offset)))
+        world.flush(log)
+    # The last one goes once the empty segment behind it is certain.
+    assert taken == [EXPIRED_AT_ONCE, EXPIRED_AT_ONCE, EXPIRED_AT_ONCE - 1]
+    assert len(log.expire(NOW, log.end_offset)) == 1
+    assert [segment.base_offset for segment in log.segments] == [log.end_offset]
+    assert log.expire(NOW, log.end_offset) == []

@@ -7,8 +7,9 @@ from tests.storage.log_world import NOW, World, batch, put
 
 from ottla.config.log import LogConfig
 from ottla.records.batch import set_max_timestamp
+from ottla.records.record import Record, encode_batch
 from ottla.storage.log import Log
-from ottla.storage.time_lookup import HEADERS_AT_ONCE, Elsewhere, Lookup, Pause, TimestampOffset
+from ottla.storage.time_lookup import HEADERS_AT_ONCE, SEGMENTS_AT_ONCE, Elsewhere, Lookup, Pause, TimestampOffset
 
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=100, retention_ms=-1)
 
@@ -65,6 +66,87 @@ def test_the_largest_timestamp() -> None:
     found = log_with(50, 10, 70, 20, 70, 30).max_timestamp_offset()
     assert found is not None
     assert (found.timestamp - NOW, found.offset, found.leader_epoch) == (71, 5, 0)
+
+
+def largest(log: Log) -> tuple[int, int] | None:
+    found = log.max_timestamp_offset()
+    return None if found is None else (found.timestamp - NOW, found.offset)
+
+
+def test_the_largest_timestamp_of_what_was_not_deleted() -> None:
+    log = log_with(90, 10, 70, 20, 60, 80, 30, config=LogConfig(retention_ms=-1))
+    assert len(log.segments) == 1
+    assert largest(log) == (91, 1)
+    log.advance_start(1)
+    assert largest(log) == (91, 1)
+    log.advance_start(2)
+    assert largest(log) == (81, 11)
+    # Inside of a batch: its header speaks for both of its records.
+    log.advance_start(11)
+    assert largest(log) == (81, 11)
+    log.advance_start(12)
+    assert largest(log) == (31, 13)
+    log.advance_start(14)
+    assert largest(log) is None
+
+
+def test_the_largest_timestamp_falls_within_a_batch_that_is_partly_deleted() -> None:
+    log = World(config=LogConfig()).open()
+    raw = bytearray(
+        encode_batch([Record(number, NOW + time, None, b"v", ()) for number, time in enumerate((50, 90, 40, 70, 70))])
+    )
+    put(log, memoryview(raw))
+    found = {}
+    for start in range(6):
+        log.advance_start(start)
+        found[start] = largest(log)
+    assert found == {0: (90, 1), 1: (90, 1), 2: (70, 3), 3: (70, 3), 4: (70, 4), 5: None}
+
+
+def test_the_largest_timestamp_of_segments_that_are_deleted_and_not_gone_yet() -> None:
+    log = log_with(900, *range(0, 200, 10), 500, *range(200, 300, 10))
+    assert len(log.segments) == 5
+    assert largest(log) == (901, 1)
+    log.advance_start(log.segments[2].base_offset)
+    assert largest(log) == (501, 43)
+    log.advance_start(43)
+    assert largest(log) == (501, 43)
+    log.advance_start(44)
+    assert largest(log) == (291, log.end_offset - 1)
+
+
+def test_a_batch_that_is_partly_deleted_may_be_opened_elsewhere() -> None:
+    log = log_with(0, per_batch=1200, config=LogConfig())
+    log.advance_start(600)
+    put(log, batch(b"v", timestamp=NOW + 500))
+    (only,), found = steps(log.look_up_largest())
+    assert isinstance(only, Elsewhere)
+    assert found is not None
+    assert (found.timestamp, found.offset) == (NOW + 1199, 1199)
+
+
+def test_many_segments_are_asked_with_pauses() -> None:
+    log = log_with(*range(0, 1000, 10), config=LogConfig(segment_bytes=200, index_interval_bytes=100))
+    count = len(log.segments)
+    assert count > 5 * SEGMENTS_AT_ONCE
+    for lookup in (log.look_up_largest(), log.look_up(NOW + 5000, log.end_offset)):
+        taken, _ = steps(lookup)
+        assert [type(step) for step in taken] == [Pause] * (count // SEGMENTS_AT_ONCE)
+
+
+def test_segments_may_go_between_two_pauses() -> None:
+    log = log_with(*range(0, 1000, 10), 20_000, config=LogConfig(segment_bytes=200, index_interval_bytes=100))
+    flush = log.prepare_flush()
+    assert flush is not None
+    flush.run()
+    log.flushed(flush)
+    for lookup in (log.look_up_largest(), log.look_up(NOW + 20_000, log.end_offset)):
+        next(lookup)
+        log.advance_start(log.segments[20].base_offset)
+        assert log.expire(NOW, log.end_offset)
+        _, found = steps(lookup)
+        assert found is not None
+        assert found.offset - 200 == found.timestamp - NOW - 20_000
 
 
 def test_records_without_times() -> None:

@@ -74,7 +74,10 @@ class Lock(Protocol):
 
 class Disk(Protocol):
     def open(self, path: str, *, create: bool = False) -> File:
-        """Opens for reading and appending; FileNotFoundError where it is missing and not to be created."""
+        """Opens for reading and appending; FileNotFoundError where it is missing and not to be created.
+
+        Whatever is no file is refused, here and in the next two, and never waited for.
+        """
         ...
 
     def open_read_only(self, path: str) -> File: ...
@@ -85,6 +88,10 @@ class Disk(Protocol):
 
     def names(self, directory: str) -> list[str]:
         """The names in a folder, sorted."""
+        ...
+
+    def entries(self, directory: str) -> list[tuple[str, bool]]:
+        """The same, each with whether it is a file or leads to one: folders, pipes, sockets and devices are none."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -107,7 +114,9 @@ class Disk(Protocol):
 
     def remove(self, path: str) -> None: ...
 
-    def remove_tree(self, path: str) -> None: ...
+    def remove_tree(self, path: str) -> None:
+        """Removes a folder with all that is in it. Of one that is a symbolic link the link only."""
+        ...
 
     def sync_directory(self, path: str) -> None: ...
 

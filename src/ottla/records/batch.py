@@ -53,6 +53,8 @@ NO_PRODUCER_ID: Final = -1
 NO_SEQUENCE: Final = -1
 
 INT32_MAX: Final = 2**31 - 1
+#: The last offset that a record may have: the one behind it has to be said in 64 bits as well.
+OFFSET_MAX: Final = 2**63 - 2
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 assert HEADER.size == HEADER_SIZE

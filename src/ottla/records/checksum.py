@@ -12,24 +12,28 @@ from importlib.util import module_from_spec
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Protocol
 
     from ottla.records.batch import Readable
 
+    class Checksum(Protocol):
+        def __call__(self, data: Readable, before: int = 0, /) -> int: ...
 
-def _load() -> Callable[[Readable], int]:
+
+def _load() -> Checksum:
     package = PathFinder.find_spec("crc32c")
     if package is not None:
         spec = PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
         if spec is not None and spec.loader is not None:
             extension = module_from_spec(spec)
             spec.loader.exec_module(extension)
-            function: Callable[[Readable], int] = extension.crc32c
+            function: Checksum = extension.crc32c
             return function
     from crc32c import crc32c as packaged
 
     return packaged
 
 
-#: The checksum of bytes or of a view on them, without a copy; releases the interpreter's lock on large ones.
+#: The checksum of bytes or of a view on them, without a copy; with the sum of what stands before them, that of both.
+#: Releases the interpreter's lock on large ones.
 crc32c: Final = _load()

@@ -158,3 +158,13 @@ def find_time(
         if each >= timestamp and offset >= start_offset and (each == timestamp or not exactly):
             return each, offset
     return None
+
+
+def find_latest(raw: Readable, start_offset: int, *, within: Allowance | None = None) -> tuple[int, int] | None:
+    """Timestamp and offset of the first record with the largest timestamp, of the batch's records from an offset on."""
+    header, payload = unpacked(raw, 0, within=within)
+    best: tuple[int, int] | None = None
+    for timestamp, offset, _ in walk_records(header, payload, within):
+        if offset >= start_offset and timestamp >= 0 and (best is None or timestamp > best[0]):
+            best = timestamp, offset
+    return best

@@ -73,6 +73,8 @@ class Cleaning:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self.set_aside: dict[TopicPartition, SetAside] = {}
+        #: Logs with batches whose records cannot be read, which is said once of each.
+        self._told_of: dict[TopicPartition, Log] = {}
         # For metrics.
         #: Of the last look around: the largest share of a log that is dirty.
         self.dirtiest = 0.0
@@ -175,6 +177,8 @@ class Cleaning:
         return aside is not None and self._clock.monotonic_ms() < aside.again_ms
 
     def _forget_gone(self) -> None:
+        for tp in [tp for tp in self._told_of if self._replicas.directories.get(tp) is None]:
+            del self._told_of[tp]
         for tp in [tp for tp in self.set_aside if self._replicas.directories.get(tp) is None]:
             del self.set_aside[tp]
 
@@ -234,6 +238,12 @@ class Cleaning:
         self.last = outcome
         self.last_ended_ms = self._clock.monotonic_ms()
         self.last_s = (self.last_ended_ms - began_ms) / 1000
+        if outcome.unreadable is not None and self._told_of.get(log.tp) is not log:
+            self._told_of[log.tp] = log
+            offset, fault = outcome.unreadable
+            log_event.warning(
+                "a batch stays as it is, its records cannot be read", partition=log.tp, offset=offset, reason=fault
+            )
         log_event.info(
             "a log is cleaned",
             partition=log.tp,

@@ -17,16 +17,20 @@ from ottla.config.live import LiveConfig
 from ottla.model import TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.replication.replicas import Replicas
+from ottla.steps import Steps
 from ottla.storage.checkpoints import CheckpointWrite
 from ottla.storage.errors import StorageFault
 from ottla.storage.log import Log
 from ottla.storage.placing import is_full
 from ottla.storage.removal import FolderRemoval
+from ottla.storage.retention import EXPIRED_AT_ONCE
 
 log_event = logs.logger("server")
 
 #: Partitions looked at in one turn of the loop: a thousand with retention cost some milliseconds.
 _SLICE: Final = 200
+#: Steps of 64 producers in one turn: a partition may know a hundred thousand.
+_EXPIRY_STEPS: Final = 32
 #: The first retention after a start waits this long, as Kafka's does.
 _FIRST_DELAY_MS_MAX: Final = 30_000
 #: How often logs are tried again that a full disk had no room for.
@@ -127,8 +131,10 @@ class Housekeeping:
 
         def done(future: asyncio.Future[None]) -> None:
             error = None if future.cancelled() else future.exception()
-            if isinstance(error, OSError):
+            if isinstance(error, OSError) and StorageFault.of(log_directory, error).directory_failed:
                 self._replicas.fail_directory(log_directory, f"files could not be removed: {error}")
+            elif isinstance(error, OSError):
+                log_event.warning_limited("files could not be removed", directory=log_directory, reason=error)
 
         timer = asyncio.get_running_loop().call_later(delay_ms / 1000, run)
         self._removals.add(timer)
@@ -175,11 +181,20 @@ class Housekeeping:
         if role is None:
             return
         now_ms = self._clock.wall_ms()
-        for removal in log.expire(now_ms, role.high_watermark):
+        removals = log.expire(now_ms, role.high_watermark)
+        for removal in removals:
             log_event.info("a segment is removed", partition=log.tp, file=removal.paths[0], bytes=removal.size)
             home = self._replicas.directories.directory_of(log.tp)
             if home is not None:
                 self.remove_later(removal, home, max(0, removal.due_ms - now_ms))
+        if len(removals) == EXPIRED_AT_ONCE:
+            # There may be more: in another turn, so that others are served in between.
+            self._timers[f"retention of {log.tp}"] = asyncio.get_running_loop().call_later(0, self._retain_more, log)
+
+    def _retain_more(self, log: Log) -> None:
+        self._timers.pop(f"retention of {log.tp}", None)
+        if not self._closed and self._replicas.directories.get(log.tp) is log:
+            self._guarded(log, self._retain_one)
 
     def _flush_by_time(self) -> None:
         now_ms = self._clock.wall_ms()
@@ -191,11 +206,18 @@ class Housekeeping:
         now_ms = self._clock.wall_ms()
         after_ms = self._live.current.storage.producer_id_expiration_ms
 
-        def expire(log: Log) -> None:
-            if log.has_producers:
-                log.producers.expire(now_ms, after_ms)
+        def expiring() -> Steps[None]:
+            for log in list(self._logs()):
+                if log.has_producers and self._replicas.directories.get(log.tp) is log:
+                    yield from log.producers.expiring(now_ms, after_ms)
+                yield
 
-        self._sliced("producer slices", expire)
+        def turn() -> None:
+            if not self._closed and len(list(islice(steps, _EXPIRY_STEPS))) == _EXPIRY_STEPS:
+                self._timers["producer slices"] = asyncio.get_running_loop().call_later(0, turn)
+
+        steps = expiring()
+        turn()
 
     def _checkpoint_recovery_points(self) -> None:
         points = {log.tp: log.recovery_point for log in self._logs()}

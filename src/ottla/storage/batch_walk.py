@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ottla.ports import File
-from ottla.records.batch import HEADER, HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC, BatchHeader
+from ottla.records.batch import HEADER, HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC, OFFSET_MAX, BatchHeader
 from ottla.storage.errors import BadBatch
 
 #: Two index intervals: a look-up finds its batch in one read where batches are small, and where they are large
@@ -43,7 +43,7 @@ def header_fault(header: BatchHeader, room: int) -> str | None:
         return f"its format is {header.magic}, and only {MAGIC} is known"
     if header.length + LOG_OVERHEAD > room:
         return f"it has {header.length + LOG_OVERHEAD} bytes, and {room} are left"
-    if header.base_offset < 0 or header.last_offset_delta < 0:
+    if header[0] < 0 or not 0 <= header[6] <= OFFSET_MAX - header[0]:
         return f"its offsets begin at {header.base_offset} and end {header.last_offset_delta} further on"
     return None
 

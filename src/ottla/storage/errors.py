@@ -11,6 +11,14 @@ from ottla.model import ErrorCode, TopicPartition
 
 #: The disk has no room for us; everything that is on it stays readable.
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: What stands under a name is not what should be there, or nobody may look at it: no fault of the device.
+_OF_A_NAME: Final = frozenset(
+    {
+        *(errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG),
+        # Something is mounted there, or somebody puts files into a folder that is being removed.
+        *(errno.EBUSY, errno.ENOTEMPTY),
+    }
+)
 
 
 class FaultKind(Enum):
@@ -18,7 +26,7 @@ class FaultKind(Enum):
     DISK_FULL = "disk full"
     #: The directory cannot be trusted any more: all its partitions go offline.
     DIRECTORY_FAILED = "directory failed"
-    #: One log is damaged; the directory and its other logs are fine.
+    #: One log is damaged, or something else has taken a name in its folder; the directory and its other logs are fine.
     LOG_DAMAGED = "log damaged"
 
 
@@ -26,13 +34,21 @@ class StorageFault(Exception):
     """The disk refused. What the log held before the call is still there and still known."""
 
     def __init__(self, kind: FaultKind, path: str, error: OSError) -> None:
-        super().__init__(f"{path}: {error.strerror or error}")
+        named = error.filename if kind is FaultKind.LOG_DAMAGED and error.filename is not None else path
+        super().__init__(f"{named}: {error.strerror or error}")
         self.kind = kind
         self.path = path
         self.errno = error.errno
 
     @classmethod
     def of(cls, path: str, error: OSError) -> StorageFault:
+        if error.errno in _FULL:
+            return cls(FaultKind.DISK_FULL, path, error)
+        return cls(FaultKind.LOG_DAMAGED if error.errno in _OF_A_NAME else FaultKind.DIRECTORY_FAILED, path, error)
+
+    @classmethod
+    def halfway(cls, path: str, error: OSError) -> StorageFault:
+        """Of a change that consists of several: nobody may go on with what is there now."""
         return cls(FaultKind.DISK_FULL if error.errno in _FULL else FaultKind.DIRECTORY_FAILED, path, error)
 
     @classmethod

@@ -19,6 +19,7 @@ from ottla.storage.segment import Segment
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
+    from ottla.storage.snapshots import PendingSnapshot
 
 #: An active segment's index is brought to disk after so many entries, 2 MB of log at least: what a start after a crash
 #: then has to look through again. Earlier would cost two more fsyncs for each flush.
@@ -35,9 +36,11 @@ class Flush:
         "_disk",
         "_epochs",
         "_files",
+        "_snapshot",
         "done",
         "failed",
         "generation",
+        "is_given_up",
         "offset",
         "paths",
         "sizes",
@@ -53,6 +56,7 @@ class Flush:
         paths: Sequence[str],
         epochs: tuple[str, list[tuple[int, int]]] | None,
         directory: str | None,
+        snapshot: PendingSnapshot | None = None,
     ) -> None:
         #: Everything below is on the medium once this is done.
         self.offset = offset
@@ -62,12 +66,15 @@ class Flush:
         self.sizes = tuple(sizes)
         self.done = False
         self.failed = False
+        #: The log was closed meanwhile without waiting for this.
+        self.is_given_up = False
         self._disk = disk
         #: Log files, held open by a lease each.
         self._files = tuple(files)
         #: Small files, by path, as they are opened for this only.
         self.paths = tuple(paths)
         self._epochs = epochs
+        self._snapshot = snapshot
         #: The partition's folder, where names in it have changed.
         self._directory = directory
         for file in self._files:
@@ -86,6 +93,8 @@ class Flush:
                 file.sync()
             for path in self.paths:
                 self._sync_path(path)
+            if self._snapshot is not None:
+                self._write_snapshot(self._snapshot)
             if self._epochs is not None:
                 # This syncs the folder as well.
                 self._write_epochs(*self._epochs)
@@ -100,6 +109,9 @@ class Flush:
         self.done = True
 
     def _write_epochs(self, path: str, entries: list[tuple[int, int]]) -> None:
+        if self.is_given_up:
+            # Another partition's folder may have this name by now.
+            return
         try:
             epoch_checkpoint.write(self._disk, path, entries)
         except OSError as error:
@@ -107,6 +119,17 @@ class Flush:
             if fault.directory_failed:
                 raise
             raise fault from error
+
+    def _write_snapshot(self, snapshot: PendingSnapshot) -> None:
+        try:
+            snapshot.write()
+        except OSError as error:
+            fault = StorageFault.of(snapshot.path, error)
+            if fault.directory_failed:
+                raise
+            if snapshot.is_needed:
+                raise fault from error
+            # Records matter more, and the next roll takes another. `settle` removes what was written of this one.
 
     def _sync_path(self, path: str) -> None:
         # Retention or another roll may have taken it away meanwhile.
@@ -151,15 +174,16 @@ def _complete(log: Log) -> None:
         active.write_indexes()
         log.unsynced_paths.extend(index_paths(active))
     snapshots = log.snapshots
-    if snapshots.latest != log.end_offset and (snapshots.offsets or log.has_producers):
-        log.take_snapshot()
+    if snapshots.latest != log.end_offset and (snapshots.offsets or log.pending_snapshot or log.has_producers):
+        log.take_snapshot(is_needed=True)
     log.touched = False
 
 
 def _collect(log: Log, *, closing: bool) -> Flush | None:
     dirty = [segment for segment in (*log.unsynced, log.active) if not segment.is_clean]
     behind = log.recovery_point < log.end_offset
-    if not (dirty or log.unsynced_paths or behind or (closing and log.has_new_epochs)):
+    pending = _opened_snapshot(log)
+    if not (dirty or log.unsynced_paths or behind or pending or (closing and log.has_new_epochs)):
         return None
     epochs: tuple[str, list[tuple[int, int]]] | None = None
     if log.has_new_epochs:
@@ -172,7 +196,8 @@ def _collect(log: Log, *, closing: bool) -> Flush | None:
         [(segment.base_offset, segment.size) for segment in dirty],
         list(dict.fromkeys(log.unsynced_paths)),
         epochs,
-        log.directory if log.names_changed else None,
+        log.directory if log.names_changed or pending is not None else None,
+        pending,
     )
     # Only now, since a file that does not open leaves it all to be done.
     if epochs is not None:
@@ -180,6 +205,21 @@ def _collect(log: Log, *, closing: bool) -> Flush | None:
     log.unsynced_paths.clear()
     log.names_changed = False
     return flush
+
+
+def _opened_snapshot(log: Log) -> PendingSnapshot | None:
+    pending = log.pending_snapshot
+    if pending is None:
+        return None
+    try:
+        pending.open()
+    except OSError as error:
+        if pending.is_needed or StorageFault.of(pending.path, error).directory_failed:
+            raise
+        # The disk is full. Records matter more, and the next roll takes another.
+        log.settle_snapshot()
+        return None
+    return pending
 
 
 def take_back(log: Log, flush: Flush) -> None:
@@ -194,6 +234,7 @@ def take_back(log: Log, flush: Flush) -> None:
 def settle(log: Log, flush: Flush) -> None:
     """Takes note of a flush that has run."""
     assert flush.done, "a failed flush proves nothing"
+    log.settle_snapshot()
     if flush.generation != log.generation:
         # The log was cut meanwhile: what was synced may not be what is there. All of it is done again.
         log.epochs.dirty = True

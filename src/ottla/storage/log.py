@@ -174,7 +174,7 @@ class Log(AppendableLog):
         if self._flush is not None:
             return False
         unflushed = self.end_offset - self.recovery_point
-        if unflushed >= self.config.flush_messages or self.unsynced:
+        if unflushed >= self.config.flush_messages or self.unsynced or self.pending_snapshot is not None:
             return True
         if unflushed <= 0:
             self._unflushed_since_ms = -1
@@ -234,7 +234,7 @@ class Log(AppendableLog):
             return rolling.roll_due(self, now_ms)
 
     def expire(self, now_ms: int, high_watermark: int) -> list[Removal]:
-        """Takes out what retention does not keep."""
+        """Takes out what retention does not keep, as many segments as are taken at once."""
         self.write_staged()
         with self.telling():
             return retention.expire(self, now_ms, high_watermark)
@@ -276,5 +276,7 @@ class Log(AppendableLog):
 
     def abandon(self) -> None:
         """Closes the files and writes nothing: the directory has failed, or the partition is deleted."""
+        if self._flush is not None:
+            self._flush.is_given_up = True
         for segment in self.segments:
             segment.close()

@@ -7,12 +7,14 @@ certain.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ottla.model import TopicPartition
 from ottla.storage.batch_walk import CHUNK_BYTES, read_header, walk
 from ottla.storage.epochs import EpochCache
 from ottla.storage.errors import BadBatch, LostRecords
+from ottla.storage.foreign import Known, own_segments
 from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import INDEX, LOG, format_segment_file
@@ -25,6 +27,8 @@ from ottla.storage.segment import Segment
 from ottla.storage.snapshots import Snapshots, replay
 
 _LAST_ENTRY: Final = ENTRY_SIZE
+#: Snapshots up to this are read when somebody asks for what is in them: a thousand producers, some five milliseconds.
+SNAPSHOT_BYTES_LATER_MAX: Final = 46 * 1024
 
 
 class Loaded(NamedTuple):
@@ -51,9 +55,11 @@ def load(
     gaps_allowed: bool,
 ) -> Loaded:
     disk, directory = around.disk, around.directory
-    contents = tidy(disk, directory)
+    contents = tidy(around, tp, gaps_allowed=gaps_allowed)
     snapshots = Snapshots(around, contents.snapshots)
-    bases = _existing(around, contents, start_offset, clean=clean, gaps_allowed=gaps_allowed)
+    existing = _existing(around, contents, start_offset, clean=clean, gaps_allowed=gaps_allowed)
+    sizes = {base: disk.size(f"{directory}/{format_segment_file(base, LOG)}") for base in existing}
+    bases = own_segments(around, sizes, Known(clean, recovery_point, gaps_allowed))
     if not bases:
         if start_offset < recovery_point:
             raise LostRecords(tp, directory, start_offset, recovery_point)
@@ -64,7 +70,7 @@ def load(
         Segment(
             around,
             base,
-            disk.size(f"{directory}/{format_segment_file(base, LOG)}"),
+            sizes[base],
             sealed=base != bases[-1],
             aborted_on_disk=base in contents.transactions,
         )
@@ -94,6 +100,11 @@ def load(
     start = max(start_offset, segments[0].base_offset)
     if epochs is not None:
         epochs.truncate_from_start(start)
+    # Beyond the log's end nothing was ever written: another log's, or of a past that is gone.
+    snapshots.remove([offset for offset in snapshots.offsets if offset > end])
+    if producers is None and _is_large(around, snapshots):
+        with suppress(BadBatch):  # whoever needs them is told
+            producers = load_producers(tp, segments, snapshots, start, end, now_ms)
     changed = contents.changed or report is not None
     return Loaded(segments, start, end, epochs, producers, snapshots, report, changed)
 
@@ -104,7 +115,7 @@ def _existing(
     """The base offsets of the segments that belong to the log; all others are removed."""
     bases = contents.segments
     if bases and not clean and not gaps_allowed:
-        gone = remnants(bases, contents.deleted, start_offset)
+        gone = remnants(around, bases, contents.deleted, start_offset)
         for base in gone:
             remove_segment(around.disk, around.directory, base)
         bases = bases[len(gone) :]
@@ -211,6 +222,13 @@ def _warn(around: Surroundings, tp: TopicPartition, report: RecoveryReport) -> N
             f"{tp}: the log was cut at offset {report.end_offset}, {report.truncated_bytes} bytes; kept aside: {kept}; "
             f"{report.reason}"
         )
+
+
+def _is_large(around: Surroundings, snapshots: Snapshots) -> bool:
+    """Whether the first producer that writes would wait for more than some milliseconds, and all others with it."""
+    if not snapshots.offsets:
+        return False
+    return around.disk.size(snapshots.path(snapshots.latest)) > SNAPSHOT_BYTES_LATER_MAX
 
 
 def load_producers(

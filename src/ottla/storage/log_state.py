@@ -7,7 +7,7 @@ retention, flush) work on what is here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.config import LogConfig
@@ -21,7 +21,7 @@ from ottla.storage.log_loading import Loaded, load_epochs, load_producers
 from ottla.storage.places import Places
 from ottla.storage.producer_state import ProducerStates
 from ottla.storage.segment import Segment
-from ottla.storage.snapshots import replay
+from ottla.storage.snapshots import PendingSnapshot, replay
 from ottla.storage.txn_index import AbortedTransaction
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class LogState:
             "_usual",
             "_usual_bits",
         ),
-        *("around", "cleaned_to", "config", "end_offset", "generation", "names_changed", "next_offset", "places"),
+        *("around", "cleaned_to", "config", "end_offset", "generation", "names_changed", "next_offset"),
+        *("pending_snapshot", "places"),
         *("recovery", "recovery_point", "roll_offset", "roll_size", "roll_timestamp", "size", "snapshots"),
         *("staged_aborted", "staged_end", "start_offset", "swap", "topic_id", "touched", "tp", "unsynced"),
         *("unsynced_paths",),
@@ -77,6 +78,8 @@ class LogState:
         self.recovery_point = loaded.end_offset if loaded.report is None else min(recovery_point, loaded.end_offset)
         #: Bytes in all segments.
         self.size = sum(segment.size for segment in loaded.segments)
+        #: For the next flush to write, or for the one that runs.
+        self.pending_snapshot: PendingSnapshot | None = None
         #: What a start after a crash found; None after a clean stop.
         self.recovery = loaded.report
         self.snapshots = loaded.snapshots
@@ -196,11 +199,33 @@ class LogState:
     def has_producers(self) -> bool:
         return self._producers is not None and len(self._producers) > 0
 
-    def take_snapshot(self) -> None:
-        """Writes the state of producers at the log's end; the next flush makes it certain."""
-        path = self.snapshots.write(self.producers, self.end_offset, self.places.bases)
-        self.unsynced_paths.append(path)
-        self.names_changed = True
+    def take_snapshot(self, *, is_needed: bool = False) -> None:
+        """Freezes the state of producers at the log's end; the next flush writes it, and makes it certain.
+
+        Unless one is being written already: then this one is left out. `is_needed`: a clean stop relies on it, and
+        nothing is being written.
+        """
+        producers = self.producers
+        if is_needed:
+            self.settle_snapshot()
+        if self.pending_snapshot is not None or self.snapshots.latest == self.end_offset:
+            return
+        frozen = producers.freeze()
+        if frozen is not None:
+            self.pending_snapshot = PendingSnapshot(self.snapshots, producers, frozen, self.end_offset)
+            self.pending_snapshot.is_needed = is_needed
+
+    def settle_snapshot(self) -> None:
+        """No flush reads the frozen state any more. What was not written, or is not true any more, never was."""
+        pending, self.pending_snapshot = self.pending_snapshot, None
+        if pending is None:
+            return
+        pending.thaw()
+        if pending.is_written and not pending.is_void:
+            self.snapshots.taken(pending.offset, self.places.bases)
+        else:
+            with suppress(FileNotFoundError):
+                self.around.disk.remove(pending.path)
 
     def start_moved(self, offset: int) -> None:
         """Nothing below `offset` is read any more."""
@@ -230,6 +255,10 @@ class LogState:
         self.touched = self.names_changed = True
         self._leader_epoch = UNSET_EPOCH
         self.epochs.truncate_from_end(offset)
+        if self.pending_snapshot is not None:
+            self.pending_snapshot.is_void = True
+            if self._flush is None:
+                self.settle_snapshot()
         self.snapshots.remove([each for each in self.snapshots.offsets if each > offset])
         producers = ProducerStates(self.tp)
         known = self.snapshots.restore(producers, offset, self._opened_ms)

@@ -39,6 +39,11 @@ class Places:
         #: The last limit that was asked for below the end: offset, segment, position.
         self._limit: tuple[int, Segment | None, int] = (-1, None, 0)
 
+    def __contains__(self, segment: Segment) -> bool:
+        """Whether it is part of the log, and neither removed nor replaced by now."""
+        number = bisect_right(self.bases, segment.base_offset) - 1
+        return number >= 0 and self.segments[number] is segment
+
     def find(self, offset: int, end_offset: int) -> Spot | None:
         """The first batch that ends at or above `offset`, which is below the log's end.
 

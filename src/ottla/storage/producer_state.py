@@ -11,13 +11,15 @@ what has not been written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.model import ErrorCode, TopicPartition
+from ottla.steps import Steps, at_once, pieces
 from ottla.storage.append import Origin
 from ottla.storage.errors import AppendRefused
 from ottla.storage.formats.producer_snapshot import ProducerEntry
+from ottla.storage.overlay import Overlay
 from ottla.storage.txn_index import AbortedTransaction
 
 #: Sequence numbers run to this and go on at 0.
@@ -25,6 +27,8 @@ SEQUENCE_MAX: Final = 2**31 - 1
 #: A client has at most five batches in flight.
 BATCHES_KEPT: Final = 5
 NO_TRANSACTION: Final = -1
+#: Producers whose last batch is looked up in one piece, which takes about a millisecond.
+_LISTED_AT_ONCE: Final = 2_000
 #: New producers that are remembered while the disk is full; beyond it the oldest is forgotten.
 UNWRITTEN_MAX: Final = 1_000
 
@@ -76,7 +80,8 @@ class ProducerStates:
 
     def __init__(self, tp: TopicPartition) -> None:
         self._tp = tp
-        self._known: dict[int, Producer] = {}
+        #: An overlay while a snapshot is being written of what was known when it began.
+        self._known: dict[int, Producer] | Overlay[Producer] = {}
         #: First offset of each open transaction, lowest first.
         self._open: dict[int, int] = {}
         #: (first offset, marker's offset) of ended transactions whose marker may not be committed yet.
@@ -246,14 +251,16 @@ class ProducerStates:
 
     def rollback(self) -> None:
         """What was staged has not been written."""
-        for producer_id, before in self._undo.items():
+        if not self._undo:
+            return
+        undone, self._undo = self._undo, {}
+        for producer_id, before in undone.items():
             if before is None:
                 self._remember_unwritten(producer_id, self._known.pop(producer_id))
             else:
                 self._known[producer_id] = before
-        self._undo.clear()
         del self._decided[self._decided_kept :]
-        self._index_open()
+        self._index_open({*self._open, *undone})
 
     def _remember_unwritten(self, producer_id: int, staged: Producer) -> None:
         if not staged.batches or producer_id in self._unwritten:
@@ -263,8 +270,10 @@ class ProducerStates:
         first = staged.batches[0]
         self._unwritten[producer_id] = staged.epoch, (first.last_sequence - first.offset_delta) & SEQUENCE_MAX
 
-    def _index_open(self) -> None:
-        begun = [(known.first_offset_open, producer_id) for producer_id, known in self._known.items()]
+    def _index_open(self, producer_ids: Iterable[int]) -> None:
+        """Lists open transactions again; `producer_ids`: of all that may have one."""
+        found = [(self._known.get(producer_id), producer_id) for producer_id in producer_ids]
+        begun = [(known.first_offset_open, producer_id) for known, producer_id in found if known is not None]
         self._open = {producer_id: offset for offset, producer_id in sorted(begun) if offset >= 0}
 
     # -- readers of committed records
@@ -287,60 +296,82 @@ class ProducerStates:
 
     # -- life
 
-    def expire(self, now_ms: int, expiration_ms: int) -> None:
+    def expiring(self, now_ms: int, expiration_ms: int) -> Steps[None]:
         """Forgets producers without an open transaction that have not been heard of for long."""
-        assert not self._undo, "the round's end comes first"
-        gone = [
-            producer_id
-            for producer_id, known in self._known.items()
-            if known.first_offset_open < 0 and now_ms - max(known.timestamp, known.seen_ms) >= expiration_ms
-        ]
-        for producer_id in gone:
-            del self._known[producer_id]
+        for producer_ids in pieces(list(self._known)):
+            assert not self._undo, "the round's end comes first"
+            for producer_id in producer_ids:
+                known = self._known.get(producer_id)
+                if (
+                    known is not None
+                    and known.first_offset_open < 0
+                    and now_ms - max(known.timestamp, known.seen_ms) >= expiration_ms
+                ):
+                    del self._known[producer_id]
+            yield
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """The same at once."""
+        at_once(self.expiring(now_ms, expiration_ms))
 
     def clear(self) -> None:
-        self._known.clear()
+        self._known = {}
         self._open.clear()
         self._undo.clear()
         self._decided.clear()
         self._decided_kept = 0
 
-    def last_batches(self) -> Iterator[tuple[int, int, int]]:
-        """Of each producer its id, its epoch and the last offset of its last batch, -1 where only a marker is known."""
-        for producer_id, known in self._known.items():
-            yield producer_id, known.epoch, known.batches[-1].last_offset if known.batches else -1
+    def last_batches(self) -> Iterator[list[tuple[int, int, int]]]:
+        """Of each producer its id, its epoch and the last offset of its last batch, -1 where only a marker is known.
+
+        In pieces, between which the state may change: each producer stands for when it is reached.
+        """
+        for producer_ids in pieces(list(self._known), _LISTED_AT_ONCE):
+            found = [(producer_id, self._known.get(producer_id)) for producer_id in producer_ids]
+            yield [
+                (producer_id, known.epoch, known.batches[-1].last_offset if known.batches else -1)
+                for producer_id, known in found
+                if known is not None
+            ]
 
     def describe(self) -> list[ActiveProducer]:
-        return [
-            ActiveProducer(
-                producer_id,
-                known.epoch,
-                known.batches[-1].last_sequence if known.batches else -1,
-                known.timestamp,
-                known.coordinator_epoch,
-                known.first_offset_open,
-            )
-            for producer_id, known in self._known.items()
-        ]
+        return at_once(self.describing())
+
+    def describing(self) -> Steps[list[ActiveProducer]]:
+        """Each as it is when it is reached."""
+        described: list[ActiveProducer] = []
+        for producer_ids in pieces(list(self._known)):
+            for producer_id in producer_ids:
+                known = self._known.get(producer_id)
+                if known is not None:
+                    described.append(
+                        ActiveProducer(
+                            producer_id,
+                            known.epoch,
+                            known.batches[-1].last_sequence if known.batches else -1,
+                            known.timestamp,
+                            known.coordinator_epoch,
+                            known.first_offset_open,
+                        )
+                    )
+            yield
+        return described
 
     def snapshot(self) -> list[ProducerEntry]:
+        return [ProducerEntry._make(fields) for fields in entries_of(self._known)]
+
+    def freeze(self) -> Mapping[int, Producer] | None:
+        """What is known now, for another thread to read until `thaw`; None where somebody does so already."""
         assert not self._undo, "a snapshot says what is in the log"
-        entries: list[ProducerEntry] = []
-        for producer_id, known in self._known.items():
-            last = known.batches[-1] if known.batches else WrittenBatch(-1, -1, 0, known.timestamp)
-            entries.append(
-                ProducerEntry(
-                    producer_id=producer_id,
-                    epoch=known.epoch,
-                    last_sequence=last.last_sequence,
-                    last_offset=last.last_offset,
-                    offset_delta=last.offset_delta,
-                    timestamp=known.timestamp,
-                    coordinator_epoch=known.coordinator_epoch,
-                    current_txn_first_offset=known.first_offset_open,
-                )
-            )
-        return entries
+        if isinstance(self._known, Overlay):
+            return None
+        frozen, self._known = self._known, Overlay(self._known)
+        return frozen
+
+    def thaw(self) -> None:
+        """Nobody reads the frozen state any more."""
+        if isinstance(self._known, Overlay):
+            self._known = self._known.merged()
 
     def restore(self, entries: Iterable[ProducerEntry], now_ms: int) -> None:
         """Takes over a snapshot, which knows only the last batch of each producer."""
@@ -354,7 +385,7 @@ class ProducerStates:
                 (batch,) if entry.last_offset >= 0 else (),
                 now_ms,
             )
-        self._index_open()
+        self._index_open(self._known)
 
     def incomplete(self) -> dict[int, int]:
         """Producers, with their epochs, of which a snapshot told only the last of several batches."""
@@ -369,3 +400,13 @@ class ProducerStates:
         known = self._known[producer_id]
         if batches and batches[-1][:3] == known.batches[0][:3]:
             self._known[producer_id] = known._replace(batches=tuple(batches))
+
+
+def entries_of(known: Mapping[int, Producer]) -> Iterator[tuple[int, int, int, int, int, int, int, int]]:
+    """The fields of a snapshot's entries, in the order of `ProducerEntry`."""
+    for producer_id, (epoch, coordinator_epoch, timestamp, begun, batches, _) in known.items():
+        if batches:
+            last_sequence, last_offset, delta, _ = batches[-1]
+        else:
+            last_sequence, last_offset, delta = -1, -1, 0
+        yield producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, begun

@@ -72,9 +72,9 @@ class LogReader:
     def segments(self) -> list[int]:
         """The base offsets of the segments that are there now, rising."""
         bases: list[int] = []
-        for name in self._disk.names(self._directory):
+        for name, is_file in self._disk.entries(self._directory):
             file = parse_segment_file(name)
-            if file is not None and file.kind == LOG and not file.suffix:
+            if is_file and file is not None and file.kind == LOG and not file.suffix:
                 bases.append(file.offset)
         return bases[:-1] if self._sealed_only else bases
 

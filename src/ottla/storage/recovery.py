@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ottla.model import TopicPartition
 from ottla.ports import File
-from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, INT32_MAX, LOG_OVERHEAD, BatchHeader
+from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, INT32_MAX, LOG_OVERHEAD, OFFSET_MAX, BatchHeader
 from ottla.records.checksum import crc32c
 from ottla.storage.batch_walk import header_fault, read_header
 from ottla.storage.epochs import EpochCache
@@ -196,7 +196,7 @@ class _Recovery:
         epochs, latest_epoch = self.epochs, self.epochs.latest
         next_offset = self.next_offset
         no_gaps_below = 0 if self.gaps_allowed else self.recovery_point
-        furthest = segment.base_offset + INT32_MAX
+        furthest = min(segment.base_offset + INT32_MAX, OFFSET_MAX)
         size, at = len(chunk), 0
         while at + HEADER_SIZE <= size:
             header = unpack(chunk, at)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.ports import Disk
 from ottla.storage.errors import StorageFault
@@ -22,6 +22,10 @@ from ottla.storage.segment import INDEX_KINDS, Segment
 
 if TYPE_CHECKING:
     from ottla.storage.log import Log
+
+
+#: Segments that are taken out in one call: four names are changed for each, and ten thousand may be due.
+EXPIRED_AT_ONCE: Final = 16
 
 
 class Removal(NamedTuple):
@@ -47,7 +51,7 @@ class Removal(NamedTuple):
 
 
 def expire(log: Log, now_ms: int, high_watermark: int) -> list[Removal]:
-    """Takes what retention no longer keeps out of the log."""
+    """Takes what retention no longer keeps out of the log; after EXPIRED_AT_ONCE segments there may be more."""
     if log.swap is not None:
         # For the moment that a cleaned segment takes to replace others: the next round finds the same.
         return []
@@ -55,9 +59,10 @@ def expire(log: Log, now_ms: int, high_watermark: int) -> list[Removal]:
     gone = _below_start(log, high_watermark)
     if config.is_deleted:
         gone = max(gone, _too_large(log, high_watermark), _too_old(log, now_ms, high_watermark))
-    if gone == len(log.segments):
+    if gone == len(log.segments) <= EXPIRED_AT_ONCE:
         # The active one goes too: the log goes on in an empty one behind it, and once that is certain the rest goes.
         log.roll(now_ms)
+    gone = min(gone, EXPIRED_AT_ONCE)
     while gone > 0 and not _is_certain(log, log.segments[gone]):
         gone -= 1
     return remove_first(log, gone, now_ms) if gone else []
@@ -81,7 +86,7 @@ def remove_first(log: Log, count: int, now_ms: int) -> list[Removal]:
     try:
         removals = [set_aside(segment, now_ms + log.config.file_delete_delay_ms) for segment in removed]
     except OSError as error:
-        raise StorageFault.of(log.directory, error) from error
+        raise StorageFault.halfway(log.directory, error) from error
     log.size -= sum(segment.size for segment in removed)
     log.names_changed = True
     log.forget_unsynced(removed)

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from ottla.records.batch import INT32_MAX
+from ottla.model import ErrorCode
+from ottla.records.batch import INT32_MAX, OFFSET_MAX
 from ottla.storage import offset_index, time_index
+from ottla.storage.errors import AppendRefused
 from ottla.storage.flush import index_paths
 from ottla.storage.log_loading import create_segment
 from ottla.storage.log_state import ALWAYS
@@ -24,13 +26,21 @@ NEVER: Final = 2**63
 
 
 def before_batch(log: AppendableLog, size: int, first_offset: int, last_offset: int, timestamp: int) -> None:
-    """A limit is passed, or not set yet: rolls where that is due, and sets the limits for what follows."""
+    """A limit is passed, or not set yet: rolls where that is due, and sets the limits for what follows.
+
+    Raises AppendRefused where there are no offsets left for the batch.
+    """
     with log.telling():
         _before_batch(log, size, first_offset, last_offset, timestamp)
 
 
 def _before_batch(log: AppendableLog, size: int, first_offset: int, last_offset: int, timestamp: int) -> None:
     segment = log.active
+    if last_offset > OFFSET_MAX:
+        raise AppendRefused(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{log.tp} ends at offset {first_offset}, and a record's offset is {OFFSET_MAX} at most",
+        )
     if not log.places.recent:
         # Loads what `note_batch` goes on from, and what `stage` needs once producers' state has changed: from then on
         # nothing may fail. A new or just opened log has none of it in memory.
@@ -58,7 +68,7 @@ def _set_limits(log: AppendableLog, timestamp: int) -> None:
     # that the segment was begun with.
     room = max(entries, 0) * segment.around.index_interval_bytes
     log.roll_size = min(config.segment_bytes, log.staged_end + room)
-    log.roll_offset = segment.base_offset + INT32_MAX
+    log.roll_offset = min(segment.base_offset + INT32_MAX, OFFSET_MAX)
     begun = segment.first_timestamp() if segment.size else timestamp
     log.roll_timestamp = begun + config.roll_ms - _jitter_ms(log) if begun >= 0 else NEVER
 

@@ -55,6 +55,11 @@ class Segment(IndexedFile):
     # -- aborted transactions
 
     @property
+    def may_have_aborted(self) -> bool:
+        """Whether it is worth a look at `aborted`; reads nothing."""
+        return self._aborted_on_disk or bool(self._aborted)
+
+    @property
     def aborted(self) -> list[AbortedTransaction]:
         """Those whose marker is in this segment; raises DamagedIndex."""
         if self._aborted is None:

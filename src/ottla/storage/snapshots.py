@@ -1,24 +1,33 @@
 """`<offset>.snapshot` files: producers' state at an offset, so that a start reads only the log behind it.
 
-One is written with each roll and with the close of a log that has producers. The newest counts, and one for each
-segment is kept, so that cutting the log back needs no scan from its start. A damaged one is removed, and the one before
-it serves.
+One is taken with each roll and with the close of a log that has producers. Taking it costs the loop nothing: the state
+is frozen, and the next flush writes it (`PendingSnapshot`). The newest counts, and one for each segment is kept, so
+that cutting the log back needs no scan from its start. Any of them may be missing: while one is being written no other
+is taken, and a crash may come before the flush. A damaged one is removed. The one before it serves, and the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
+from typing import Final
 
+from ottla.ports import File
 from ottla.storage.batch_walk import walk
 from ottla.storage.formats import producer_snapshot
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import SNAPSHOT, format_segment_file
+from ottla.storage.formats.producer_snapshot import HEAD_SIZE, Encoder
 from ottla.storage.indexed_file import Surroundings
 from ottla.storage.markers import apply_written
-from ottla.storage.producer_state import ProducerStates
+from ottla.storage.producer_state import Producer, ProducerStates, entries_of
 from ottla.storage.recall import recall
 from ottla.storage.segment import Segment
+
+#: Entries that are encoded between two writes, each of which gives the interpreter's lock away: 0.3 ms.
+ENTRIES_AT_ONCE: Final = 256
 
 
 class Snapshots:
@@ -52,28 +61,69 @@ class Snapshots:
             return candidate
         return -1
 
-    def write(self, producers: ProducerStates, offset: int, kept: Collection[int]) -> str:
-        """Writes the state at `offset` and drops the others that are not `kept`; returns the path, for a sync.
-
-        It need not be durable by itself: its checksum tells a torn one.
-        """
-        path = self.path(offset)
-        file = self.around.disk.open(path, create=True)
-        try:
-            file.truncate(0)
-            file.append([producer_snapshot.encode(producers.snapshot())])
-        finally:
-            file.close()
-        self.remove([each for each in self.offsets if each != offset and each not in kept])
-        self.offsets = tuple(sorted({*self.offsets, offset}))
-        return path
+    def taken(self, offset: int, bases: Sequence[int]) -> None:
+        """Takes note of one that has been written. One that stands between two segments' bases was of a stop."""
+        latest = self.latest
+        if latest >= 0 and latest != offset:
+            number = bisect_left(bases, latest)
+            if number == len(bases) or bases[number] != latest:
+                self.remove((latest,))
+        if offset > self.latest:
+            self.offsets = (*self.offsets, offset)
+        elif offset not in self.offsets:
+            self.offsets = tuple(sorted((*self.offsets, offset)))
 
     def remove(self, gone: Collection[int]) -> None:
         for offset in gone:
             with suppress(FileNotFoundError):
                 self.around.disk.remove(self.path(offset))
         if gone:
-            self.offsets = tuple(offset for offset in self.offsets if offset not in gone)
+            removed = frozenset(gone)
+            self.offsets = tuple(offset for offset in self.offsets if offset not in removed)
+
+
+class PendingSnapshot:
+    """What is to be a snapshot: the producers' state as it was at an offset, frozen until the flush has written it."""
+
+    __slots__ = ("_disk", "_file", "_frozen", "_producers", "is_needed", "is_void", "is_written", "offset", "path")
+
+    def __init__(self, snapshots: Snapshots, producers: ProducerStates, frozen: Mapping[int, Producer], offset: int):
+        self.offset = offset
+        self.path = snapshots.path(offset)
+        #: Whether a clean stop relies on it. Otherwise it is left out where the disk is full.
+        self.is_needed = False
+        #: The log was cut meanwhile: it tells of another past.
+        self.is_void = False
+        self.is_written = False
+        self._disk = snapshots.around.disk
+        self._producers = producers
+        self._frozen = frozen
+        self._file: File | None = None
+
+    def open(self) -> None:
+        """On the loop, where the folder has its name for certain: a worker might meet another partition's there."""
+        self._file = self._disk.open(self.path, create=True)
+
+    def write(self) -> None:
+        """Blocks, so workers call it; raises OSError. In pieces, so that the loop gets the interpreter's lock often."""
+        encoder = Encoder(len(self._frozen))
+        entries = entries_of(self._frozen)
+        file, self._file = self._file, None
+        assert file is not None, "`open` comes first"
+        try:
+            file.truncate(0)
+            # Zeros are no checksum: torn, it is as one that is missing.
+            file.append([bytes(HEAD_SIZE)])
+            while piece := encoder.entries(islice(entries, ENTRIES_AT_ONCE)):
+                file.append([piece])
+            file.write(encoder.head(), 0)
+            file.sync()
+        finally:
+            file.close()
+        self.is_written = True
+
+    def thaw(self) -> None:
+        self._producers.thaw()
 
 
 def replay(producers: ProducerStates, segments: Sequence[Segment], first: int, end: int, now_ms: int) -> None:

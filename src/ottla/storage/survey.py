@@ -55,10 +55,17 @@ def survey(directory: LogDirectory, on_event: OnEvent) -> Found:
             found.half_markers.append(name)
             continue
         try:
-            _sort_in(found, name, parse_folder(name))
+            folder = parse_folder(name)
         except FormatError as error:
             if directory.disk.is_directory(os.path.join(directory.path, name)):
                 directory.warn(on_event, f"{error}; it is left alone")
+            continue
+        if folder.kind is not FolderKind.CURRENT and not directory.disk.is_directory(
+            os.path.join(directory.path, name)
+        ):
+            directory.warn(on_event, f"{name[:80]!r} is not a folder; it is left alone")
+            continue
+        _sort_in(found, name, folder)
     if found.strays:
         directory.warn(on_event, f"{some_names(found.strays)}: set aside earlier, and left in place")
     return found

@@ -37,7 +37,7 @@ def truncate_to(log: Log, offset: int) -> None:
     try:
         _cut(log, offset)
     except OSError as error:
-        raise StorageFault.of(log.directory, error) from error
+        raise StorageFault.halfway(log.directory, error) from error
     finally:
         log.places.forget()
 
@@ -79,7 +79,7 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
         log.places.replace([create_segment(log.around, offset)])
         log.around.disk.sync_directory(log.directory)
     except OSError as error:
-        raise StorageFault.of(log.directory, error) from error
+        raise StorageFault.halfway(log.directory, error) from error
     log.size = 0
     log.start_offset = offset
     log.cut_at(offset)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from ottla.records.batch import TRANSACTIONAL
 from ottla.storage.batch_walk import walk
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from ottla.storage.log import Log
 
 
+_LAST_OFFSET: Final = attrgetter("last_offset")
+
+
 def overlapping(log: Log, first: int, last_exclusive: int) -> list[tuple[int, int]]:
     """Producer id and first offset of each, in the order of their markers."""
     return [(entry.producer_id, entry.first_offset) for entry in entries_between(log, first, last_exclusive)]
@@ -27,9 +31,13 @@ def entries_between(log: Log, first: int, last_exclusive: int) -> list[AbortedTr
     """All that overlap the range of offsets, in the order of their markers."""
     found: list[AbortedTransaction] = []
     number = max(bisect_right(log.places.bases, first) - 1, 0)
-    for segment in log.segments[number:]:
-        for entry in _entries(log, segment):
-            if entry.last_offset >= first and entry.first_offset < last_exclusive:
+    for segment in [each for each in log.segments[number:] if each.may_have_aborted]:
+        entries = _entries(log, segment)
+        # Markers rise: those before `first` end transactions that end before it. A segment may have a million.
+        begun = bisect_left(entries, first, key=_LAST_OFFSET)
+        for place in range(begun, len(entries)):
+            entry = entries[place]
+            if entry.first_offset < last_exclusive:
                 found.append(entry)
             if entry.last_stable_offset >= last_exclusive:
                 return found

@@ -143,6 +143,13 @@ class MemoryDisk:
         self.check("names", directory)
         return sorted(self._medium.names.folder(directory).entries)
 
+    def entries(self, directory: str) -> list[tuple[str, bool]]:
+        self.check("names", directory)
+        return [
+            (name, isinstance(node, Inode))
+            for name, node in sorted(self._medium.names.folder(directory).entries.items())
+        ]
+
     def exists(self, path: str) -> bool:
         self.check("exists", path)
         try:

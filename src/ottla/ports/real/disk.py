@@ -37,15 +37,10 @@ class RealFile:
 
     def __init__(self, path: str, flags: int) -> None:
         self._path = path
-        self._fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        self._fd, self._end = _open_file(path, flags)
         self._writable = flags & os.O_RDWR != 0
         self._leases = 0
         self._closing = False
-        if self._writable:
-            self._end = os.lseek(self._fd, 0, os.SEEK_END)
-        elif stat.S_ISDIR(os.fstat(self._fd).st_mode):  # opening for writing refuses a folder by itself
-            os.close(self._fd)
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._path!r} fd={self._fd}>"
@@ -189,6 +184,31 @@ class RealFile:
         raise OSError(errno.EBADF, "opened for reading only", self._path)
 
 
+def _open_file(path: str, flags: int) -> tuple[int, int]:
+    """Descriptor and size of a regular file; whatever else has this name is refused.
+
+    Without O_NONBLOCK a named pipe that nobody writes to would be waited for. To a file it means nothing.
+    """
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+    status = os.fstat(fd)
+    if stat.S_ISREG(status.st_mode):
+        return fd, status.st_size
+    os.close(fd)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise OSError(errno.ENXIO, "it is no file", path)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError as error:
+        # A symbolic link that leads to itself, or to where nobody may look.
+        if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EACCES}:
+            return False
+        raise
+
+
 class PortableFile(RealFile):
     """The same without pwritev, preadv, fdatasync and fallocate."""
 
@@ -249,11 +269,16 @@ class RealDisk:
         return self._file(path, os.O_RDONLY)
 
     def read_file(self, path: str) -> bytes:
-        with open(path, "rb", buffering=0) as file:
+        fd, _ = _open_file(path, os.O_RDONLY)
+        with open(fd, "rb", buffering=0) as file:
             return file.readall()
 
     def names(self, directory: str) -> list[str]:
         return sorted(os.listdir(directory))
+
+    def entries(self, directory: str) -> list[tuple[str, bool]]:
+        with os.scandir(directory) as found:
+            return sorted((entry.name, _is_file(entry)) for entry in found)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -279,7 +304,10 @@ class RealDisk:
     def remove_tree(self, path: str) -> None:
         import shutil
 
-        shutil.rmtree(path)
+        if os.path.islink(path):
+            os.unlink(path)  # what it leads to is somebody else's, as for Kafka
+        else:
+            shutil.rmtree(path)
 
     def sync_directory(self, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

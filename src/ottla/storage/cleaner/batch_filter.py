@@ -15,14 +15,16 @@ from typing import Final, NamedTuple
 
 from ottla.ports.disk import Buffer
 from ottla.records.batch import NO_TIMESTAMP, BatchHeader
+from ottla.records.errors import RecordError
 from ottla.records.rewrite import empty_batch
 from ottla.storage.cleaner.job import Job
 from ottla.storage.cleaner.key_map import KeyMap
 from ottla.storage.cleaner.keys import Span, find_spans, read_keys, read_offsets, with_values
 from ottla.storage.cleaner.rebuild import with_records
-from ottla.storage.cleaner.source import Found, payload_of
+from ottla.storage.cleaner.source import Found, check_count, payload_of
 from ottla.storage.cleaner.survivors import Survivors
 from ottla.storage.cleaner.transactions import Transactions
+from ottla.storage.cleaner.unreadable import Unreadable
 
 
 class Left(NamedTuple):
@@ -39,9 +41,15 @@ NOTHING: Final = Left(b"", NO_TIMESTAMP, 0, as_it_was=False)
 
 
 class BatchFilter:
-    __slots__ = ("_end_offset", "_keys", "_new_horizon_ms", "_now_ms", "_producers", "_survivors", "_transactions")
+    __slots__ = (
+        *("_end_offset", "_keys", "_new_horizon_ms", "_now_ms", "_producers", "_survivors", "_transactions"),
+        "_unreadable",
+    )
 
-    def __init__(self, job: Job, keys: KeyMap, survivors: Survivors, transactions: Transactions) -> None:
+    def __init__(
+        self, job: Job, keys: KeyMap, survivors: Survivors, transactions: Transactions, unreadable: Unreadable
+    ) -> None:
+        self._unreadable = unreadable
         self._keys = keys
         self._survivors = survivors
         self._transactions = transactions
@@ -51,7 +59,17 @@ class BatchFilter:
         self._new_horizon_ms = job.now_ms + job.delete_retention_ms
 
     def left_of(self, found: Found) -> Left:
-        """`NOTHING`, or what stays; raises a RecordError where the batch is not sound."""
+        """`NOTHING`, or what stays. A batch in which no records can be read stays as it is."""
+        header, data, at = found
+        try:
+            check_count(header)
+            return self._left_of(found)
+        except RecordError as fault:
+            self._unreadable.note(header.base_offset, fault)
+            batch = memoryview(data)[at : at + header.size]
+            return Left(batch, header.max_timestamp, 0, as_it_was=True)
+
+    def _left_of(self, found: Found) -> Left:
         header, data, at = found
         horizon_ms = header.delete_horizon_ms
         is_due = horizon_ms is not None and horizon_ms <= self._now_ms
@@ -94,6 +112,9 @@ class BatchFilter:
         survivors = self._survivors
         is_dense = header.count == header.last_offset_delta + 1
         first = header.base_offset
+        if (fault := self._unreadable.fault_of(first)) is not None:
+            # Its keys are not in the map, so that it would seem superseded.
+            raise fault
         if first >= survivors.first_offset and is_dense:
             return survivors.between(first, header.last_offset), None
         payload = data, begun, end = payload_of(found)

@@ -86,3 +86,5 @@ class Cleaned(NamedTuple):
     bytes_read: int
     records_read: int
     records_kept: int
+    #: Base offset and fault of the first batch that the pass has met whose records cannot be read.
+    unreadable: tuple[int, str] | None = None

@@ -91,10 +91,10 @@ class Output:
 def remove_unfinished(disk: Disk, directory: str) -> None:
     """Removes what a worker left that was killed. It must be gone before this pass finishes a segment.
 
-    A start after a crash takes a `.cleaned` file as a sign that nothing from its offset on was finished, and removes
-    any `.swap` there, which may be all that is left of its records. `Output.finish` makes the removal certain.
+    Kafka, at a start after a crash, takes a `.cleaned` file as a sign that nothing from its offset on was finished, and
+    removes any `.swap` there, which may be all that is left of its records. `Output.finish` makes the removal certain.
     """
-    for name in disk.names(directory):
+    for name, is_file in disk.entries(directory):
         file = parse_segment_file(name)
-        if file is not None and file.suffix == CLEANED:
+        if is_file and file is not None and file.suffix == CLEANED:
             disk.remove(f"{directory}/{name}")

@@ -8,8 +8,9 @@ change in any way; each time it is looked at anew, and a pass that no longer fit
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from ottla.ports import Disk
@@ -53,6 +54,8 @@ class Outcome(NamedTuple):
     bytes_written: int
     records_read: int
     records_kept: int
+    #: Base offset and fault of the first batch whose records cannot be read: all such stay as they are.
+    unreadable: tuple[int, str] | None
 
 
 class Worker(Protocol):
@@ -129,8 +132,11 @@ def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
         log.cleaned_to = log.start_offset
         yield from _checkpoint(log, around)
     segments = {segment.base_offset: segment for segment in log.segments if segment.base_offset < dirt.end_offset}
-    job = job_for(log, dirt, list(segments.values()), around.limits, now_ms)
+    producers = yield from _last_written(log, dirt.end_offset)
+    _check(log, around, generation)
+    job = job_for(log, dirt, list(segments.values()), around.limits, now_ms, producers)
     written = read = records = kept = 0
+    unreadable: tuple[int, str] | None = None
     try:
         indexed: Indexed = yield around.worker.index(job)
         for number, bases in enumerate(indexed.groups):
@@ -140,6 +146,7 @@ def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
                 swap = Swap(log, [segments[base] for base in bases], cleaned, generation)
                 yield from _swap_in(log, swap, around)
                 written += cleaned.size
+            unreadable = cleaned.unreadable
             read, records, kept = read + cleaned.bytes_read, records + cleaned.records_read, kept + cleaned.records_kept
         _check(log, around, generation)
         log.cleaned_to = max(log.cleaned_to, indexed.cleaned_to) if not dirt.was_misplaced else indexed.cleaned_to
@@ -151,19 +158,47 @@ def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
     finally:
         around.worker.forget()
     return Outcome(
-        indexed.cleaned_to, indexed.keys, indexed.fullness, indexed.bytes_read + read, written, records, kept
+        indexed.cleaned_to,
+        indexed.keys,
+        indexed.fullness,
+        indexed.bytes_read + read,
+        written,
+        records,
+        kept,
+        unreadable,
     )
 
 
-def job_for(log: Log, dirt: Dirt, segments: Sequence[Segment], limits: Limits, now_ms: int) -> Job:
-    """Raises StorageFault where aborted transactions or producers' state cannot be read."""
+def _last_written(log: Log, end_offset: int) -> Generator[Step, Any, dict[int, LastWritten]]:
+    """Of the producers whose last batch lies below `end_offset`; raises StorageFault.
+
+    A log may know a hundred thousand of them, so that others have their turns in between. A producer that writes
+    meanwhile has its last batch behind what is cleaned, and needs none here.
+    """
+    found: dict[int, LastWritten] = {}
+    for number, piece in enumerate(log.producers.last_batches()):
+        if number:
+            yield OnThread(_nothing)
+        for producer_id, epoch, last_offset in piece:
+            if last_offset < end_offset:
+                found[producer_id] = LastWritten(last_offset, epoch)
+    return found
+
+
+def _nothing() -> None: ...
+
+
+def job_for(
+    log: Log,
+    dirt: Dirt,
+    segments: Sequence[Segment],
+    limits: Limits,
+    now_ms: int,
+    producers: Mapping[int, LastWritten] = MappingProxyType({}),
+) -> Job:
+    """Raises StorageFault where aborted transactions cannot be read."""
     with log.telling():
         aborted = entries_between(log, segments[0].base_offset, dirt.end_offset) if segments else []
-    producers = {
-        producer_id: LastWritten(last_offset, epoch)
-        for producer_id, epoch, last_offset in log.producers.last_batches()
-        if last_offset < dirt.end_offset
-    }
     config = log.config
     return Job(
         directory=log.directory,
@@ -171,7 +206,7 @@ def job_for(log: Log, dirt: Dirt, segments: Sequence[Segment], limits: Limits, n
         first_dirty_offset=dirt.first_dirty_offset,
         end_offset=dirt.end_offset,
         aborted=tuple(aborted),
-        producers=producers,
+        producers=dict(producers),
         now_ms=now_ms,
         delete_retention_ms=config.delete_retention_ms,
         segment_bytes=config.segment_bytes,

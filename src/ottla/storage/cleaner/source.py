@@ -9,6 +9,7 @@ from ottla.ports import Disk
 from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, LOG_OVERHEAD, BatchHeader
 from ottla.records.checksum import crc32c
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX, decompress
+from ottla.records.errors import CorruptBatch
 from ottla.storage.batch_walk import header_fault
 from ottla.storage.cleaner.faults import Interrupted
 from ottla.storage.errors import BadBatch
@@ -56,10 +57,6 @@ def _whole(chunk: bytes, position: int, size: int) -> Iterator[Found]:
             return
         if crc32c(view[at + ATTRIBUTES_AT : following]) != header[4]:
             raise BadBatch(position + at, f"its checksum is not {header[4]:#010x}")
-        if not 0 <= header.count <= header.last_offset_delta + 1:
-            raise BadBatch(
-                position + at, f"{header.count} records do not fit in {header.last_offset_delta + 1} offsets"
-            )
         yield header, chunk, at
         at = following
 
@@ -75,9 +72,16 @@ def _size_of_first(chunk: bytes, position: int, size: int) -> int:
     return header.size
 
 
+def check_count(header: BatchHeader) -> None:
+    """Raises CorruptBatch where a batch claims a number of records that its offsets do not allow."""
+    if not 0 <= header.count <= header.last_offset_delta + 1:
+        raise CorruptBatch(f"{header.count} records do not fit in {header.last_offset_delta + 1} offsets")
+
+
 def payload_of(found: Found) -> tuple[bytes, int, int]:
     """Where the records are: the bytes, and in them the first and the last place. Raises a RecordError."""
     header, data, at = found
+    check_count(header)
     begun, end = at + HEADER_SIZE, at + header.size
     codec = header.compression
     if codec == 0 or (header.count == 0 and begun == end):

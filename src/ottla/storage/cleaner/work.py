@@ -27,6 +27,7 @@ from ottla.storage.cleaner.output import Output, remove_unfinished
 from ottla.storage.cleaner.source import Found, Pace, batches, payload_of
 from ottla.storage.cleaner.survivors import Survivors, bytes_for
 from ottla.storage.cleaner.transactions import Transactions
+from ottla.storage.cleaner.unreadable import Unreadable
 from ottla.storage.errors import BadBatch
 from ottla.storage.formats.names import LOG, format_segment_file
 
@@ -34,7 +35,18 @@ from ottla.storage.formats.names import LOG, format_segment_file
 class Work:
     """One pass over one log. `index` comes first, then `clean` for each group in order."""
 
-    __slots__ = ("_disk", "_filter", "_groups", "_job", "_keys", "_next_offset", "_pace", "_read", "_transactions")
+    __slots__ = (
+        "_disk",
+        "_filter",
+        "_groups",
+        "_job",
+        "_keys",
+        "_next_offset",
+        "_pace",
+        "_read",
+        "_transactions",
+        "_unreadable",
+    )
 
     def __init__(self, job: Job, disk: Disk, pace: Pace) -> None:
         self._job = job
@@ -45,6 +57,7 @@ class Work:
         #: Behind the last offset that the key map knows of.
         self._next_offset = job.first_dirty_offset
         self._transactions = Transactions(job.aborted)
+        self._unreadable = Unreadable()
         self._filter: BatchFilter | None = None
         self._groups: list[list[Part]] = []
 
@@ -61,7 +74,7 @@ class Work:
                     break
         keys = self._keys or self._new_map(job.first_dirty_offset)
         survivors = Survivors(keys.first_offset, max(self._next_offset, keys.first_offset), keys.distances())
-        self._filter = BatchFilter(job, keys, survivors, self._transactions)
+        self._filter = BatchFilter(job, keys, survivors, self._transactions, self._unreadable)
         self._groups = grouped(self._disk, job, self._next_offset)
         groups = tuple(tuple(part.base_offset for part in group) for group in self._groups)
         return Indexed(self._next_offset, groups, keys.used, keys.fullness, self._read)
@@ -74,11 +87,20 @@ class Work:
                 continue
             batch = memoryview(data)[at : at + header.size] if header.is_control else memoryview(b"")
             is_worthless = transactions.are_worthless(header, batch)
-            if not header.is_control and not is_worthless and header.count and not self._note_keys(found):
+            if not header.is_control and not is_worthless and header.count and not self._has_room_for(found):
                 return False
             self._next_offset = header.next_offset
         self._next_offset = max(self._next_offset, end)
         return True
+
+    def _has_room_for(self, found: Found) -> bool:
+        try:
+            return self._note_keys(found)
+        except RecordError as fault:
+            has_room = not self._unreadable.is_full
+            if has_room:
+                self._unreadable.note(found[0].base_offset, fault)
+            return has_room
 
     def _note_keys(self, found: Found) -> bool:
         """Notes all keys of a batch, or those for which there is room, and then says so."""
@@ -144,7 +166,7 @@ class Work:
         left_of = self._filter.left_of  # type: ignore[union-attr]
         for header, data, at in chain.from_iterable(self._batches(part) for part in group):
             left = left_of((header, data, at))
-            records_read += header.count
+            records_read += min(max(header.count, 0), header.last_offset_delta + 1)
             records_kept += left.records
             changed = changed or not left.as_it_was
             if left.batch:
@@ -156,7 +178,7 @@ class Work:
             output.finish(aborted)
         else:
             output.drop()
-        return Cleaned(base, size, changed, bool(aborted), read, records_read, records_kept)
+        return Cleaned(base, size, changed, bool(aborted), read, records_read, records_kept, self._unreadable.first)
 
     # -- both
 

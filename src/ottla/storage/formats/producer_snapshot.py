@@ -5,7 +5,7 @@ version i16 = 1, CRC-32C u32 over all that follows it, count i32, then 46 bytes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -35,10 +35,36 @@ class ProducerEntry(NamedTuple):
     current_txn_first_offset: int
 
 
-def encode(entries: Iterable[ProducerEntry]) -> bytes:
-    packed = [ENTRY.pack(*entry) for entry in entries]
-    body = COUNT.pack(len(packed)) + b"".join(packed)
-    return HEAD.pack(VERSION, crc32c(body)) + body
+class Encoder:
+    """Makes a snapshot's bytes piece by piece: the beginning is known last, since it has the sum of all."""
+
+    __slots__ = ("_count", "_left", "_sum")
+
+    def __init__(self, count: int) -> None:
+        self._count = self._left = count
+        self._sum = crc32c(COUNT.pack(count))
+
+    def entries(self, entries: Iterable[Iterable[int]]) -> bytes:
+        """The bytes of the next entries."""
+        packed = b"".join([ENTRY.pack(*entry) for entry in entries])
+        self._left -= len(packed) // ENTRY.size
+        self._sum = crc32c(packed, self._sum)
+        return packed
+
+    def head(self) -> bytes:
+        """What stands in front of all entries."""
+        assert self._left == 0
+        return HEAD.pack(VERSION, self._sum) + COUNT.pack(self._count)
+
+
+#: How many bytes stand in front of the entries.
+HEAD_SIZE: Final = HEAD.size + COUNT.size
+
+
+def encode(entries: Sequence[ProducerEntry]) -> bytes:
+    encoder = Encoder(len(entries))
+    body = encoder.entries(entries)
+    return encoder.head() + body
 
 
 def decode(data: bytes) -> list[ProducerEntry]:

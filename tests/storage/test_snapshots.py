@@ -1,0 +1,247 @@
+"""Producers' snapshots: frozen where a segment is rolled, written by the flush behind it, and never missed."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from random import Random
+
+import pytest
+from tests.storage.log_world import FOLDER, NOW, World, batch, marker, memory_disk, put, read_all
+
+from ottla.config.log import LogConfig
+from ottla.ports.memory.disk import MemoryDisk
+from ottla.storage.append import Origin
+from ottla.storage.errors import StorageFault
+from ottla.storage.formats.producer_snapshot import ProducerEntry, decode
+from ottla.storage.log import Log
+from ottla.storage.overlay import Overlay
+from ottla.storage.producer_state import ActiveProducer
+
+CONFIG = LogConfig(segment_bytes=1 << 20, retention_ms=-1)
+
+
+def send(log: Log, producer_id: int, sequence: int = 0, *, transactional: bool = False) -> None:
+    put(log, batch(b"v", producer=(producer_id, 0, sequence), transactional=transactional))
+
+
+def snapshots(world: World) -> list[int]:
+    return [int(name[:20]) for name in world.disk.names(world.folder) if name.endswith(".snapshot")]
+
+
+def entries(world: World, offset: int) -> list[ProducerEntry]:
+    return decode(world.disk.read_file(world.path(f"{offset:020d}.snapshot")))
+
+
+def known(log: Log) -> list[ActiveProducer]:
+    return sorted(log.describe_producers())
+
+
+def test_a_roll_costs_the_same_with_many_producers_as_with_none() -> None:
+    costs = []
+    for are_idempotent in (False, True):
+        disk = memory_disk()
+        world = World(disk, CONFIG)
+        log = world.open()
+        for producer_id in range(3_000):
+            put(log, batch(b"v", producer=(producer_id if are_idempotent else -1, 0, 0)))
+        before = disk.operations
+        log.roll(NOW)
+        costs.append(disk.operations - before)
+        assert snapshots(world) == []
+    assert costs[0] == costs[1]
+
+
+def test_a_snapshot_says_what_was_known_at_the_roll_whatever_comes_before_the_flush() -> None:
+    world = World(config=CONFIG)
+    log = world.open()
+    for producer_id in range(1_000):
+        send(log, producer_id, transactional=producer_id == 7)
+    expected = log.producers.snapshot()
+    log.roll(NOW)
+    for producer_id in range(500, 1_500):
+        send(log, producer_id, sequence=1 if producer_id < 1_000 else 0)
+    put(log, marker(7, 0, aborts=True), origin=Origin.COORDINATOR)
+    log.producers.expire(NOW + 2 * 86_400_000, 86_400_000)
+    after = known(log)
+    assert len(after) == 0
+    for producer_id in range(10):
+        send(log, producer_id)
+    flush = log.prepare_flush()
+    assert flush is not None
+    send(log, 11)
+    flush.run()
+    send(log, 12)
+    log.flushed(flush)
+    assert snapshots(world) == [1_000]
+    assert entries(world, 1_000) == expected
+    assert [each.producer_id for each in known(log)] == [*range(10), 11, 12]
+    assert log.snapshots.offsets == (1_000,)
+
+
+def test_one_is_under_way_at_a_time() -> None:
+    world = World(config=CONFIG)
+    log = world.open()
+    for number in range(5):
+        send(log, number)
+        log.roll(NOW)
+    world.flush(log)
+    assert snapshots(world) == [1]
+    send(log, 9)
+    log.roll(NOW)
+    world.flush(log)
+    assert snapshots(world) == [1, 6]
+    send(log, 10)
+    log.roll(NOW)
+    world.close(log)
+    assert snapshots(world) == [1, 6, 7]
+    assert [each.producer_id for each in known(world.open())] == [0, 1, 2, 3, 4, 9, 10]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_crash_before_or_in_the_flush_forgets_no_producer(seed: int) -> None:
+    rng = Random(seed)
+    disk = memory_disk()
+    world = World(disk, CONFIG)
+    log = world.open()
+    sequences = dict.fromkeys(range(20), 0)
+    for _ in range(rng.randrange(10, 60)):
+        producer_id = rng.randrange(20)
+        send(log, producer_id, sequences[producer_id])
+        sequences[producer_id] += 1
+        if rng.random() < 0.2:
+            log.roll(NOW)
+        if rng.random() < 0.1:
+            world.flush(log)
+    flush = log.prepare_flush()
+    if flush is not None and rng.random() < 0.7:
+        disk.fail("*", "*.snapshot", errno.EIO, after=rng.randrange(8), times=1)
+        with suppress(OSError):
+            flush.run()
+        disk.stop_failing()
+    world.crash(rng)
+    log = world.open(clean=False)
+    found = {each.producer_id: each.last_sequence for each in known(log)}
+    expected: dict[int, int] = {}
+    for offset, _ in read_all(log):
+        header_at = log.read(offset, 100, log.end_offset).read()
+        expected[int.from_bytes(header_at[43:51], "big")] = int.from_bytes(header_at[53:57], "big")
+    assert found == expected
+
+
+def test_a_cut_while_the_flush_is_running_leaves_no_snapshot_of_another_past() -> None:
+    for settled_first in (True, False):
+        world = World(config=CONFIG)
+        log = world.open()
+        for number in range(10):
+            send(log, number)
+        log.roll(NOW)
+        flush = log.prepare_flush()
+        assert flush is not None
+        if settled_first:
+            log.truncate_to(5)
+            flush.run()
+        else:
+            flush.run()
+            log.truncate_to(5)
+        for number in range(30, 40):
+            send(log, number)
+        log.roll(NOW)
+        log.flushed(flush)
+        assert snapshots(world) == []
+        send(log, 50)
+        log.roll(NOW)
+        world.flush(log)
+        assert snapshots(world) == [16]
+        assert [each.producer_id for each in entries(world, 16)] == [*range(5), *range(30, 40), 50]
+
+
+def test_a_cut_before_the_flush_drops_it() -> None:
+    world = World(config=CONFIG)
+    log = world.open()
+    for number in range(10):
+        send(log, number)
+    log.roll(NOW)
+    log.truncate_to(5)
+    world.flush(log)
+    assert snapshots(world) == []
+    world.close(log)
+    assert [each.producer_id for each in known(world.open())] == list(range(5))
+
+
+@pytest.mark.parametrize("operation", ["create", "append", "write"])
+def test_a_full_disk_leaves_a_snapshot_out_and_keeps_the_records(operation: str) -> None:
+    disk = memory_disk()
+    world = World(disk, CONFIG)
+    log = world.open()
+    for number in range(10):
+        send(log, number)
+    log.roll(NOW)
+    disk.fail(operation, "*.snapshot", errno.ENOSPC)
+    world.flush(log)
+    assert (log.recovery_point, snapshots(world)) == (10, [])
+    # A stop relies on one: it is refused, and the next start reads the log.
+    send(log, 10)
+    with pytest.raises(StorageFault):
+        log.close()
+    disk.stop_failing()
+    log = world.open(clean=False)
+    assert [each.producer_id for each in known(log)] == list(range(11))
+    world.close(log)
+    assert snapshots(world) == [11]
+
+
+def test_a_flush_that_outlives_its_partition_writes_nothing_into_the_next_ones_folder() -> None:
+    disk = memory_disk()
+    world = World(disk, CONFIG)
+    log = world.open()
+    for number in range(10):
+        send(log, number)
+    log.roll(NOW)
+    flush = log.prepare_flush()
+    assert flush is not None
+    log.abandon()
+    disk.rename(FOLDER, FOLDER + ".0123-delete")
+    disk.make_directory(FOLDER)
+    new = world.open()
+    before = disk.names(FOLDER)
+    flush.run()
+    assert disk.names(FOLDER) == before
+    assert new.describe_producers() == []
+
+
+def test_a_large_snapshot_is_read_at_the_start() -> None:
+    world = World(config=CONFIG)
+    log = world.open()
+    for producer_id in range(2_000):
+        send(log, producer_id)
+    world.close(log)
+    log = world.open()
+    assert isinstance(world.disk, MemoryDisk)
+    world.disk.fail("*", "*.snapshot", errno.EIO)
+    send(log, 5, 1)
+    assert len(log.describe_producers()) == 2_000
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_overlay_is_a_dict_and_leaves_its_base_alone(seed: int) -> None:
+    rng = Random(seed)
+    base = {number: number for number in range(rng.randrange(20))}
+    before, model = dict(base), dict(base)
+    overlay = Overlay(base)
+    for _ in range(200):
+        key = rng.randrange(30)
+        if rng.random() < 0.6:
+            overlay[key] = model[key] = rng.randrange(1000)
+        elif rng.random() < 0.5:
+            assert overlay.pop(key, None) == model.pop(key, None)
+        elif key in model:
+            del overlay[key], model[key]
+        else:
+            with pytest.raises(KeyError):
+                del overlay[key]
+        assert overlay.get(key) == model.get(key)
+        assert overlay.get(key, -1) == model.get(key, -1)
+        assert (len(overlay), dict(overlay.items())) == (len(model), model)
+    assert base == before
+    assert overlay.merged() == model
