@@ -1,0 +1,243 @@
+"""Long work goes in turns: slices, lines for small and large, pauses, faults, and work that nobody waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from ottla.handlers.turns import LARGE_AT_ONCE, SMALL_AT_ONCE, SMALL_BYTES_MAX, STEPS_A_LOOK, Ended, Turns
+from ottla.steps import Steps, at_once, pieces
+
+
+class Clock:
+    """A millisecond passes with each look."""
+
+    def __init__(self) -> None:
+        self.ms = 0
+
+    def wall_ms(self) -> int:
+        return self.ms
+
+    def monotonic_ms(self) -> int:
+        self.ms += 1
+        return self.ms
+
+
+class Gate:
+    """What work waits for."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self.waiting: list[Callable[[], None]] = []
+
+    def wait(self, resume: Callable[[], None]) -> None:
+        self.waiting.append(resume)
+
+    def let_go(self) -> None:
+        self.open = True
+        waiting, self.waiting = self.waiting, []
+        for resume in waiting:
+            resume()
+
+
+def counting(count: int, seen: list[str], name: str = "") -> Steps[str]:
+    for _ in range(count):
+        seen.append(name)
+        yield
+    return name
+
+
+class Room:
+    def __init__(self) -> None:
+        self.turns = Turns(Clock())
+        self.ended: list[Any] = []
+        self.failed: list[Exception] = []
+
+    def begin(self, steps: Generator[Any, None, Any], size: int = 0) -> Any:
+        return self.turns.go_on(steps, self.ended.append, self.failed.append, size)
+
+    async def idle(self) -> None:
+        for _ in range(10_000):
+            if not len(self.turns):
+                return
+            await asyncio.sleep(0)
+        raise AssertionError("it never ends")
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
+def test_small_work_ends_in_its_first_slice(room: Room) -> None:
+    assert room.turns.slice(counting(3, [], "a")) == Ended("a")
+
+
+def test_a_slice_ends_with_its_time(room: Room) -> None:
+    seen: list[str] = []
+    assert room.turns.slice(counting(10**6, seen)) is None
+    assert len(seen) <= 3 * STEPS_A_LOOK
+
+
+def test_a_slice_ends_where_the_clock_stands_still(room: Room) -> None:
+    room.turns._clock.monotonic_ms = lambda: 0  # type: ignore[method-assign]
+    seen: list[str] = []
+    assert room.turns.slice(counting(10**6, seen)) is None
+    assert len(seen) < 10_000
+
+
+def test_all_in_progress_have_their_turns(room: Room) -> None:
+    seen: list[str] = []
+
+    async def scenario() -> None:
+        for name in "abc":
+            room.begin(counting(100, seen, name))
+        await room.idle()
+
+    asyncio.run(scenario())
+    assert sorted(room.ended) == ["a", "b", "c"]
+    assert len(set(seen[: 9 * STEPS_A_LOOK])) == 3
+
+
+def test_no_more_is_begun_than_memory_is_for(room: Room) -> None:
+    open_now: set[int] = set()
+    most = 0
+
+    def work(number: int) -> Steps[int]:
+        nonlocal most
+        open_now.add(number)
+        most = max(most, len(open_now))
+        yield from counting(200, [])
+        open_now.discard(number)
+        return number
+
+    async def scenario(count: int, size: int) -> None:
+        for number in range(count):
+            room.begin(work(number), size)
+        await room.idle()
+
+    asyncio.run(scenario(3 * SMALL_AT_ONCE, 10))
+    assert most == SMALL_AT_ONCE
+    most = 0
+    asyncio.run(scenario(3 * LARGE_AT_ONCE, SMALL_BYTES_MAX + 1))
+    assert most == LARGE_AT_ONCE
+    assert len(room.ended) == 3 * (SMALL_AT_ONCE + LARGE_AT_ONCE)
+
+
+def test_small_ones_do_not_wait_behind_large_ones(room: Room) -> None:
+    async def scenario() -> None:
+        for _ in range(5):
+            room.begin(counting(100_000, [], "large"), SMALL_BYTES_MAX + 1)
+        room.begin(counting(100, [], "small"))
+        while not room.ended:  # noqa: ASYNC110 - it is the loop's turns that are counted
+            await asyncio.sleep(0)
+        assert room.ended == ["small"]
+        large = room.turns._large
+        for job in [*large.begun, *large.waiting]:
+            room.turns.give_up(job)
+
+    asyncio.run(scenario())
+    assert len(room.turns) == 0
+
+
+def test_a_fault_ends_its_own_work_alone(room: Room) -> None:
+    def broken() -> Steps[None]:
+        yield from counting(50, [])
+        raise ValueError("planted")
+
+    async def scenario() -> None:
+        room.begin(broken())
+        room.begin(counting(100, [], "whole"))
+        await room.idle()
+
+    asyncio.run(scenario())
+    assert [str(each) for each in room.failed] == ["planted"]
+    assert room.ended == ["whole"]
+
+
+def test_a_fault_of_whoever_takes_the_result(room: Room) -> None:
+    def refuse(_: Any) -> None:
+        raise ValueError("planted")
+
+    async def scenario() -> None:
+        room.turns.go_on(counting(5, []), refuse, room.failed.append)
+        room.begin(counting(100, [], "whole"))
+        await room.idle()
+
+    asyncio.run(scenario())
+    assert [str(each) for each in room.failed] == ["planted"]
+    assert room.ended == ["whole"]
+
+
+def test_work_that_pauses_takes_nobody_s_place(room: Room) -> None:
+    gate = Gate()
+
+    def pausing() -> Generator[Any, None, str]:
+        yield
+        while not gate.open:
+            yield gate
+        return "paused"
+
+    async def scenario() -> None:
+        for _ in range(LARGE_AT_ONCE):
+            room.begin(pausing(), SMALL_BYTES_MAX + 1)
+        room.begin(counting(100, [], "other"), SMALL_BYTES_MAX + 1)
+        await room.idle()
+        assert room.ended == ["other"]
+        gate.let_go()
+        await room.idle()
+
+    asyncio.run(scenario())
+    assert room.ended == ["other", *["paused"] * LARGE_AT_ONCE]
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_what_is_given_up_is_closed_and_calls_nobody(room: Room, *, paused: bool) -> None:
+    gate, closed = Gate(), []
+
+    def work() -> Generator[Any, None, None]:
+        try:
+            while True:
+                yield gate if paused else None
+        finally:
+            closed.append(True)
+
+    async def scenario() -> None:
+        job = room.begin(work())
+        await asyncio.sleep(0)
+        room.turns.give_up(job)
+        gate.let_go()
+        await room.idle()
+        room.turns.give_up(job)
+
+    asyncio.run(scenario())
+    assert closed == [True]
+    assert not room.ended
+    assert not room.failed
+
+
+def test_a_coroutine_waits_for_the_result(room: Room) -> None:
+    async def scenario() -> list[str]:
+        return [await room.turns.to_end(counting(count, [], str(count))) for count in (1, 500)]
+
+    assert asyncio.run(scenario()) == ["1", "500"]
+
+
+def test_a_coroutine_that_is_cancelled_gives_its_work_up(room: Room) -> None:
+    async def scenario() -> None:
+        task = asyncio.ensure_future(room.turns.to_end(counting(10**9, [])))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(scenario())
+    assert len(room.turns) == 0
+
+
+def test_pieces_and_at_once() -> None:
+    assert list(pieces(range(5), 2)) == [(0, 1), (2, 3), (4,)]
+    assert list(pieces([], 2)) == []
+    assert at_once(counting(3, [], "a")) == "a"
