@@ -150,6 +150,7 @@ class Dispatcher:
                 connection.host,
                 connection.listener_name,
                 clock.wall_ms(),
+                connection,
             ),
         )
         started_ms = clock.monotonic_ms()
