@@ -109,13 +109,16 @@ def test_a_check_does_not_stand_behind_other_work(world: World) -> None:
         assert first != os.getpid()
         assert await workers.check(os.getpid) == first
         assert not endless.done()
+        endless_check = workers.check_long(waiting_for_ever)
+        assert await workers.check(os.getpid) == first
+        assert not endless_check.done()
         with pytest.raises(WorkerDiedError, match="exit code 7"):
             await workers.check(dying)
         assert await workers.check(os.getpid) != first
         unwanted = workers.check(waiting_for_ever)
         behind = workers.check(waiting_for_ever)
         workers.close()
-        for future in (endless, unwanted, behind):
+        for future in (endless, endless_check, unwanted, behind):
             with pytest.raises((WorkerDiedError, asyncio.CancelledError)):
                 await future
 

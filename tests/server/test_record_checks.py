@@ -17,6 +17,7 @@ from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import asks
 
 from ottla.config.log import LogConfig
+from ottla.handlers import produce_checks
 from ottla.handlers.produce_checks import ABANDONED_BYTES_MAX, ABANDONED_MAX
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.real.workers import RealWorkers
@@ -277,12 +278,13 @@ def test_what_clients_leave_behind_is_bounded(running: BrokerThread, peer: Peer,
     assert 0 < list_offset(peer, -1, topic=f"{topic}-compacted").offset < 30 * count
 
 
-def kill_the_looking_process(running: BrokerThread) -> None:
+def kill_the_looking_processes(running: BrokerThread) -> None:
     workers = running.ports.workers
     assert isinstance(workers, RealWorkers)
-    process = workers._checking.child._process
-    if process is not None:
-        process.kill()
+    for fed in (workers._checking, workers._checking_long):
+        process = fed.child._process
+        if process is not None:
+            process.kill()
 
 
 def test_a_process_that_dies_is_replaced_and_the_batch_looked_into_again(
@@ -292,7 +294,7 @@ def test_a_process_that_dies_is_replaced_and_the_batch_looked_into_again(
     asker.send(asker.frame(produce_request(honest(200_000), f"{topic}-compacted"), 8))
     while not running.look(lambda broker: len(broker._dispatcher._produce.checks.tasks)):
         pass
-    kill_the_looking_process(running)
+    kill_the_looking_processes(running)
     assert asker.answer(ProduceResponse, 8).responses[0].partition_responses[0].error_code == 0
 
 
@@ -302,12 +304,12 @@ def test_a_batch_that_its_process_dies_of_twice_is_to_be_sent_again(
     assert produce(peer, bomb(MANY, ZSTD), topic=topic).error_code == 0
     asker.send(asker.frame(produce_request(bomb(MANY, ZSTD), f"{topic}-compacted"), 8))
     while not answered(asker):
-        kill_the_looking_process(running)
+        kill_the_looking_processes(running)
     answer = asker.answer(ProduceResponse, 8).responses[0].partition_responses[0]
     assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
     asker.send(asker.frame(times_request(topic, NOW + 3), 7))
     while not answered(asker):
-        kill_the_looking_process(running)
+        kill_the_looking_processes(running)
     assert asker.answer(ListOffsetsResponse, 7).topics[0].partitions[0].error_code == ErrorCode.REQUEST_TIMED_OUT
     assert produce(asker, honest(20_000), topic=f"{topic}-compacted").error_code == 0
 
@@ -376,3 +378,41 @@ def test_what_is_stored_can_be_read(peer: Peer, topic: str) -> None:
     assert produce(peer, raw, topic=f"{topic}-lz4").error_code == 0
     stored = bytes(fetch(peer, topic=f"{topic}-lz4", max_bytes=1 << 24, partition_max_bytes=1 << 24).records)
     assert decode_batch(stored) == decode_batch(raw)
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_honest_ones_do_not_stand_behind_bombs(running: BrokerThread, peer: Peer, topic: str, kind: str) -> None:
+    """Eight connections send bombs one after the other: what an honest one sends meanwhile is not behind them."""
+    bombers = [running.connect() for _ in range(8)]
+    raw, mine = bomb(MANY, ZSTD), honest(20_000)
+    assert produce(peer, mine, topic=f"{topic}-{kind}").error_code == 0
+    for bomber in bombers:
+        bomber.socket.settimeout(120)
+        bomber.send(bomber.frame(produce_request(raw, f"{topic}-{kind}"), 8))
+    for number in range(1, 4):
+        assert produce(peer, mine, topic=f"{topic}-{kind}").base_offset == number * 20_000
+    # Bombs that came before it are still being looked into.
+    assert sum(answered(bomber) for bomber in bombers) < len(bombers)
+    assert list_offset(peer, NOW + 3, topic=f"{topic}-{kind}").offset == 3
+    for bomber in bombers:
+        answer = bomber.answer(ProduceResponse, 8).responses[0].partition_responses[0]
+        assert answer.error_code == ErrorCode.INVALID_RECORD
+        bomber.socket.close()
+
+
+def test_what_waits_to_be_looked_into_has_a_bound(
+    running: BrokerThread, peer: Peer, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = honest(200_000, codec=NONE)
+    monkeypatch.setattr(produce_checks, "WAITING_BYTES_MAX", 2 * len(raw))
+    senders = [running.connect() for _ in range(6)]
+    for sender in senders:
+        sender.socket.settimeout(120)
+        sender.send(sender.frame(produce_request(raw, f"{topic}-compacted"), 8))
+    answers = [sender.answer(ProduceResponse, 8).responses[0].partition_responses[0].error_code for sender in senders]
+    assert set(answers) <= {ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT}
+    assert answers.count(ErrorCode.NONE) >= 2
+    for sender in senders:
+        sender.socket.close()
+    assert produce(peer, raw, topic=f"{topic}-compacted").base_offset == answers.count(ErrorCode.NONE) * 200_000
+    assert running.look(lambda broker: broker._dispatcher._produce.checks._waiting_bytes) == 0

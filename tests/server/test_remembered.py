@@ -101,6 +101,9 @@ class HeldWorkers:
     def check(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
         return self._after("check", lambda: self._workers.check(work, *arguments))
 
+    def check_long(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return self._after("check", lambda: self._workers.check_long(work, *arguments))
+
     def _after(self, kind: str, start: Callable[[], asyncio.Future[T]]) -> asyncio.Future[T]:
         if kind != self._kind:
             return start()

@@ -68,6 +68,8 @@ class Call(NamedTuple):
     #: The name of the listener: a client learns the endpoints of the listener that it came by.
     listener: str
     now_ms: int
+    #: By which connections are told apart, and nothing more; None where it came by none.
+    connection: object = None
 
     def allowed(self, operation: Operation, resource: Resource, name: str) -> bool:
         authorizer = self.services.authorizer

@@ -150,6 +150,7 @@ async def _finished(
 async def _driven(call: Call, lookup: Lookup, step: Pause | Elsewhere, deadline_ms: int) -> Found:
     """Takes a look-up to its end; raises TimeoutError where that is too far."""
     services = call.services
+    owner = object() if call.connection is None else call.connection
     try:
         while True:
             if services.clock.monotonic_ms() >= deadline_ms:
@@ -159,7 +160,7 @@ async def _driven(call: Call, lookup: Lookup, step: Pause | Elsewhere, deadline_
                 step = lookup.send(None)
                 continue
             try:
-                result = await services.checks.run(step.work, step.arguments)
+                result = await services.checks.run(owner, step.work, step.arguments)
             except (RecordError, OSError) as error:
                 step = lookup.throw(error)
             else:

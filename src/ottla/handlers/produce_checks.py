@@ -29,6 +29,9 @@ log_event = logs.logger("handlers")
 #: Requests of clients that have gone are still looked into and stored, up to so many with so many bytes; more are
 #: dropped. A few bytes can be seconds of work, so bytes alone are no bound.
 ABANDONED_MAX: Final = 8
+#: All batches that wait to be looked into, as they came. One request may always wait; what comes beyond is answered
+#: REQUEST_TIMED_OUT at once, which clients try again after.
+WAITING_BYTES_MAX: Final = 256 * 1024 * 1024
 ABANDONED_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
@@ -69,18 +72,26 @@ class ProduceChecks:
         self._resume = resume
         #: The requests that wait here: kept so that they are not collected, and can be ended at stop.
         self.tasks: dict[asyncio.Future[None], None] = {}
+        self._waiting_bytes = 0
         self._abandoned = 0
         self._abandoned_bytes = 0
 
     def begin(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
         """Has the batches looked into; the connection takes nothing more until then."""
+        size = sum(len(each.records) for each in unchecked)
+        if self._waiting_bytes and self._waiting_bytes + size > WAITING_BYTES_MAX:
+            for each in unchecked:
+                each.outcome.fail(ErrorCode.REQUEST_TIMED_OUT, "too much waits to be looked at")
+            return
+        self._waiting_bytes += size
         wait.unchecked = True
         task = asyncio.ensure_future(self._judge(peer, wait, unchecked))
         self.tasks[task] = None
-        task.add_done_callback(partial(self._ended, peer))
-        peer.answer_later(partial(self._abandon, task, sum(len(each.records) for each in unchecked)))
+        task.add_done_callback(partial(self._ended, peer, size))
+        peer.answer_later(partial(self._abandon, task, size))
 
-    def _ended(self, peer: Peer, task: asyncio.Future[None]) -> None:
+    def _ended(self, peer: Peer, size: int, task: asyncio.Future[None]) -> None:
+        self._waiting_bytes -= size
         del self.tasks[task]
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -107,7 +118,7 @@ class ProduceChecks:
                 config = each.log.config
                 try:
                     each.verdict = await self._checks.run(
-                        examine_whole, partial(_arguments, each.records, config, self._clock.wall_ms())
+                        peer, examine_whole, partial(_arguments, each.records, config, self._clock.wall_ms())
                     )
                 except CheckFailed:
                     each.outcome.fail(ErrorCode.REQUEST_TIMED_OUT, "the records could not be looked at")

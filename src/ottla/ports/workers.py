@@ -34,6 +34,10 @@ class Workers(Protocol):
         """
         ...
 
+    def check_long(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        """As `check`, in yet another process: for what may take seconds, which others are not to stand behind."""
+        ...
+
     def close(self) -> None:
         """Waits for the threads' running work, ends the processes, starts nothing more. What waited is cancelled."""
         ...

@@ -149,6 +149,7 @@ class Dispatcher:
                 connection.host,
                 connection.listener_name,
                 self._clock.wall_ms(),
+                connection,
             ),
         )
         return call

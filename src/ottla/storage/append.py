@@ -130,10 +130,15 @@ class Verdict(NamedTuple):
         return AppendRefused(ErrorCode(code), message, faults)
 
 
-def examine_whole(records: bytes | bytearray, config: LogConfig, now_ms: int) -> Verdict:
-    """The checks of `examine`, however long they take. What it finds good is for `accept`, at the time of storing."""
+def examine_whole(
+    records: bytes | bytearray, config: LogConfig, now_ms: int, within: Allowance | None = None
+) -> Verdict:
+    """The checks of `examine`, however long they take. What it finds good is for `accept`, at the time of storing.
+
+    Raises WalkTooLong where they go beyond `within`.
+    """
     try:
-        stored = _checked(memoryview(records), config, rules_of(config), now_ms, None)
+        stored = _checked(memoryview(records), config, rules_of(config), now_ms, within)
         _check_size(len(stored), config)
     except RecordError as error:
         return Verdict((int(error.error_code), error.message, [(number, text) for number, text in error.record_faults]))

@@ -148,8 +148,10 @@ def _arguments(file: File, position: int, size: int, wanted: tuple[int, int, boo
     return file.read(size, position), *wanted
 
 
-def find_time_in(raw: bytes, timestamp: int, start_offset: int, exactly: bool) -> tuple[int, int] | None:
-    return find_time(raw, timestamp, start_offset, exactly=exactly)
+def find_time_in(
+    raw: bytes, timestamp: int, start_offset: int, exactly: bool, within: Allowance | None = None
+) -> tuple[int, int] | None:
+    return find_time(raw, timestamp, start_offset, exactly=exactly, within=within)
 
 
 def latest_in(raw: bytes, start_offset: int) -> tuple[int, int] | None:

@@ -30,6 +30,9 @@ class WatchedWorkers:
     def check(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
         return self._watched(self._workers.check(work, *arguments))
 
+    def check_long(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return self._watched(self._workers.check_long(work, *arguments))
+
     def _watched(self, future: asyncio.Future[T]) -> asyncio.Future[T]:
         self._under_way.add(future)
         future.add_done_callback(self._under_way.discard)

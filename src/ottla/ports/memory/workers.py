@@ -56,6 +56,9 @@ class MemoryWorkers:
     def check(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
         return self.process(work, *arguments)
 
+    def check_long(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return self.process(work, *arguments)
+
     def close(self) -> None:
         self._closed = True
         for future, handle in list(self._waiting.items()):

@@ -1,4 +1,4 @@
-"""Threads for what waits for the disk, and processes for what computes: one to clean, one to look into batches.
+"""Threads for what waits for the disk, and processes for what computes: one to clean, two to look into batches.
 
 All start with their first piece of work: a broker that never cleans has no second process, and none of its start-up
 cost. A process is a plain child that reads calls from a pipe (`process_child`); one thread here feeds it.
@@ -29,12 +29,13 @@ WAITING_MAX: Final = 65_536
 
 
 class RealWorkers:
-    __slots__ = ("_checking", "_cleaning", "_closed", "_threads", "_waiting")
+    __slots__ = ("_checking", "_checking_long", "_cleaning", "_closed", "_threads", "_waiting")
 
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
         self._cleaning = Fed("ottla-process")
         self._checking = Fed("ottla-check")
+        self._checking_long = Fed("ottla-check-long")
         self._waiting = 0
         self._closed = False
 
@@ -48,6 +49,9 @@ class RealWorkers:
 
     def check(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
         return self._submit(self._checking.pool(), lambda: self._checking.child.call(work, arguments))
+
+    def check_long(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return self._submit(self._checking_long.pool(), lambda: self._checking_long.child.call(work, arguments))
 
     def _submit(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> asyncio.Future[T]:
         from asyncio import get_running_loop
@@ -66,9 +70,9 @@ class RealWorkers:
 
     def close(self) -> None:
         self._closed = True
-        for fed in (self._cleaning, self._checking):
+        for fed in (self._cleaning, self._checking, self._checking_long):
             fed.child.kill()
-        for fed in (self._cleaning, self._checking):
+        for fed in (self._cleaning, self._checking, self._checking_long):
             fed.end()
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
