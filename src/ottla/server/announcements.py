@@ -57,7 +57,7 @@ class Announced:
             with_dynamic(self._live.current, self._metadata.default_broker_config(), overrides)
 
     async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
-        answers = self._replicas.apply(states, self.log_config)
+        answers = await self._replicas.change(self._replicas.take_on(states, self.log_config))
         return {tp: error for tp, error in answers.items() if error != ErrorCode.NONE}
 
     async def on_metadata_update(self, update: MetadataUpdate) -> None:
@@ -72,12 +72,7 @@ class Announced:
     async def on_stop_replicas(
         self, partitions: Sequence[TopicPartition], *, delete: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
-        failed = {}
-        for tp in partitions:
-            error = self._replicas.stop(tp, delete=delete)
-            if error != ErrorCode.NONE:
-                failed[tp] = error
-        return failed
+        return await self._replicas.change(self._replicas.give_up(partitions, delete=delete))
 
     def _take_broker_settings(self) -> None:
         metadata = self._metadata

@@ -345,6 +345,7 @@ class Broker:
         high_watermarks = {}
         if self.services is not None:
             self.services.replicas.moves.close()
+            await self.services.replicas.changes_end()
             await self.services.replicas.flushes_end()
             high_watermarks = self.services.replicas.high_watermarks()
         flushes = directories.prepare_close()
