@@ -17,11 +17,12 @@ Pieces that are much smaller than that are grouped: `pieces(items)` yields them 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 #: Yields between two pieces, returns the result.
 Steps = Generator[None, None, T]
@@ -38,6 +39,16 @@ def at_once(steps: Steps[T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def counted(items: Iterable[K]) -> Steps[dict[K, int]]:
+    """How often each stands among them, in the order of their first times."""
+    times: dict[K, int] = {}
+    for piece in pieces(items):
+        for item in piece:
+            times[item] = times.get(item, 0) + 1
+        yield
+    return times
 
 
 def pieces(items: Iterable[T], size: int = PIECE) -> Iterator[tuple[T, ...]]:

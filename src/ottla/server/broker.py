@@ -244,7 +244,7 @@ class Broker:
             server.take_limits(limits_of(changed.server))
             directories.cordon(changed.storage.cordoned_log_dirs)
 
-        announced = Announced(self.broker_id, live, self.metadata, replicas, take_settings)
+        announced = Announced(self.broker_id, ports.clock, live, self.metadata, replicas, take_settings)
         settings = ControllerSettings(
             broker_id=self.broker_id,
             endpoints=tuple(self.endpoints),
