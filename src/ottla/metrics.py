@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
+from ottla.steps import Steps, at_once, pieces
+
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 #: Series in one family: a client that invents topic names must not fill the memory. More share one series.
 SERIES_MAX: Final = 20_000
@@ -182,12 +184,18 @@ class Registry:
 
     def render(self) -> str:
         """Prometheus' text format 0.0.4, families and series in a fixed order."""
+        return at_once(self.rendering())
+
+    def rendering(self) -> Steps[str]:
+        """The same in steps: ten thousand partitions make forty thousand lines."""
         lines: list[str] = []
         for name in sorted(self._families):
             family = self._families[name]
             lines.append(f"# HELP {name} {_escape_help(family.help)}")
             lines.append(f"# TYPE {name} {family.type}")
-            lines.extend(family.samples())
+            for piece in pieces(family.samples()):
+                lines += piece
+                yield
         lines.append("")
         return "\n".join(lines)
 

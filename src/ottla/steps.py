@@ -17,11 +17,12 @@ Pieces that are much smaller than that are grouped: `pieces(items)` yields them 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 #: Yields between two pieces, returns the result.
 Steps = Generator[None, None, T]
@@ -40,8 +41,86 @@ def at_once(steps: Steps[T]) -> T:
             return result
 
 
+def counted(items: Iterable[K]) -> Steps[dict[K, int]]:
+    """How often each stands among them, in the order of their first times."""
+    times: dict[K, int] = {}
+    for piece in pieces(items):
+        for item in piece:
+            times[item] = times.get(item, 0) + 1
+        yield
+    return times
+
+
 def pieces(items: Iterable[T], size: int = PIECE) -> Iterator[tuple[T, ...]]:
     """All items in their order, in tuples of at most `size`."""
     left = iter(items)
     while piece := tuple(islice(left, size)):
         yield piece
+
+
+#: Something that blocks, for a worker.
+Work = Callable[[], object]
+
+#: The same with work for workers between: what it yields is None where others may have their turn, or something that
+#: blocks and has to be done before the next step. What that raises is raised at the `yield`.
+DiskSteps = Generator[Work | None, None, T]
+
+
+def done_at_once(steps: DiskSteps[T]) -> T:
+    """As `at_once`, with the caller waiting for what blocks."""
+    try:
+        work = next(steps)
+        while True:
+            if work is None:
+                work = next(steps)
+                continue
+            try:
+                work()
+            except Exception as fault:
+                work = steps.throw(fault)
+            else:
+                work = next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        steps.close()
+
+
+#: How long an owner of its task goes on before it lets others have their turn: by a clock of milliseconds, between one
+#: and this.
+TURN_MS: Final = 2
+#: Steps in one turn at most: the clock of a simulation stands still meanwhile.
+STEPS_A_TURN: Final = 64
+
+
+async def in_turns(
+    steps: DiskSteps[T], now_ms: Callable[[], int], run: Callable[[Work], Awaitable[object]] | None = None
+) -> T:
+    """Does all steps in this task, a few in each turn of the loop, and has what blocks done by `run`."""
+    from asyncio import sleep  # 90 ms to import: a verb that only reads files does without
+
+    ends_ms, left = now_ms() + TURN_MS, STEPS_A_TURN
+    try:
+        work = next(steps)
+        while True:
+            if work is None:
+                left -= 1
+                if not left or now_ms() >= ends_ms:
+                    await sleep(0)
+                    ends_ms, left = now_ms() + TURN_MS, STEPS_A_TURN
+                work = next(steps)
+                continue
+            assert run is not None
+            try:
+                await run(work)
+            except Exception as fault:
+                work = steps.throw(fault)
+            else:
+                work = next(steps)
+            ends_ms, left = now_ms() + TURN_MS, STEPS_A_TURN
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        steps.close()

@@ -81,8 +81,6 @@ def test_manual_assignments(cluster: Cluster) -> None:
                 "because only 1 broker(s) are registered."
             ),
         ),
-        (NewTopic("t", PARTITIONS_PER_REQUEST_MAX + 1), "POLICY_VIOLATION", "Excessively large number of partitions"),
-        (NewTopic("t", 2**31 - 1, 1), "POLICY_VIOLATION", "Excessively large number of partitions"),
         (NewTopic("t", configs={"no.such": "1"}), "INVALID_CONFIG", "Unknown topic config name: no.such"),
         (NewTopic("t", configs={"retention.ms": "soon"}), "INVALID_CONFIG", "retention.ms"),
         (NewTopic("t", configs={"retention.ms": None}), "INVALID_CONFIG", "Null value not supported"),
@@ -193,8 +191,26 @@ def test_a_large_topic_is_one_transaction_and_a_huge_request_is_cut(cluster: Clu
 def test_a_request_over_all_topics_is_bounded(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     half = PARTITIONS_PER_REQUEST_MAX // 2
-    results = create(cluster, NewTopic("a", half), NewTopic("b", half), NewTopic("c", 1))
-    assert [result.error.name for result in results] == ["NONE", "NONE", "POLICY_VIOLATION"]
+    refused = CreatedTopic("", ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    for too_many in (
+        [NewTopic("a", half), NewTopic("b", half), NewTopic("c")],
+        [NewTopic("a"), NewTopic("b", 2**31 - 1)],
+        # Kafka counts before it looks at anything else, those that would be refused for their names among them.
+        [NewTopic("a b", PARTITIONS_PER_REQUEST_MAX), NewTopic("c")],
+        [NewTopic("a", assignments=((0, ONE),) * PARTITIONS_PER_REQUEST_MAX), NewTopic("c")],
+    ):
+        results = create(cluster, *too_many)
+        assert results == [refused._replace(name=topic.name) for topic in too_many]
+    assert not cluster.broker.cache.topics
+    results = create(cluster, NewTopic("a", half), NewTopic("b", half), NewTopic("c", -7))
+    assert [result.error.name for result in results] == ["NONE", "NONE", "INVALID_PARTITIONS"]
+
+
+def test_an_assignment_to_the_same_broker_a_million_times_is_refused_at_its_second(cluster: Cluster) -> None:
+    cluster.run(cluster.start())
+    (refused,) = create(cluster, NewTopic("t", assignments=((0, ONE * 1_000_000),)))
+    assert refused.message is not None
+    assert refused.message.endswith("includes the broker 1 more than once.")
 
 
 def test_a_turn_that_comes_too_late_changes_nothing(cluster: Cluster) -> None:

@@ -15,6 +15,7 @@ from ottla.model import ErrorCode
 from ottla.records.batch import parse_header
 from ottla.records.builder import BatchBuilder
 from ottla.replication.journal import whole_batches
+from ottla.steps import done_at_once
 
 NONE, NOT_COORDINATOR = ErrorCode.NONE, ErrorCode.NOT_COORDINATOR
 NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -275,7 +276,7 @@ def test_a_log_that_moves_to_another_directory_keeps_its_journal() -> None:
     before = world.leader
 
     async def move() -> None:
-        world.replicas.moves.start(TP, target)
+        done_at_once(world.replicas.moves.starting(TP, target))
         await asyncio.sleep(10)  # virtual seconds
 
     world.run(move())

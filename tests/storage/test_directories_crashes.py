@@ -26,9 +26,12 @@ from tests.storage.directory_world import (
     values,
 )
 
+from ottla.model import TopicPartition
 from ottla.ports.memory.faults import SimulatedCrash
+from ottla.steps import done_at_once
 from ottla.storage.directories import LogDirectories
 from ottla.storage.formats.names import FolderKind, parse_folder
+from ottla.storage.placing import NewReplica
 
 SEEDS = range(3)
 
@@ -177,6 +180,52 @@ def test_deleting_and_creating_again():
             assert values(log) == expected(0, log.end_offset, "new")
 
     at_every_operation(with_records, act, check, topic_id=None)
+
+
+def many(topic_id: bytes) -> list[NewReplica]:
+    return [NewReplica(TopicPartition("orders", number), topic_id, CONFIG) for number in range(5)]
+
+
+def test_creating_many():
+    def act(directories):
+        assert done_at_once(directories.create_many(many(TOPIC_ID), now_ms=NOW)) == {}
+
+    def check(world, again, finished):
+        if finished:
+            assert len(again.logs) == 5
+            assert all(log.topic_id == TOPIC_ID for log in again.logs.values())
+        act(again)
+        append(again.get(TP), 2)
+        again.close({})
+        last = world.open()
+        assert len(last.logs) == 5
+        assert values(last.get(TP)) == expected(0, 2)
+
+    at_every_operation(lambda world: world.open(), act, check)
+
+
+def test_deleting_many_and_creating_them_again():
+    def prepare(world):
+        directories = with_records(world)
+        done_at_once(directories.create_many(many(TOPIC_ID), now_ms=NOW))
+        return directories
+
+    def act(directories):
+        deletion = done_at_once(directories.delete_many([replica.partition for replica in many(TOPIC_ID)]))
+        assert len(deletion.removals) == 5
+        assert done_at_once(directories.create_many(many(bytes([9] * 16)), now_ms=NOW)) == {}
+        append(directories.get(TP), 5, word="new")
+
+    def check(world, again, finished):
+        if finished:
+            assert len(again.logs) == 5
+        log = again.get(TP)
+        if log is not None and (finished or values(log) != expected(0, 40)):
+            assert values(log) == expected(0, log.end_offset, "new")
+        for removal in again.removals:
+            removal.run()
+
+    at_every_operation(prepare, act, check, topic_id=None)
 
 
 def test_moving():

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.coordination.znodes import LeaderAndIsr
 from ottla.metadata.updates import BrokerEndpoints, PartitionState
 from ottla.model import NO_BROKER, NO_EPOCH, ZERO_TOPIC_ID, BrokerId, Epoch, TopicId
+from ottla.steps import Steps, pieces
+
+#: Each takes some microseconds.
+_STATES_A_STEP: Final = 16
 
 
 class VersionedState(NamedTuple):
@@ -96,5 +100,12 @@ class ClusterContext:
             is_new,
         )
 
-    def partition_states(self, topic: TopicContext, *, is_new: bool = False) -> list[PartitionState]:
-        return [self.partition_state(topic, partition, is_new=is_new) for partition in topic.replicas]
+    def states_of(
+        self, partitions: Iterable[tuple[TopicContext, Iterable[int]]], *, is_new: bool = False
+    ) -> Steps[list[PartitionState]]:
+        states: list[PartitionState] = []
+        for topic, numbers in partitions:
+            for piece in pieces(numbers, _STATES_A_STEP):
+                states += [self.partition_state(topic, partition, is_new=is_new) for partition in piece]
+                yield
+        return states

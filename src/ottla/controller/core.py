@@ -7,6 +7,7 @@ clients see. A turn that fails on the way leaves `stale` set, and the next one b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from ottla import logs
 from ottla.controller.context import ClusterContext, TopicContext, VersionedState
@@ -18,16 +19,34 @@ from ottla.coordination.interface import Coordination, Op, SetData
 from ottla.coordination.znodes import LeaderAndIsr, encode_state, state_path
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import Epoch, ErrorCode, TopicPartition
+from ottla.ports.clock import Clock
 from ottla.ports.entropy import Entropy
+from ottla.steps import Steps, in_turns
 
 log = logs.logger("controller")
+
+T = TypeVar("T")
+
+
+class _Election(NamedTuple):
+    topic: TopicContext
+    partition: int
+    #: With the version of the state before.
+    after: VersionedState
+    ops: list[Op]
 
 
 class ControllerCore:
     def __init__(
-        self, coordination: Coordination, entropy: Entropy, announcements: Announcements, settings: ControllerSettings
+        self,
+        coordination: Coordination,
+        clock: Clock,
+        entropy: Entropy,
+        announcements: Announcements,
+        settings: ControllerSettings,
     ) -> None:
         self.coordination = coordination
+        self._clock = clock
         self.entropy = entropy
         self.announcements = announcements
         self.settings = settings
@@ -38,6 +57,10 @@ class ControllerCore:
         self.stale = True
         #: Topics that were refused when they were in the tree already, and are to go from there.
         self.undone: set[str] = set()
+
+    async def do(self, steps: Steps[T]) -> T:
+        """Long work of a turn. Nothing else changes the context meanwhile: there is one turn at a time."""
+        return await in_turns(steps, self._clock.monotonic_ms)
 
     # Telling brokers.
 
@@ -73,7 +96,7 @@ class ControllerCore:
         }
         await self.announcements.on_metadata_update(MetadataUpdate(**whole))  # type: ignore[arg-type]
         await self.lead([(topic, list(topic.replicas)) for topic in topics])
-        states = [state for topic in topics for state in context.partition_states(topic)]
+        states = await self.do(context.states_of((topic, topic.replicas) for topic in topics))
         update = MetadataUpdate(**whole, whole=True, partitions=states)  # type: ignore[arg-type]
         await self.announcements.on_metadata_update(update)
 
@@ -85,12 +108,18 @@ class ControllerCore:
         Returns what nobody can lead. Of what is new that is not in the tree yet: the caller decides what becomes of it.
         """
         context, broker_id = self.context, self.settings.broker_id
-        states = [
-            context.partition_state(topic, partition, is_new=is_new)
+        here = (
+            (
+                topic,
+                [
+                    partition
+                    for partition in numbers
+                    if context.is_live(topic.name, partition, broker_id) and broker_id in topic.replicas[partition]
+                ],
+            )
             for topic, numbers in partitions
-            for partition in numbers
-            if context.is_live(topic.name, partition, broker_id) and broker_id in topic.replicas[partition]
-        ]
+        )
+        states = await self.do(context.states_of(here, is_new=is_new))
         if not states:
             return []
         answers = await self.announcements.on_leader_and_isr(states)
@@ -113,8 +142,23 @@ class ControllerCore:
 
         With `new_epochs` leaders stay, under a new epoch.
         """
-        context = self.context
-        changes: list[tuple[TopicContext, int, VersionedState]] = []
+        changes = await self.do(self._elections(partitions, new_epochs=new_epochs))
+        outcomes = await self.writes.write([change.ops for change in changes])
+        changed: list[tuple[TopicContext, int]] = []
+        for (topic, partition, after, _), fault in zip(changes, outcomes, strict=True):
+            if fault is None:
+                topic.states[partition] = VersionedState(after.state, after.version + 1)
+                changed.append((topic, partition))
+            else:
+                log.warning("an election was not written", topic=topic.name, partition=partition, fault=str(fault))
+                self.stale = True
+        return changed
+
+    def _elections(
+        self, partitions: Iterable[tuple[TopicContext, Iterable[int]]], *, new_epochs: bool
+    ) -> Steps[list[_Election]]:
+        epoch = self.context.controller_epoch
+        found: list[_Election] = []
         for topic, numbers in partitions:
             for partition in numbers:
                 known = topic.states.get(partition)
@@ -123,24 +167,13 @@ class ControllerCore:
                 after = self._elected(topic, partition, known.state)
                 if after is None and new_epochs:
                     after = known.state._replace(
-                        leader_epoch=Epoch(known.state.leader_epoch + 1), controller_epoch=context.controller_epoch
+                        leader_epoch=Epoch(known.state.leader_epoch + 1), controller_epoch=epoch
                     )
                 if after is not None:
-                    changes.append((topic, partition, VersionedState(after, known.version)))
-        groups: list[list[Op]] = [
-            [SetData(state_path(topic.name, partition), encode_state(change.state), change.version)]
-            for topic, partition, change in changes
-        ]
-        changed: list[tuple[TopicContext, int]] = []
-        outcomes = await self.writes.write(groups)
-        for (topic, partition, change), fault in zip(changes, outcomes, strict=True):
-            if fault is None:
-                topic.states[partition] = VersionedState(change.state, change.version + 1)
-                changed.append((topic, partition))
-            else:
-                log.warning("an election was not written", topic=topic.name, partition=partition, fault=str(fault))
-                self.stale = True
-        return changed
+                    op = SetData(state_path(topic.name, partition), encode_state(after), known.version)
+                    found.append(_Election(topic, partition, VersionedState(after, known.version), [op]))
+                yield
+        return found
 
     def _elected(self, topic: TopicContext, partition: int, state: LeaderAndIsr) -> LeaderAndIsr | None:
         replicas = topic.replicas[partition]

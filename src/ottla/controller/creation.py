@@ -6,13 +6,13 @@ The sentences are those of Kafka 4's controller, since tools show them to people
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.config.errors import ConfigError
 from ottla.controller.context import ClusterContext, TopicContext, VersionedState
 from ottla.controller.elections import first_state
 from ottla.controller.interface import BROKER_DEFAULT, NewPartitions, NewTopic
-from ottla.controller.placement import Assignment, growth_start, place
+from ottla.controller.placement import Assignment, growth_start, placing
 from ottla.controller.refusal import Refusal
 from ottla.controller.rules import PARTITIONS_PER_REQUEST_MAX, ControllerSettings
 from ottla.coordination.interface import Create, Op, SetData
@@ -20,7 +20,7 @@ from ottla.coordination.znodes import (
     TopicAssignment,
     encode_config,
     encode_state,
-    encode_topic,
+    encoding_topic,
     partition_path,
     partitions_path,
     state_path,
@@ -29,6 +29,10 @@ from ottla.coordination.znodes import (
 )
 from ottla.model import CLUSTER_METADATA_TOPIC, BrokerId, ErrorCode, TopicId, topic_name_fault
 from ottla.ports.entropy import Entropy
+from ottla.steps import Steps, pieces
+
+#: Each is some ten microseconds of planning.
+_PARTITIONS_A_STEP: Final = 8
 
 
 class TopicPlan(NamedTuple):
@@ -46,21 +50,24 @@ class GrowthPlan(NamedTuple):
 
 def plan_topic(
     context: ClusterContext, new: NewTopic, settings: ControllerSettings, entropy: Entropy, topic_id: TopicId
-) -> TopicPlan:
+) -> Steps[TopicPlan]:
     """Raises Refusal. That the name is free is checked apart (`check_name_is_free`)."""
     if new.name == CLUSTER_METADATA_TOPIC:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {new.name} is prohibited.")
     if fault := topic_name_fault(new.name):
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {fault}")
     configs = _checked_configs(new, settings)
-    replicas = _manual_placement(context, new) if new.assignments else _placement(context, new, settings, entropy)
+    yield
+    placing = _manual_placement(context, new) if new.assignments else _placement(context, new, settings, entropy)
+    replicas = yield from placing
     topic = TopicContext(new.name, topic_id, dict(enumerate(replicas)), configs=configs)
-    topic.states, state_ops = first_states(context, topic, topic.replicas)
+    topic.states, state_ops = yield from first_states(context, topic, topic.replicas)
+    assignment = yield from encoding_topic(TopicAssignment(topic_id, topic.replicas, {}, {}))
     config_path, config = topic_config_path(new.name), encode_config(configs)
     ops: list[Op] = [
         # Overrides of a topic that was deleted by hand are replaced.
         SetData(config_path, config) if new.name in context.config_nodes else Create(config_path, config),
-        Create(topic_path(new.name), encode_topic(TopicAssignment(topic_id, topic.replicas, {}, {}))),
+        Create(topic_path(new.name), assignment),
         Create(partitions_path(new.name)),
         *state_ops,
     ]
@@ -75,6 +82,21 @@ def check_name_is_free(name: str, folded: Mapping[str, str]) -> None:
     if other is not None:
         message = f"Topic '{name}' collides with existing topic: {other}"
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+
+
+def check_whole_request(topics: Sequence[NewTopic], settings: ControllerSettings) -> Steps[None]:
+    """Raises Refusal, and then nothing of the request is looked at further."""
+    partitions = 0
+    for piece in pieces(topics):
+        for topic in piece:
+            if topic.assignments:
+                partitions += len(topic.assignments)
+            else:
+                partitions += (
+                    settings.num_partitions if topic.partitions == BROKER_DEFAULT else max(topic.partitions, 0)
+                )
+        check_amount(partitions)
+        yield
 
 
 def check_amount(partitions: int) -> None:
@@ -95,20 +117,22 @@ def fold(name: str) -> str:
 
 def first_states(
     context: ClusterContext, topic: TopicContext, partitions: Mapping[int, Assignment]
-) -> tuple[dict[int, VersionedState], list[Op]]:
+) -> Steps[tuple[dict[int, VersionedState], list[Op]]]:
     """States of partitions that are new in the tree, and the writes that make their nodes."""
     states: dict[int, VersionedState] = {}
     ops: list[Op] = []
-    for partition, replicas in partitions.items():
-        ops.append(Create(partition_path(topic.name, partition)))
-        live = context.live_replicas(topic.name, partition, replicas)
-        if state := first_state(replicas, live, context.controller_epoch):
-            states[partition] = VersionedState(state, 0)
-            ops.append(Create(state_path(topic.name, partition), encode_state(state)))
+    for piece in pieces(partitions.items(), _PARTITIONS_A_STEP):
+        for partition, replicas in piece:
+            ops.append(Create(partition_path(topic.name, partition)))
+            live = context.live_replicas(topic.name, partition, replicas)
+            if state := first_state(replicas, live, context.controller_epoch):
+                states[partition] = VersionedState(state, 0)
+                ops.append(Create(state_path(topic.name, partition), encode_state(state)))
+        yield
     return states, ops
 
 
-def plan_growth(context: ClusterContext, request: NewPartitions) -> GrowthPlan:
+def plan_growth(context: ClusterContext, request: NewPartitions) -> Steps[GrowthPlan]:
     """Raises Refusal."""
     topic = context.topics.get(request.topic)
     if topic is None or request.topic in context.deleting:
@@ -127,16 +151,17 @@ def plan_growth(context: ClusterContext, request: NewPartitions) -> GrowthPlan:
     check_amount(added)
     first = topic.replicas.get(0, ())
     if request.assignments is not None:
-        placed = _manual_growth(context, request.assignments, added, len(first))
+        placed = yield from _manual_growth(context, request.assignments, added, len(first))
     else:
         racks = {broker.id: broker.rack for broker in context.brokers.values()}
         _check_replication_factor(len(first), len(racks))
         start = growth_start(racks, first[0])
-        placed = place(racks, added, len(first), start=start, shift=start, first_partition=before)
+        placed = yield from placing(racks, added, len(first), start=start, shift=start, first_partition=before)
     replicas = dict(enumerate(placed, before))
-    states, ops = first_states(context, topic, replicas)
+    states, ops = yield from first_states(context, topic, replicas)
     assignment = TopicAssignment(topic.id, topic.replicas | replicas, topic.adding, topic.removing)
-    return GrowthPlan(topic.name, replicas, states, [SetData(topic_path(topic.name), encode_topic(assignment)), *ops])
+    encoded = yield from encoding_topic(assignment)
+    return GrowthPlan(topic.name, replicas, states, [SetData(topic_path(topic.name), encoded), *ops])
 
 
 def _checked_configs(new: NewTopic, settings: ControllerSettings) -> dict[str, str]:
@@ -149,7 +174,7 @@ def _checked_configs(new: NewTopic, settings: ControllerSettings) -> dict[str, s
 
 def _placement(
     context: ClusterContext, new: NewTopic, settings: ControllerSettings, entropy: Entropy
-) -> list[Assignment]:
+) -> Steps[list[Assignment]]:
     partitions = settings.num_partitions if new.partitions == BROKER_DEFAULT else new.partitions
     factor = new.replication_factor
     factor = settings.default_replication_factor if factor == BROKER_DEFAULT else factor
@@ -159,20 +184,18 @@ def _placement(
     if partitions <= 0:
         message = "Number of partitions was set to an invalid non-positive value."
         raise Refusal(ErrorCode.INVALID_PARTITIONS, message)
-    check_amount(partitions)
     racks = {broker.id: broker.rack for broker in context.brokers.values()}
     _check_replication_factor(factor, len(racks))
     start, shift = entropy.below(len(racks)), entropy.below(len(racks))
-    return place(racks, partitions, factor, start=start, shift=shift)
+    return (yield from placing(racks, partitions, factor, start=start, shift=shift))
 
 
-def _manual_placement(context: ClusterContext, new: NewTopic) -> list[Assignment]:
+def _manual_placement(context: ClusterContext, new: NewTopic) -> Steps[list[Assignment]]:
     given = "A manual partition assignment was specified, but"
     if new.replication_factor != BROKER_DEFAULT:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"{given} replication factor was not set to -1.")
     if new.partitions != BROKER_DEFAULT:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"{given} numPartitions was not set to -1.")
-    check_amount(len(new.assignments))
     placed: dict[int, Assignment] = {}
     for partition, replicas in new.assignments:
         if partition in placed:
@@ -181,6 +204,7 @@ def _manual_placement(context: ClusterContext, new: NewTopic) -> list[Assignment
         factor = len(next(iter(placed.values()))) if placed else None
         _check_replicas(context, replicas, factor)
         placed[partition] = replicas
+        yield
     if sorted(placed) != list(range(len(placed))):
         message = "partitions should be a consecutive 0-based integer sequence"
         raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
@@ -189,29 +213,33 @@ def _manual_placement(context: ClusterContext, new: NewTopic) -> list[Assignment
 
 def _manual_growth(
     context: ClusterContext, assignments: Sequence[Assignment], added: int, factor: int
-) -> Sequence[Assignment]:
+) -> Steps[Sequence[Assignment]]:
     if len(assignments) != added:
         given = len(assignments)
         message = f"Attempted to add {added} additional partition(s), but only {given} assignment(s) were specified."
         raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     for replicas in assignments:
         _check_replicas(context, replicas, factor)
+        yield
     return assignments
 
 
 def _check_replicas(context: ClusterContext, replicas: Sequence[BrokerId], factor: int | None) -> None:
     """`factor` is how many replicas the partitions before have."""
     includes = "The manual partition assignment includes"
-    fault: str | None = None
-    if not replicas:
-        fault = f"{includes} an empty replica list."
-    for index, broker in enumerate(replicas):
+    fault = None if replicas else f"{includes} an empty replica list."
+    before: set[BrokerId] = set()
+    for broker in replicas:
+        # No more of them are looked at than there are brokers, and one: a request may name a million.
         if broker not in context.brokers:
-            fault = fault or f"{includes} broker {broker}, but no such broker is registered."
-        elif broker in replicas[:index]:
-            fault = fault or f"{includes} the broker {broker} more than once."
-    if factor is not None and len(replicas) != factor:
-        fault = fault or (
+            fault = f"{includes} broker {broker}, but no such broker is registered."
+        elif broker in before:
+            fault = f"{includes} the broker {broker} more than once."
+        if fault:
+            break
+        before.add(broker)
+    if not fault and factor is not None and len(replicas) != factor:
+        fault = (
             f"{includes} a partition with {len(replicas)} replica(s), but this is not consistent with previous "
             f"partitions, which have {factor} replica(s)."
         )

@@ -29,8 +29,8 @@ from ottla.coordination.znodes import (
 from ottla.metadata.updates import DEFAULT_BROKER, BrokerEndpoints
 from ottla.model import BrokerId, topic_name_fault
 
-#: Requests on their way at once, where a level of the tree is listed.
-_LISTED_AT_ONCE: Final = 500
+#: Requests on their way at once, where a level of the tree is listed: all of them begin in one turn of the loop.
+_LISTED_AT_ONCE: Final = 100
 
 
 async def load_brokers(coordination: Coordination) -> dict[BrokerId, BrokerEndpoints]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ottla.model import BrokerId
+from ottla.steps import PIECE, Steps, at_once
 
 Assignment = tuple[BrokerId, ...]
 
@@ -27,6 +28,21 @@ def place(
     shift: int,
     first_partition: int = 0,
 ) -> list[Assignment]:
+    """As `placing`, at once."""
+    return at_once(
+        placing(brokers, partitions, replication_factor, start=start, shift=shift, first_partition=first_partition)
+    )
+
+
+def placing(
+    brokers: Mapping[BrokerId, str | None],
+    partitions: int,
+    replication_factor: int,
+    *,
+    start: int,
+    shift: int,
+    first_partition: int = 0,
+) -> Steps[list[Assignment]]:
     """The replicas of partitions `first_partition` and following, on `brokers` (id -> rack).
 
     `start` is where the ring starts and `shift` the distance to the first follower: both random for a new topic, both
@@ -47,6 +63,8 @@ def place(
         else:
             followers = (ring[_follower_at(leader_at, shift, j, len(ring))] for j in range(replication_factor - 1))
             placed.append((ring[leader_at], *followers))
+        if partition % PIECE == 0:
+            yield
     return placed
 
 

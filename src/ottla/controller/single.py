@@ -60,7 +60,7 @@ class SingleController:
         self._coordination = coordination
         self._clock = clock
         self._settings = settings
-        self._core = ControllerCore(coordination, entropy, announcements, settings)
+        self._core = ControllerCore(coordination, clock, entropy, announcements, settings)
         self._topics = TopicTurns(self._core)
         self._overrides = OverrideTurns(self._core)
         self._leadership = LeadershipTurns(self._core)

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from ottla.controller.context import TopicContext
 from ottla.controller.core import ControllerCore, log
 from ottla.controller.creation import (
     GrowthPlan,
     TopicPlan,
-    check_amount,
     check_name_is_free,
     check_not_repeated,
+    check_whole_request,
     first_states,
     fold,
     plan_growth,
@@ -40,7 +41,10 @@ from ottla.coordination.znodes import (
     topic_path,
 )
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
+from ottla.steps import Steps, pieces
 
+#: Of one request that adds partitions to many.
+_TOPICS_LOGGED_MAX: Final = 100
 _NO_ROOM: Final = "The topic was not created: there is no room for its logs, or no log directory that works."
 
 
@@ -51,37 +55,31 @@ class TopicTurns:
     # Creation.
 
     async def create(self, topics: Sequence[NewTopic], *, validate_only: bool) -> list[CreatedTopic]:
-        plans = self._plan(topics)
+        core = self._core
+        await core.do(check_whole_request(topics, core.settings))
+        plans = await core.do(self._plan(topics))
         if not validate_only:
             await self._carry_out(plans)
-        return [
-            CreatedTopic(topic.name, plan.error, plan.message)
-            if isinstance(plan, Refusal)
-            else CreatedTopic(
-                topic.name,
-                topic_id=ZERO_TOPIC_ID if validate_only else plan.topic.id,
-                partitions=len(plan.topic.replicas),
-                replication_factor=len(plan.topic.replicas[0]),
-                configs=plan.topic.configs,
-            )
-            for topic, plan in zip(topics, plans, strict=True)
-        ]
+        return await core.do(_created(topics, plans, validate_only=validate_only))
 
-    def _plan(self, topics: Sequence[NewTopic]) -> list[TopicPlan | Refusal]:
+    def _plan(self, topics: Sequence[NewTopic]) -> Steps[list[TopicPlan | Refusal]]:
         core = self._core
         mentions = Counter(topic.name for topic in topics)
-        folded = {fold(name): name for name in core.context.topics}
-        partitions = 0
+        yield
+        folded: dict[str, str] = {}
+        for piece in pieces(core.context.topics):
+            folded.update((fold(name), name) for name in piece)
+            yield
         plans: list[TopicPlan | Refusal] = []
         for topic in topics:
             try:
                 check_not_repeated(mentions[topic.name])
                 check_name_is_free(topic.name, folded)
-                plan = plan_topic(core.context, topic, core.settings, core.entropy, random_id(core.entropy))
-                partitions += len(plan.topic.replicas)
-                check_amount(partitions)
+                topic_id = random_id(core.entropy)
+                plan = yield from plan_topic(core.context, topic, core.settings, core.entropy, topic_id)
             except Refusal as refusal:
                 plans.append(refusal)
+                yield
             else:
                 folded[fold(topic.name)] = topic.name
                 plans.append(plan)
@@ -108,7 +106,7 @@ class TopicTurns:
             dead = await core.lead([(topic, list(topic.replicas)) for topic in made], is_new=True)
             undone = sorted({tp.topic for tp in dead})
             led = [topic for topic in made if topic.name not in undone]
-            states = [state for topic in led for state in core.context.partition_states(topic)]
+            states = await core.do(core.context.states_of((topic, topic.replicas) for topic in led))
             await core.update(partitions=states)
             if led:
                 log.info("created topics", count=len(led), first=led[0].name, partitions=len(states))
@@ -149,34 +147,54 @@ class TopicTurns:
     # Growth.
 
     async def grow(self, requests: Sequence[NewPartitions], *, validate_only: bool) -> list[TopicResult]:
+        plans = await self._core.do(self._plan_growth(requests))
+        if not validate_only:
+            await self._carry_out_growth(plans)
+        return [
+            TopicResult(request.topic, plan.error, plan.message)
+            if isinstance(plan, Refusal)
+            else TopicResult(request.topic)
+            for request, plan in zip(requests, plans, strict=True)
+        ]
+
+    def _plan_growth(self, requests: Sequence[NewPartitions]) -> Steps[list[GrowthPlan | Refusal]]:
         mentions = Counter(request.topic for request in requests)
-        results: list[TopicResult] = []
+        yield
+        plans: list[GrowthPlan | Refusal] = []
         for request in requests:
             try:
                 check_not_repeated(mentions[request.topic])
-                plan = plan_growth(self._core.context, request)
-                if not validate_only:
-                    await self._carry_out_growth(plan)
+                plans.append((yield from plan_growth(self._core.context, request)))
             except Refusal as refusal:
-                results.append(TopicResult(request.topic, refusal.error, refusal.message))
-            else:
-                results.append(TopicResult(request.topic))
-        return results
+                plans.append(refusal)
+            yield
+        return plans
 
-    async def _carry_out_growth(self, plan: GrowthPlan) -> None:
+    async def _carry_out_growth(self, plans: list[GrowthPlan | Refusal]) -> None:
+        """Adds what was planned; what the tree refuses becomes a refusal in its place."""
         core = self._core
-        (fault,) = await core.writes.write([plan.ops])
-        if fault is not None:
-            core.stale = True
-            raise _as_refusal(plan.topic, fault)
-        topic = core.context.topics[plan.topic]
-        topic.replicas |= plan.replicas
-        topic.states |= plan.states
-        dead = await core.lead([(topic, list(plan.replicas))], is_new=True)
+        indexes = [index for index, plan in enumerate(plans) if isinstance(plan, GrowthPlan)]
+        outcomes = await core.writes.write([plan.ops for plan in plans if isinstance(plan, GrowthPlan)])
+        grown: list[tuple[TopicContext, list[int]]] = []
+        for index, fault in zip(indexes, outcomes, strict=True):
+            plan = plans[index]
+            assert isinstance(plan, GrowthPlan)
+            if fault is not None:
+                core.stale = True
+                plans[index] = _as_refusal(plan.topic, fault)
+                continue
+            topic = core.context.topics[plan.topic]
+            topic.replicas |= plan.replicas
+            topic.states |= plan.states
+            grown.append((topic, list(plan.replicas)))
+        if not grown:
+            return
+        dead = await core.lead(grown, is_new=True)
         # Partitions are never taken back: these wait until there is room.
-        await core.elect((topic, [tp.partition]) for tp in dead)
-        await core.update(partitions=[core.context.partition_state(topic, partition) for partition in plan.replicas])
-        log.info("added partitions", topic=topic.name, partitions=len(topic.replicas))
+        await core.elect((core.context.topics[tp.topic], [tp.partition]) for tp in dead)
+        await core.update(partitions=await core.do(core.context.states_of(grown)))
+        for topic, _ in grown[:_TOPICS_LOGGED_MAX]:
+            log.info("added partitions", topic=topic.name, partitions=len(topic.replicas))
 
     async def complete(self) -> None:
         """After a start: what a crash cut short, or an old Kafka left out, gets into the tree as if it were new."""
@@ -192,7 +210,7 @@ class TopicTurns:
             missing = {number: replicas for number, replicas in topic.replicas.items() if number not in topic.states}
             if not missing:
                 continue
-            states, ops = first_states(core.context, topic, missing)
+            states, ops = await core.do(first_states(core.context, topic, missing))
             creations = [Create(partitions_path(topic.name)), *ops]
             paths = [op.path for op in creations if isinstance(op, Create)]
             there = await core.coordination.get_many(paths)
@@ -209,14 +227,7 @@ class TopicTurns:
 
     async def delete(self, topics: Sequence[TopicRef]) -> list[DeletedTopic]:
         core = self._core
-        results = [self._resolve(ref) for ref in topics]
-        found: dict[str, int] = {}
-        for index, result in enumerate(results):
-            if result.error is ErrorCode.NONE and result.name is not None:
-                if result.name in found:
-                    results[index] = result._replace(error=ErrorCode.INVALID_REQUEST, message="Duplicate topic name.")
-                else:
-                    found[result.name] = index
+        results, found = await core.do(self._resolve_all(topics))
         names = list(found)
         outcomes = await core.writes.write([[Create(delete_topic_path(name))] for name in names])
         begun: list[str] = []
@@ -232,6 +243,24 @@ class TopicTurns:
             await core.update(topics_deleted=begun)
             await self.finish_deletions(begun)
         return results
+
+    def _resolve_all(self, refs: Sequence[TopicRef]) -> Steps[tuple[list[DeletedTopic], dict[str, int]]]:
+        """A result for each, and of those that are to be deleted where it stands."""
+        results: list[DeletedTopic] = []
+        found: dict[str, int] = {}
+        for piece in pieces(refs):
+            for ref in piece:
+                result = self._resolve(ref)
+                name = result.name
+                if result.error is ErrorCode.NONE and name is not None:
+                    if name in found:
+                        message = "Duplicate topic name."
+                        result = result._replace(error=ErrorCode.INVALID_REQUEST, message=message)
+                    else:
+                        found[name] = len(results)
+                results.append(result)
+            yield
+        return results, found
 
     def _resolve(self, ref: TopicRef) -> DeletedTopic:
         context = self._core.context
@@ -280,6 +309,28 @@ class TopicTurns:
         if name in core.context.config_nodes:
             paths.append(topic_config_path(name))
         return [Delete(path) for path in (*paths, delete_topic_path(name))]
+
+
+def _created(
+    topics: Sequence[NewTopic], plans: Sequence[TopicPlan | Refusal], *, validate_only: bool
+) -> Steps[list[CreatedTopic]]:
+    created: list[CreatedTopic] = []
+    for piece in pieces(zip(topics, plans, strict=True)):
+        for topic, plan in piece:
+            if isinstance(plan, Refusal):
+                created.append(CreatedTopic(topic.name, plan.error, plan.message))
+                continue
+            created.append(
+                CreatedTopic(
+                    topic.name,
+                    topic_id=ZERO_TOPIC_ID if validate_only else plan.topic.id,
+                    partitions=len(plan.topic.replicas),
+                    replication_factor=len(plan.topic.replicas[0]),
+                    configs=plan.topic.configs,
+                )
+            )
+        yield
+    return created
 
 
 def _as_refusal(topic: str, fault: CoordinationError) -> Refusal:

@@ -13,8 +13,8 @@ from ottla.coordination.znodes import CONTROLLER_EPOCH
 
 #: Multis on their way at once: what a large request is cut into goes out together and shares a sync of the disk.
 IN_FLIGHT_MAX: Final = 64
-#: Beside the check of the controller's epoch.
-_OPS_MAX: Final = MULTI_OPS_MAX - 1
+#: Beside the check of the controller's epoch. To encode more would take longer than a turn of the loop may.
+_OPS_MAX: Final = min(4_000, MULTI_OPS_MAX) - 1
 _BYTES_MAX: Final = REQUEST_BYTES_MAX - 2 * OP_OVERHEAD
 
 
@@ -35,9 +35,14 @@ class ControllerWrites:
         one missing.
         """
         outcomes: list[CoordinationError | None] = [None] * len(groups)
-        parcels = _parcels(groups)
+        parcels = await _parcels(groups)
         for start in range(0, len(parcels), IN_FLIGHT_MAX):
-            flying = (self._send(parcel, groups, outcomes) for parcel in parcels[start : start + IN_FLIGHT_MAX])
+            flying: list[asyncio.Future[None]] = []
+            for parcel in parcels[start : start + IN_FLIGHT_MAX]:
+                if flying:
+                    # Each begins in a turn of its own: that takes a millisecond.
+                    await asyncio.sleep(0)
+                flying.append(asyncio.ensure_future(self._send(parcel, groups, outcomes)))
             for answer in await asyncio.gather(*flying, return_exceptions=True):
                 if isinstance(answer, BaseException):
                     raise answer
@@ -70,13 +75,15 @@ class ControllerWrites:
             raise
 
 
-def _parcels(groups: Sequence[Sequence[Op]]) -> list[list[int]]:
+async def _parcels(groups: Sequence[Sequence[Op]]) -> list[list[int]]:
     """Indexes of neighbouring groups that fit one multi together; a group that must be cut is alone."""
     parcels: list[list[int]] = []
     ops_left = bytes_left = -1
     for index, group in enumerate(groups):
         size = sum(map(op_size, group))
         if len(group) > ops_left or size > bytes_left:
+            if parcels:
+                await asyncio.sleep(0)
             parcels.append([])
             ops_left, bytes_left = _OPS_MAX, _BYTES_MAX
         parcels[-1].append(index)

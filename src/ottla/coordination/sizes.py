@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ottla.coordination.interface import MULTI_OPS_MAX, REQUEST_BYTES_MAX, Op
@@ -16,16 +16,16 @@ def op_size(op: Op) -> int:
     return len(op.path.encode()) + len(getattr(op, "data", b"")) + OP_OVERHEAD
 
 
-def split(ops: Sequence[Op], *, ops_max: int = MULTI_OPS_MAX, bytes_max: int = REQUEST_BYTES_MAX) -> list[Sequence[Op]]:
+def split(
+    ops: Sequence[Op], *, ops_max: int = MULTI_OPS_MAX, bytes_max: int = REQUEST_BYTES_MAX
+) -> Iterator[Sequence[Op]]:
     """`ops` in pieces that each fit one multi, in order. One operation is never cut: it may be too large by itself."""
-    pieces: list[Sequence[Op]] = []
     start = size = 0
     for index, op in enumerate(ops):
         added = op_size(op)
         if index > start and (index - start >= ops_max or size + added > bytes_max):
-            pieces.append(ops[start:index])
+            yield ops[start:index]
             start, size = index, 0
         size += added
     if ops:
-        pieces.append(ops[start:])
-    return pieces
+        yield ops[start:]

@@ -40,7 +40,7 @@ from ottla.coordination.journal import JournalFile, encode_frame
 from ottla.coordination.leases import SessionLeases
 from ottla.coordination.loading import Loaded, LoadReport, load, open_journal
 from ottla.coordination.requests import Read, Write, fail_answer, size_of
-from ottla.coordination.snapshot import encode_snapshot
+from ottla.coordination.snapshot import encode_snapshot, encoding_snapshot
 from ottla.coordination.snapshotting import Snapshotting
 from ottla.coordination.tree import CloseSession, OpenSession, Outcome, TreeOp, ZnodeTree
 from ottla.coordination.watches import WatchTable
@@ -48,6 +48,7 @@ from ottla.ports.clock import Clock
 from ottla.ports.disk import Disk, Lock
 from ottla.ports.entropy import Entropy
 from ottla.ports.workers import Workers
+from ottla.steps import Steps, in_turns
 
 #: Requests that wait. Far more than one broker has under way; beyond it writes are refused and reads fail.
 QUEUE_MAX: Final = 20_000
@@ -297,7 +298,8 @@ class TreeStore:
         assert journal is not None
         self._batch = batch
         first_zxid = self._tree.zxid + 1
-        txns = self._apply(batch, self._clock.wall_ms())
+        # Reads wait behind this batch, so that its steps are between nobody's.
+        txns = await in_turns(self._apply(batch, self._clock.wall_ms()), self._clock.monotonic_ms)
         if txns:
             try:
                 journal.append(encode_frame(first_zxid, txns))
@@ -311,19 +313,20 @@ class TreeStore:
                 return
         self._answer(batch)
 
-    def _apply(self, batch: Sequence[Write], now_ms: int) -> list[bytes]:
+    def _apply(self, batch: Sequence[Write], now_ms: int) -> Steps[list[bytes]]:
         """Applies each write to the tree in memory; returns those that succeeded as bytes."""
         txns: list[bytes] = []
         tree = self._tree
         for write in batch:
             try:
                 self._check_session(write.session_id)
-                outcome = tree.apply(write.session_id, write.ops, tree.zxid + 1, now_ms)
+                outcome = yield from tree.applying(write.session_id, write.ops, tree.zxid + 1, now_ms)
             except CoordinationError as error:
                 write.outcome = error
             else:
                 write.outcome = outcome
                 txns.append(encode_txn(now_ms, write.session_id, write.ops, outcome.results))
+            yield
         return txns
 
     def _refuse(self, batch: Sequence[Write], journal: JournalFile, error: OSError) -> None:
@@ -379,7 +382,7 @@ class TreeStore:
         journal, zxid = self._journal, self._tree.zxid
         if journal is None or self._over or not self._snapshots.due(zxid, journal):
             return
-        content = encode_snapshot(self._tree)
+        content = await in_turns(encoding_snapshot(self._tree), self._clock.monotonic_ms)
         if following := await self._snapshots.next_journal(zxid):
             self._journal = following
             journal.close()

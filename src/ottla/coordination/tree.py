@@ -40,9 +40,12 @@ from ottla.coordination.interface import (
     WatchEvent,
 )
 from ottla.coordination.paths import check_data, check_path, name_of, parent_of
+from ottla.steps import Steps, at_once
 
 #: Sessions are opened by processes, so many fewer than this; a flood of them must not eat the memory.
 SESSIONS_MAX: Final = 10_000
+#: Operations that are applied in one step: each takes some ten microseconds.
+_OPS_A_STEP: Final = 16
 
 
 class Node:
@@ -157,9 +160,15 @@ class ZnodeTree:
 
     def apply(self, session_id: int, ops: Sequence[TreeOp], zxid: int, now_ms: int) -> Outcome:
         """Applies all of `ops`, or raises MultiFailed and changes nothing."""
+        return at_once(self.applying(session_id, ops, zxid, now_ms))
+
+    def applying(self, session_id: int, ops: Sequence[TreeOp], zxid: int, now_ms: int) -> Steps[Outcome]:
+        """The same in steps. Nobody may read or write the tree in between."""
         assert zxid > self.zxid, f"zxid {zxid} after {self.zxid}"
         txn = _Transaction(self, session_id, zxid, now_ms)
         for index, op in enumerate(ops):
+            if index % _OPS_A_STEP == _OPS_A_STEP - 1:
+                yield
             try:
                 txn.results.append(txn.run(op))
             except CoordinationError as error:

@@ -31,6 +31,7 @@ from ottla.model import (
     topic_id_from_text,
     topic_id_text,
 )
+from ottla.steps import Steps, at_once, pieces
 
 BROKER_IDS: Final = "/brokers/ids"
 BROKER_SEQUENCE: Final = "/brokers/seqid"
@@ -180,13 +181,18 @@ class TopicAssignment(NamedTuple):
 
 
 def encode_topic(assignment: TopicAssignment) -> bytes:
-    value: dict[str, Any] = {"partitions": _keyed(assignment.replicas)}
-    if assignment.topic_id != ZERO_TOPIC_ID:
-        value["topic_id"] = topic_id_text(assignment.topic_id)
-    value["adding_replicas"] = _keyed(assignment.adding)
-    value["removing_replicas"] = _keyed(assignment.removing)
-    value["version"] = 3
-    return encode_object(value)
+    return at_once(encoding_topic(assignment))
+
+
+def encoding_topic(assignment: TopicAssignment) -> Steps[bytes]:
+    """The same in steps: a topic may have a hundred thousand partitions, and json makes one piece of them."""
+    replicas = yield from _keyed(assignment.replicas)
+    adding = yield from _keyed(assignment.adding)
+    removing = yield from _keyed(assignment.removing)
+    topic_id = "" if assignment.topic_id == ZERO_TOPIC_ID else f'"topic_id":"{topic_id_text(assignment.topic_id)}",'
+    return (
+        f'{{"partitions":{replicas},{topic_id}"adding_replicas":{adding},"removing_replicas":{removing},"version":3}}'
+    ).encode()
 
 
 def decode_topic(path: str, data: bytes) -> TopicAssignment:
@@ -203,8 +209,12 @@ def decode_topic(path: str, data: bytes) -> TopicAssignment:
         raise DamagedZnode(path, words(fault)) from fault
 
 
-def _keyed(partitions: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
-    return {str(partition): list(replicas) for partition, replicas in partitions.items()}
+def _keyed(partitions: Mapping[int, Sequence[int]]) -> Steps[str]:
+    texts: list[str] = []
+    for piece in pieces(partitions.items()):
+        texts += [f'"{partition}":[{",".join(map(str, replicas))}]' for partition, replicas in piece]
+        yield
+    return f"{{{','.join(texts)}}}"
 
 
 def _partition_map(value: Mapping[str, Any]) -> dict[int, tuple[BrokerId, ...]]:

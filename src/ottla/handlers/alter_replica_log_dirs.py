@@ -6,6 +6,9 @@ is copied in the background and changes over when the copy is level.
 
 from __future__ import annotations
 
+import asyncio
+from typing import Final
+
 from ottla.handlers.call import Call
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.alter_replica_log_dirs import (
@@ -15,21 +18,27 @@ from ottla.protocol.generated.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from ottla.security.authorizer import Operation
+from ottla.steps import pieces
 from ottla.storage.directory_errors import DirectoryNotFound, DirectoryOffline, MoveRefused, PartitionOffline
 from ottla.storage.errors import StorageFault
 
+#: Looked at in one turn of the loop: each takes some microseconds, unless it is moved.
+_PARTITIONS_A_TURN: Final = 256
 
-def handle(call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+
+async def handle(call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     allowed = call.allowed_on_cluster(Operation.ALTER)
     for directory in request.dirs:
         for topic in directory.topics:
-            for partition in topic.partitions:
-                error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-                if allowed:
-                    error = _move(call, TopicPartition(topic.name, partition), directory.path)
-                result = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=error)
-                results.setdefault(topic.name, []).append(result)
+            for piece in pieces(topic.partitions, _PARTITIONS_A_TURN):
+                for partition in piece:
+                    error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                    if allowed:
+                        error = await _move(call, TopicPartition(topic.name, partition), directory.path)
+                    result = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=error)
+                    results.setdefault(topic.name, []).append(result)
+                await asyncio.sleep(0)
     return AlterReplicaLogDirsResponse(
         throttle_time_ms=call.throttle_ms(),
         results=[
@@ -39,7 +48,7 @@ def handle(call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDi
     )
 
 
-def _move(call: Call, tp: TopicPartition, path: str) -> ErrorCode:
+async def _move(call: Call, tp: TopicPartition, path: str) -> ErrorCode:
     replicas = call.services.replicas
     try:
         if replicas.directories.get(tp) is None and tp not in replicas.directories.offline:
@@ -47,7 +56,8 @@ def _move(call: Call, tp: TopicPartition, path: str) -> ErrorCode:
             # Noted, but the replica is not here yet; or there is none, anywhere.
             known = call.services.metadata.partition(tp.topic, tp.partition) is not None
             return ErrorCode.REPLICA_NOT_AVAILABLE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        replicas.moves.start(tp, path)
+        # One after the other, so that changes of topics come in between.
+        await replicas.change(replicas.moves.starting(tp, path))
     except DirectoryNotFound:
         return ErrorCode.LOG_DIR_NOT_FOUND
     except MoveRefused:

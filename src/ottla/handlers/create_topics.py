@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
+from typing import Final
 
 from ottla.config.describe import describe_topic
 from ottla.controller.interface import CreatedTopic, NewTopic
@@ -17,45 +18,73 @@ from ottla.protocol.generated.create_topics import (
 )
 from ottla.security.authorizer import Operation
 from ottla.security.quotas import Use
+from ottla.steps import PIECE, Steps, counted, pieces
 
-_TWICE = "Create topics request from client `{}` contains multiple entries for the following topics: {}"
+#: Each takes some microseconds.
+_TOPICS_A_STEP: Final = 16
+
+_TWICE: Final = "Create topics request from client `{}` contains multiple entries for the following topics: {}"
 
 
 async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    twice = {name for name, times in Counter(topic.name for topic in request.topics).items() if times > 1}
-    results: dict[str, CreatedTopic] = {}
-    wanted = []
-    for topic in request.topics:
-        if topic.name in twice:
-            message = _TWICE.format(call.client_id, topic.name)
-            results[topic.name] = CreatedTopic(topic.name, ErrorCode.INVALID_REQUEST, message)
-        elif not (call.allowed_on_cluster(Operation.CREATE) or call.allowed_on_topic(Operation.CREATE, topic.name)):
-            results[topic.name] = CreatedTopic(
-                topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."
-            )
-        else:
-            wanted.append(topic)
+    turns = call.services.turns
+    wanted, results = await turns.to_end(_sorted_out(call, request))
     created = await call.services.controller.create_topics(
-        [_new_topic(topic) for topic in wanted], validate_only=request.validate_only, timeout_ms=request.timeout_ms
+        wanted, validate_only=request.validate_only, timeout_ms=request.timeout_ms
     )
-    results.update((result.name, result) for result in created)
-    changes = sum(max(0, result.partitions) for result in created if result.error == ErrorCode.NONE)
+    return await turns.to_end(_answered(call, request, created, results))
+
+
+def _sorted_out(call: Call, request: CreateTopicsRequest) -> Steps[tuple[list[NewTopic], dict[str, CreatedTopic]]]:
+    """What is to be created, and answers to the rest."""
+    times = yield from counted(topic.name for topic in request.topics)
+    results: dict[str, CreatedTopic] = {}
+    wanted: list[NewTopic] = []
+    for piece in pieces(request.topics, _TOPICS_A_STEP):
+        for topic in piece:
+            if times[topic.name] > 1:
+                message = _TWICE.format(call.client_id, topic.name)
+                results[topic.name] = CreatedTopic(topic.name, ErrorCode.INVALID_REQUEST, message)
+            elif not (call.allowed_on_cluster(Operation.CREATE) or call.allowed_on_topic(Operation.CREATE, topic.name)):
+                results[topic.name] = CreatedTopic(
+                    topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."
+                )
+            else:
+                wanted.append((yield from _new_topic(topic)))
+        yield
+    return wanted, results
+
+
+def _answered(
+    call: Call, request: CreateTopicsRequest, created: Sequence[CreatedTopic], results: dict[str, CreatedTopic]
+) -> Steps[CreateTopicsResponse]:
+    changes = 0
+    for piece in pieces(created):
+        results.update((result.name, result) for result in piece)
+        changes += sum(max(0, result.partitions) for result in piece if result.error == ErrorCode.NONE)
+        yield
+    answers: dict[str, CreatableTopicResult] = {}
+    for topic in request.topics:
+        if topic.name not in answers:
+            answers[topic.name] = _result(call, results[topic.name])
+        yield
     return CreateTopicsResponse(
-        throttle_time_ms=call.throttle_ms(Use.PARTITION_CHANGES, changes),
-        topics=[_result(call, results[name]) for name in dict.fromkeys(topic.name for topic in request.topics)],
+        throttle_time_ms=call.throttle_ms(Use.PARTITION_CHANGES, changes), topics=list(answers.values())
     )
 
 
-def _new_topic(topic: CreatableTopic) -> NewTopic:
-    return NewTopic(
-        name=topic.name,
-        partitions=topic.num_partitions,
-        replication_factor=topic.replication_factor,
-        assignments=tuple(
-            (each.partition_index, tuple(BrokerId(broker) for broker in each.broker_ids)) for each in topic.assignments
-        ),
-        configs={config.name: config.value for config in topic.configs},
-    )
+def _new_topic(topic: CreatableTopic) -> Steps[NewTopic]:
+    assignments: list[tuple[int, tuple[BrokerId, ...]]] = []
+    for each in topic.assignments:
+        assignments.append((each.partition_index, tuple(map(BrokerId, each.broker_ids))))
+        if len(assignments) % PIECE == 0:
+            yield
+    configs: dict[str, str | None] = {}
+    for config in topic.configs:
+        configs[config.name] = config.value
+        if len(configs) % PIECE == 0:
+            yield
+    return NewTopic(topic.name, topic.num_partitions, topic.replication_factor, tuple(assignments), configs)
 
 
 def _result(call: Call, created: CreatedTopic) -> CreatableTopicResult:

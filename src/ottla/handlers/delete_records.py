@@ -19,20 +19,25 @@ from ottla.protocol.generated.delete_records import (
     DeleteRecordsTopicResult,
 )
 from ottla.security.authorizer import Operation
+from ottla.steps import Steps, pieces
 from ottla.storage.errors import OffsetOutOfRange, StorageFault
 
 log_event = logs.logger("handlers")
 
 TO_HIGH_WATERMARK: Final = -1
+#: Each takes some microseconds.
+_PARTITIONS_A_STEP: Final = 16
 
 
-def handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    topics = [
-        DeleteRecordsTopicResult(
-            name=topic.name, partitions=[_partition(call, topic.name, p) for p in topic.partitions]
-        )
-        for topic in request.topics
-    ]
+def handle(call: Call, request: DeleteRecordsRequest) -> Steps[DeleteRecordsResponse]:
+    topics: list[DeleteRecordsTopicResult] = []
+    for topic in request.topics:
+        partitions: list[DeleteRecordsPartitionResult] = []
+        for piece in pieces(topic.partitions, _PARTITIONS_A_STEP):
+            partitions += [_partition(call, topic.name, asked) for asked in piece]
+            yield
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
+        yield
     return DeleteRecordsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
 
 

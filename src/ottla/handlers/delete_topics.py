@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from ottla.controller.interface import DeletedTopic, TopicRef
 from ottla.handlers.call import Call
@@ -10,58 +10,86 @@ from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicId
 from ottla.protocol.generated.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.security.authorizer import Operation
 from ottla.security.quotas import Use
+from ottla.steps import Steps, counted, pieces
 
 _BY_REF = 6
 
 
 async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    if call.version >= _BY_REF:
-        refs = [TopicRef(topic.name, TopicId(topic.topic_id)) for topic in request.topics]
-    else:
-        refs = [TopicRef(name) for name in request.topic_names]
-    allowed, refused = _sorted_out(call, refs)
-    partitions = _partitions(call, allowed)
+    turns = call.services.turns
+    allowed, refused = await turns.to_end(_sorted_out(call, request))
+    partitions = await turns.to_end(_partitions(call, allowed))
     deleted = await call.services.controller.delete_topics(allowed, timeout_ms=request.timeout_ms)
     changes = sum(partitions.get(result.name, 0) for result in deleted if result.error == ErrorCode.NONE)
     return DeleteTopicsResponse(
         throttle_time_ms=call.throttle_ms(Use.PARTITION_CHANGES, changes),
-        responses=[
+        responses=await turns.to_end(_results(call, [*refused, *deleted])),
+    )
+
+
+def _results(call: Call, deleted: Sequence[DeletedTopic]) -> Steps[list[DeletableTopicResult]]:
+    results: list[DeletableTopicResult] = []
+    for piece in pieces(deleted):
+        results += [
             DeletableTopicResult(
                 name=result.name if call.version >= _BY_REF or result.name is not None else "",
                 topic_id=result.id,
                 error_code=result.error,
                 error_message=result.message,
             )
-            for result in (*refused, *deleted)
-        ],
-    )
+            for result in piece
+        ]
+        yield
+    return results
 
 
-def _sorted_out(call: Call, refs: list[TopicRef]) -> tuple[list[TopicRef], list[DeletedTopic]]:
+def _refs(call: Call, request: DeleteTopicsRequest) -> Iterator[TopicRef]:
+    if call.version >= _BY_REF:
+        return (TopicRef(topic.name, TopicId(topic.topic_id)) for topic in request.topics)
+    return (TopicRef(name) for name in request.topic_names)
+
+
+def _sorted_out(call: Call, request: DeleteTopicsRequest) -> Steps[tuple[list[TopicRef], list[DeletedTopic]]]:
     """What is to be deleted, and answers to the rest. What is named twice is meant otherwise: it is not deleted."""
-    allowed: list[TopicRef] = []
+    #: In order, as a set of which something may be taken.
+    allowed: dict[TopicRef, None] = {}
     refused: list[DeletedTopic] = []
-    for ref, times in Counter(refs).items():
-        refusal = _refusal(call, ref, times)
-        if refusal is None:
-            allowed.append(ref)
-        else:
-            refused.append(refusal)
     topic_name = call.services.metadata.topic_name
-    ids = {topic_name(ref.id): ref for ref in allowed if ref.name is None}
-    for ref in [ref for ref in allowed if ref.name is not None and ref.name in ids]:
-        message = "The provided topic name maps to an ID that was already supplied."
-        by_id = ids[ref.name]
-        refused.append(DeletedTopic(ref.name, by_id.id, ErrorCode.INVALID_REQUEST, message))
-        allowed = [each for each in allowed if each not in (ref, by_id)]
-    return allowed, refused
+    ids: dict[str | None, TopicRef] = {}
+    times = yield from counted(_refs(call, request))
+    for piece in pieces(times.items()):
+        for ref, mentions in piece:
+            refusal = _refusal(call, ref, mentions)
+            if refusal is not None:
+                refused.append(refusal)
+                continue
+            allowed[ref] = None
+            if ref.name is None:
+                ids[topic_name(ref.id)] = ref
+        yield
+    for piece_ in pieces(list(allowed)):
+        for ref in piece_:
+            by_id = ids.get(ref.name) if ref.name is not None else None
+            if by_id is not None:
+                message = "The provided topic name maps to an ID that was already supplied."
+                refused.append(DeletedTopic(ref.name, by_id.id, ErrorCode.INVALID_REQUEST, message))
+                allowed.pop(ref)
+                allowed.pop(by_id, None)
+        yield
+    return list(allowed), refused
 
 
-def _partitions(call: Call, refs: list[TopicRef]) -> dict[str | None, int]:
+def _partitions(call: Call, refs: Sequence[TopicRef]) -> Steps[dict[str | None, int]]:
     """How many partitions each of the topics has."""
     metadata = call.services.metadata
-    topics = [metadata.topic_by_id(ref.id) if ref.name is None else metadata.topic(ref.name) for ref in refs]
-    return {topic.name: len(topic.partitions) for topic in topics if topic is not None}
+    found: dict[str | None, int] = {}
+    for piece in pieces(refs):
+        for ref in piece:
+            topic = metadata.topic_by_id(ref.id) if ref.name is None else metadata.topic(ref.name)
+            if topic is not None:
+                found[topic.name] = len(topic.partitions)
+        yield
+    return found
 
 
 def _refusal(call: Call, ref: TopicRef, times: int) -> DeletedTopic | None:

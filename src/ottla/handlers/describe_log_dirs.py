@@ -2,45 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ottla.handlers.call import Call
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.describe_log_dirs import (
+    DescribableLogDirTopic,
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from ottla.replication.watermarks import CurrentWatermarks
 from ottla.security.authorizer import Operation
+from ottla.steps import Steps, pieces
 from ottla.storage.directory_status import DirectoryStatus
 
 
-def handle(call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def handle(call: Call, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:
     if not call.allowed_on_cluster(Operation.DESCRIBE):
         return DescribeLogDirsResponse(
             throttle_time_ms=call.throttle_ms(), error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]
         )
     wanted = None
     if request.topics is not None:
-        wanted = {TopicPartition(topic.topic, p) for topic in request.topics for p in topic.partitions}
+        wanted = yield from _wanted(request.topics)
     replicas = call.services.replicas
-    statuses = replicas.directories.describe(replicas.high_watermarks())
-    return DescribeLogDirsResponse(
-        throttle_time_ms=call.throttle_ms(), results=[_result(status, wanted) for status in statuses]
-    )
+    statuses = yield from replicas.directories.describing(CurrentWatermarks(replicas.leaders, replicas.followers))
+    results = []
+    for status in statuses:
+        result = yield from _result(status, wanted)
+        results.append(result)
+    return DescribeLogDirsResponse(throttle_time_ms=call.throttle_ms(), results=results)
 
 
-def _result(status: DirectoryStatus, wanted: set[TopicPartition] | None) -> DescribeLogDirsResult:
+def _wanted(topics: Sequence[DescribableLogDirTopic]) -> Steps[set[TopicPartition]]:
+    wanted: set[TopicPartition] = set()
+    for topic in topics:
+        for piece in pieces(topic.partitions):
+            wanted.update(TopicPartition(topic.topic, partition) for partition in piece)
+            yield
+        yield
+    return wanted
+
+
+def _result(status: DirectoryStatus, wanted: set[TopicPartition] | None) -> Steps[DescribeLogDirsResult]:
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
-    for replica in status.replicas:
-        if wanted is None or replica.partition in wanted:
-            partition = DescribeLogDirsPartition(
-                partition_index=replica.partition.partition,
-                partition_size=replica.size_bytes,
-                offset_lag=replica.offset_lag,
-                is_future_key=replica.is_future,
-            )
-            by_topic.setdefault(replica.partition.topic, []).append(partition)
+    for piece in pieces(status.replicas):
+        for replica in piece:
+            if wanted is None or replica.partition in wanted:
+                partition = DescribeLogDirsPartition(
+                    partition_index=replica.partition.partition,
+                    partition_size=replica.size_bytes,
+                    offset_lag=replica.offset_lag,
+                    is_future_key=replica.is_future,
+                )
+                by_topic.setdefault(replica.partition.topic, []).append(partition)
+        yield
     return DescribeLogDirsResult(
         error_code=ErrorCode.NONE if status.failure is None else ErrorCode.KAFKA_STORAGE_ERROR,
         log_dir=status.path,

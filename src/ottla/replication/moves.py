@@ -12,6 +12,7 @@ from typing import Final
 from ottla import logs
 from ottla.model import TopicPartition
 from ottla.ports import Clock
+from ottla.steps import DiskSteps
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_errors import DirectoryError
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
@@ -45,13 +46,14 @@ class Moves:
         for tp in self._directories.moves:
             self._schedule(tp, 0)
 
-    def start(self, tp: TopicPartition, target_path: str) -> None:
-        """Raises DirectoryError or StorageFault where the move cannot begin."""
+    def starting(self, tp: TopicPartition, target_path: str) -> DiskSteps[None]:
+        """Begins a move. Raises DirectoryError or StorageFault where it cannot begin."""
         log = self._directories.get(tp)
         config = log.config if log is not None else None
         if config is None:
             return
-        move = self._directories.start_move(tp, target_path, config, now_ms=self._clock.wall_ms())
+        now_ms = self._clock.wall_ms()
+        move = yield from self._directories.starting_move(tp, target_path, config, now_ms=now_ms)
         self._remove_dropped()
         if move is not None:
             log_event.info("moving a replica", partition=tp, to=target_path)

@@ -6,10 +6,10 @@ written by `writes.py`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from ottla import logs
 from ottla.config.log import LogConfig
@@ -23,6 +23,7 @@ from ottla.replication.leader import Leader
 from ottla.replication.moves import Moves
 from ottla.replication.traffic import Topics
 from ottla.replication.waiters import Waiters
+from ottla.steps import DiskSteps, done_at_once, in_turns
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_errors import DirectoryError
 from ottla.storage.errors import StorageFault
@@ -32,6 +33,7 @@ from ottla.storage.removal import FolderRemoval
 
 log_event = logs.logger("replication")
 
+T = TypeVar("T")
 
 #: Logs that are tried again in one turn of the loop; each is some files.
 _MADE_AT_ONCE: Final = 100
@@ -69,6 +71,8 @@ class Replicas:
         self._clock = clock
         self._remove_later = remove_later
         self._listeners: list[RoleListener] = []
+        self._workers = workers
+        self._changing = asyncio.Lock()
         #: Told which replicas a failed directory has taken with it.
         self.on_failed: Callable[[Sequence[TopicPartition]], None] | None = None
         #: Told which replicas there is room for now that could not be made before.
@@ -89,60 +93,84 @@ class Replicas:
     def apply(
         self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Takes on the roles that the controller gave; a state of an older term changes nothing."""
-        self._create_missing(states, config_for)
+        """As `take_on`, with the caller waiting for the disk: for where nothing else is served."""
+        return done_at_once(self.take_on(states, config_for))
+
+    def take_on(
+        self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]
+    ) -> DiskSteps[dict[TopicPartition, ErrorCode]]:
+        """Takes on the roles that the controller gave; a state of an older term changes nothing.
+
+        Run it with `change`. A partition that is being made is served to nobody before all of them are made.
+        """
+        yield from self._create_missing(states, config_for)
         answers: dict[TopicPartition, ErrorCode] = {}
         for state in states:
             tp = TopicPartition(state.topic, state.partition)
             answers[tp] = self._apply_one(tp, state)
+            yield None
         return answers
 
-    def _create_missing(self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]) -> None:
-        """Creates the logs that are to be here and are not, all at once: names are made durable once a directory."""
-        for state in states:
-            if state.leader not in {self.broker_id, NO_BROKER}:
-                self.directories.give_up_missing(TopicPartition(state.topic, state.partition))
-        for is_new in (True, False):
-            missing = [
-                NewReplica(TopicPartition(state.topic, state.partition), state.topic_id, config_for(state.topic))
-                for state in states
-                if state.is_new == is_new and self.broker_id in state.replicas
-            ]
-            missing = [replica for replica in missing if self.directories.get(replica.partition) is None]
-            for replica in missing:
-                # Each by itself, or its reason would be taken for that of the others.
-                if replica.partition in self.directories.offline:
-                    self._go_offline(replica.partition, self.directories.offline[replica.partition])
-            missing = [replica for replica in missing if replica.partition not in self.directories.offline]
-            if not missing:
-                continue
-            try:
-                self.directories.create_many(missing, now_ms=self._clock.wall_ms(), is_new=is_new)
-            except (DirectoryError, StorageFault) as fault:
-                waits = isinstance(fault, StorageFault) and not fault.directory_failed
-                reason = f"{fault}; it is tried again until there is room" if waits else str(fault)
-                for replica in missing:
-                    if self.directories.get(replica.partition) is None:
-                        if waits:
-                            self._unmade[replica.partition] = (replica, is_new)
-                        self._go_offline(replica.partition, reason)
+    async def change(self, steps: DiskSteps[T]) -> T:
+        """Does `take_on`, `give_up` or `make_missing`, one after the other: each finds what the last one left."""
+        async with self._changing:
+            return await in_turns(steps, self._clock.monotonic_ms, self._workers.thread)
 
-    def make_missing(self) -> None:
+    async def changes_end(self) -> None:
+        """Returns when no change is under way, and none waits for its turn."""
+        async with self._changing:
+            pass
+
+    def _create_missing(
+        self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]
+    ) -> DiskSteps[None]:
+        """Creates the logs that are to be here and are not, all at once: names are made durable once a directory."""
+        configs: dict[str, LogConfig] = {}
+        missing: dict[bool, list[NewReplica]] = {True: [], False: []}
+        for state in states:
+            tp = TopicPartition(state.topic, state.partition)
+            if state.leader not in {self.broker_id, NO_BROKER}:
+                self.directories.give_up_missing(tp)
+            if self.broker_id in state.replicas and self.directories.get(tp) is None:
+                if tp in self.directories.offline:
+                    self._go_offline(tp, self.directories.offline[tp])
+                else:
+                    config = configs.get(tp.topic) or configs.setdefault(tp.topic, config_for(tp.topic))
+                    missing[state.is_new].append(NewReplica(tp, state.topic_id, config))
+            yield None
+        for is_new, replicas in missing.items():
+            if not replicas:
+                continue
+            refused = yield from self.directories.create_many(replicas, now_ms=self._clock.wall_ms(), is_new=is_new)
+            for replica in [replica for replica in replicas if replica.partition in refused]:
+                self._not_made(replica, refused[replica.partition], is_new=is_new)
+                yield None
+
+    def _not_made(self, replica: NewReplica, fault: DirectoryError | StorageFault, *, is_new: bool) -> None:
+        waits = isinstance(fault, StorageFault) and not fault.directory_failed
+        if waits:
+            self._unmade[replica.partition] = (replica, is_new)
+        reason = f"{fault}; it is tried again until there is room" if waits else str(fault)
+        self._go_offline(replica.partition, reason)
+
+    def make_missing(self) -> DiskSteps[None]:
         """Tries again to make the logs that there was no room for. Who gets one is told until it has a role."""
-        if not self._unmade:
-            return
         tried = list(islice(self._unmade.items(), _MADE_AT_ONCE))
         for is_new in (True, False):
             wanted = [replica for _, (replica, new) in tried if new == is_new]
-            with suppress(DirectoryError, StorageFault):
-                self.directories.create_many(wanted, now_ms=self._clock.wall_ms(), is_new=is_new)
+            yield from self.directories.create_many(wanted, now_ms=self._clock.wall_ms(), is_new=is_new)
         for tp, entry in tried:
             # The next ones come first next time.
-            del self._unmade[tp]
-            self._unmade[tp] = entry
+            if self._unmade.pop(tp, None) is not None:
+                self._unmade[tp] = entry
         made = [tp for tp, _ in tried if self.directories.get(tp) is not None]
         if made and self.on_made is not None:
             self.on_made(made)
+
+    @property
+    def lacks_some(self) -> bool:
+        """Whether there is anything to try again."""
+        return bool(self._unmade)
 
     def _apply_one(self, tp: TopicPartition, state: PartitionState) -> ErrorCode:
         if state.leader_epoch < self.epoch(tp):
@@ -197,20 +225,32 @@ class Replicas:
         self.waiters.changed(tp)
 
     def stop(self, tp: TopicPartition, *, delete: bool) -> ErrorCode:
-        """Gives a partition up, as StopReplica says; with `delete` it is gone for certain when this returns."""
-        self._drop_roles(tp)
-        self._offline.pop(tp, None)
-        self._unmade.pop(tp, None)
-        if delete:
-            self.traffic.forget(tp.topic)
-            try:
-                removals = self.directories.delete(tp)
-            except (DirectoryError, StorageFault) as fault:
-                log_event.error("a partition could not be deleted", partition=tp, reason=fault)
-                return ErrorCode.KAFKA_STORAGE_ERROR
-            for removal in removals:
-                self._remove_later(removal)
-        return ErrorCode.NONE
+        """As `give_up` of one, with the caller waiting for the disk."""
+        return done_at_once(self.give_up([tp], delete=delete)).get(tp, ErrorCode.NONE)
+
+    def give_up(
+        self, partitions: Sequence[TopicPartition], *, delete: bool
+    ) -> DiskSteps[dict[TopicPartition, ErrorCode]]:
+        """Gives partitions up, as StopReplica says; with `delete` they are gone for certain when this returns.
+
+        Returns those that could not be deleted. Run it with `change`.
+        """
+        for tp in partitions:
+            self._drop_roles(tp)
+            self._offline.pop(tp, None)
+            self._unmade.pop(tp, None)
+            yield None
+        if not delete:
+            return {}
+        for topic in {tp.topic for tp in partitions}:
+            self.traffic.forget(topic)
+        deletion = yield from self.directories.delete_many(partitions)
+        for removal in deletion.removals:
+            self._remove_later(removal)
+            yield None
+        for tp, reason in deletion.refused.items():
+            log_event.error("a partition could not be deleted", partition=tp, reason=reason)
+        return dict.fromkeys(deletion.refused, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def epoch(self, tp: TopicPartition) -> int:
         role = self.leaders.get(tp) or self.followers.get(tp)

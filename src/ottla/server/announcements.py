@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from ottla import logs
 from ottla.config import Config, ConfigError, LogConfig
@@ -12,9 +13,14 @@ from ottla.config.topic import effective_log_config
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
 from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import ErrorCode, TopicPartition
+from ottla.ports import Clock
 from ottla.replication.replicas import Replicas
+from ottla.steps import Steps, in_turns, pieces
 
 log_event = logs.logger("server")
+
+#: Logs that get their settings in one step: each takes some microseconds.
+_LOGS_A_STEP: Final = 16
 
 
 class Announced:
@@ -23,12 +29,14 @@ class Announced:
     def __init__(
         self,
         broker_id: int,
+        clock: Clock,
         live: LiveConfig,
         metadata: MetadataCache,
         replicas: Replicas,
         on_settings: Callable[[Config], None],
     ) -> None:
         self._broker_id = broker_id
+        self._clock = clock
         #: Told the broker's own settings when they have changed.
         self._on_settings = on_settings
         self._live = live
@@ -57,7 +65,7 @@ class Announced:
             with_dynamic(self._live.current, self._metadata.default_broker_config(), overrides)
 
     async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
-        answers = self._replicas.apply(states, self.log_config)
+        answers = await self._replicas.change(self._replicas.take_on(states, self.log_config))
         return {tp: error for tp, error in answers.items() if error != ErrorCode.NONE}
 
     async def on_metadata_update(self, update: MetadataUpdate) -> None:
@@ -65,19 +73,17 @@ class Announced:
             return
         if update.whole or update.broker_configs:
             self._take_broker_settings()
-            self._reconfigure(None)
+            await self._do(self._reconfigure(None))
         elif update.topic_configs:
-            self._reconfigure(update.topic_configs)
+            await self._do(self._reconfigure(update.topic_configs))
+
+    async def _do(self, steps: Steps[None]) -> None:
+        await in_turns(steps, self._clock.monotonic_ms)
 
     async def on_stop_replicas(
         self, partitions: Sequence[TopicPartition], *, delete: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
-        failed = {}
-        for tp in partitions:
-            error = self._replicas.stop(tp, delete=delete)
-            if error != ErrorCode.NONE:
-                failed[tp] = error
-        return failed
+        return await self._replicas.change(self._replicas.give_up(partitions, delete=delete))
 
     def _take_broker_settings(self) -> None:
         metadata = self._metadata
@@ -90,12 +96,15 @@ class Announced:
         else:
             self._on_settings(self._live.current)
 
-    def _reconfigure(self, topics: Mapping[str, object] | None) -> None:
+    def _reconfigure(self, topics: Mapping[str, object] | None) -> Steps[None]:
         """Hands changed settings to the logs that are open; None: to all of them."""
         configs: dict[str, LogConfig] = {}
-        for tp, log in self._replicas.directories.logs.items():
-            if topics is None or tp.topic in topics:
-                config = configs.get(tp.topic)
-                if config is None:
-                    config = configs[tp.topic] = self.log_config(tp.topic)
-                log.reconfigure(config)
+        for piece in pieces(list(self._replicas.directories.logs.values()), _LOGS_A_STEP):
+            for log in piece:
+                topic = log.tp.topic
+                if topics is None or topic in topics:
+                    config = configs.get(topic)
+                    if config is None:
+                        config = configs[topic] = self.log_config(topic)
+                    log.reconfigure(config)
+            yield

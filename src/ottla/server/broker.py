@@ -250,7 +250,7 @@ class Broker:
             server.take_limits(limits_of(changed.server))
             directories.cordon(changed.storage.cordoned_log_dirs)
 
-        announced = Announced(self.broker_id, live, self.metadata, replicas, take_settings)
+        announced = Announced(self.broker_id, ports.clock, live, self.metadata, replicas, take_settings)
         settings = ControllerSettings(
             broker_id=self.broker_id,
             endpoints=tuple(self.endpoints),
@@ -367,6 +367,7 @@ class Broker:
         high_watermarks = {}
         if self.services is not None:
             self.services.replicas.moves.close()
+            await self.services.replicas.changes_end()
             await self.services.replicas.flushes_end()
             high_watermarks = self.services.replicas.high_watermarks()
         flushes = directories.prepare_close()

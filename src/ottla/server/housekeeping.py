@@ -1,23 +1,23 @@
 """What a broker does between requests: retention, flushes by time, checkpoints, and files on their way out.
 
-Each job is due at its own interval and runs on the loop, in slices where there are many partitions; what blocks goes to
-a worker. A job that fails takes its directory offline, never the broker.
+Each job is due at its own interval and runs on the loop, in steps, since there may be many partitions; what blocks
+goes to a worker. A job that fails takes its directory offline, never the broker.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from itertools import islice
-from typing import Final, Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
 
 from ottla import logs
 from ottla.config.live import LiveConfig
 from ottla.model import TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.replication.replicas import Replicas
-from ottla.steps import Steps
+from ottla.replication.watermarks import CurrentWatermarks
+from ottla.server.removals import Removable, Removals
+from ottla.steps import DiskSteps, Steps, in_turns, pieces
 from ottla.storage.checkpoints import CheckpointWrite
 from ottla.storage.errors import StorageFault
 from ottla.storage.log import Log
@@ -27,23 +27,12 @@ from ottla.storage.retention import EXPIRED_AT_ONCE
 
 log_event = logs.logger("server")
 
-#: Partitions looked at in one turn of the loop: a thousand with retention cost some milliseconds.
-_SLICE: Final = 200
-#: Steps of 64 producers in one turn: a partition may know a hundred thousand.
-_EXPIRY_STEPS: Final = 32
 #: The first retention after a start waits this long, as Kafka's does.
 _FIRST_DELAY_MS_MAX: Final = 30_000
 #: How often logs are tried again that a full disk had no room for.
 _MISSING_LOGS_INTERVAL_MS: Final = 2_000
 
-
-def _nothing() -> None: ...
-
-
-class Removable(Protocol):
-    """Files that nothing refers to any more; `run` blocks."""
-
-    def run(self) -> None: ...
+Offsets = dict[TopicPartition, int]
 
 
 class Housekeeping:
@@ -53,12 +42,13 @@ class Housekeeping:
         self._clock = clock
         self._live = live
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._removals: set[asyncio.TimerHandle] = set()
-        #: As last written.
-        self._watermarks: dict[TopicPartition, int] = {}
-        self._recovery_points: dict[TopicPartition, int] = {}
-        self._starts: dict[TopicPartition, int] = {}
-        #: Folders that go with the loop's next turn.
+        #: Jobs under way, and whether a stop ends them.
+        self._tasks: dict[asyncio.Task[None], bool] = {}
+        self._removals = Removals(workers, clock, self._not_removed)
+        self._watermarks = CurrentWatermarks(replicas.leaders, replicas.followers)
+        #: What was last written of each kind of offset.
+        self._written: dict[str, Offsets] = {}
+        #: Folders that go with the next write of the checkpoints.
         self._folders: list[FolderRemoval] = []
         self._closed = False
 
@@ -71,23 +61,63 @@ class Housekeeping:
         self._every("recovery points", storage.flush_checkpoint_interval_ms, self._checkpoint_recovery_points)
         self._every("log starts", storage.start_offset_checkpoint_interval_ms, self._checkpoint_starts)
         self._every("high watermarks", replication.high_watermark_checkpoint_interval_ms, self._checkpoint_watermarks)
-        self._every("missing logs", _MISSING_LOGS_INTERVAL_MS, self._replicas.make_missing)
         self._every("producers", storage.producer_id_check_interval_ms, self._expire_producers)
+        self._timers["missing logs"] = self._later(_MISSING_LOGS_INTERVAL_MS, self._make_missing)
 
     def close(self) -> None:
         self._closed = True
-        for timer in (*self._timers.values(), *self._removals):
+        for timer in self._timers.values():
             timer.cancel()
+        for task, is_ended in self._tasks.items():
+            if is_ended:
+                task.cancel()
+        self._removals.close()
 
-    def _every(self, name: str, interval_ms: int, job: Callable[[], None], first_ms: int | None = None) -> None:
+    # -- when jobs run
+
+    def _every(
+        self, name: str, interval_ms: int, job: Callable[[], DiskSteps[None]], first_ms: int | None = None
+    ) -> None:
+        """The interval lies between the end of one run and the beginning of the next."""
+
         def run() -> None:
-            if self._closed:
-                return
-            job()
-            self._timers[name] = loop.call_later(interval_ms / 1000, run)
+            self._start(job(), then=again)
 
-        loop = asyncio.get_running_loop()
-        self._timers[name] = loop.call_later((interval_ms if first_ms is None else first_ms) / 1000, run)
+        def again() -> None:
+            self._timers[name] = self._later(interval_ms, run)
+
+        self._timers[name] = self._later(interval_ms if first_ms is None else first_ms, run)
+
+    def _later(self, delay_ms: int, run: Callable[[], None]) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(delay_ms / 1000, run)
+
+    def _start(self, job: DiskSteps[None], then: Callable[[], None]) -> None:
+        self._run(in_turns(job, self._clock.monotonic_ms, self._workers.thread), then)
+
+    def _run(self, work: Coroutine[Any, Any, None], then: Callable[[], None], *, is_ended: bool = True) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks[task] = is_ended
+
+        def ended(task: asyncio.Task[None]) -> None:
+            del self._tasks[task]
+            if self._closed or task.cancelled():
+                return
+            fault = task.exception()
+            if isinstance(fault, Exception):
+                log_event.error("housekeeping failed, and is tried again", reason=repr(fault))
+            then()
+
+        task.add_done_callback(ended)
+
+    def _make_missing(self) -> None:
+        def again() -> None:
+            self._timers["missing logs"] = self._later(_MISSING_LOGS_INTERVAL_MS, self._make_missing)
+
+        if self._replicas.lacks_some:
+            # Half a change would be worse than a stop that waits for it.
+            self._run(self._replicas.change(self._replicas.make_missing()), again, is_ended=False)
+        else:
+            again()
 
     # -- files on their way out
 
@@ -100,69 +130,47 @@ class Housekeeping:
         if self._closed:
             return  # the next start finds it by its name
         if not self._folders:
-            self._timers["folders"] = asyncio.get_running_loop().call_later(0, self._remove_folders)
+            self._timers["folders"] = self._later(0, self._begin_removing)
         self._folders.append(removal)
 
-    def _remove_folders(self) -> None:
-        """Those of one turn share the checkpoints' write: a topic may have a thousand."""
+    def _begin_removing(self) -> None:
+        """Those of one turn share the checkpoints' write: a topic may have ten thousand."""
         folders, self._folders = self._folders, []
-        marks = self._replicas.high_watermarks()
-        writes = {write.directory: write for write in self._replicas.directories.prepare_checkpoints(marks)}
-        by_directory: dict[str, list[FolderRemoval]] = {}
-        for removal in folders:
-            by_directory.setdefault(removal.directory, []).append(removal)
-        for directory, removals in by_directory.items():
-            write = writes.get(directory)
-            if write is not None:
-                self._write_checkpoint(write, partial(self._remove_all, removals))
+        self._start(self._remove_folders(folders), lambda: None)
 
-    def _remove_all(self, removals: Sequence[FolderRemoval]) -> None:
-        for removal in removals:
-            self.remove_later(removal, removal.directory, 0)
+    def _remove_folders(self, folders: Sequence[FolderRemoval]) -> DiskSteps[None]:
+        forgotten = yield from self._write_checkpoints()
+        for removal in folders:
+            if removal.directory in forgotten:
+                self.remove_later(removal, removal.directory, 0)
+            yield None
 
     def remove_later(self, removal: Removable, log_directory: str, delay_ms: int) -> None:
         """Removes files in a worker after a delay, in which readers that hold them may finish."""
-        if self._closed:
-            return  # the next start finds them by their names
+        self._removals.add(removal, log_directory, delay_ms)
 
-        def run() -> None:
-            self._removals.discard(timer)
-            self._workers.thread(removal.run).add_done_callback(done)
-
-        def done(future: asyncio.Future[None]) -> None:
-            error = None if future.cancelled() else future.exception()
-            if isinstance(error, OSError) and StorageFault.of(log_directory, error).directory_failed:
-                self._replicas.fail_directory(log_directory, f"files could not be removed: {error}")
-            elif isinstance(error, OSError):
-                log_event.warning_limited("files could not be removed", directory=log_directory, reason=error)
-
-        timer = asyncio.get_running_loop().call_later(delay_ms / 1000, run)
-        self._removals.add(timer)
+    def _not_removed(self, log_directory: str, fault: OSError) -> None:
+        if StorageFault.of(log_directory, fault).directory_failed:
+            self._replicas.fail_directory(log_directory, f"files could not be removed: {fault}")
+        else:
+            log_event.warning_limited("files could not be removed", directory=log_directory, reason=fault)
 
     # -- jobs
 
-    def _logs(self) -> Iterable[Log]:
-        return self._replicas.directories.logs.values()
+    def _logs(self) -> list[Log]:
+        return list(self._replicas.directories.logs.values())
 
-    def _sliced(self, name: str, work: Callable[[Log], None]) -> None:
-        """Runs `work` on every log, a slice in each turn of the loop."""
-        logs_left = iter(list(self._logs()))
+    def _on_each(self, work: Callable[[Log], bool]) -> Steps[None]:
+        """`work` says whether there is more of it for the same log."""
+        for log in self._logs():
+            is_more = True
+            while is_more and self._replicas.directories.get(log.tp) is log:
+                is_more = self._guarded(log, work)
+                yield
 
-        def turn() -> None:
-            if self._closed:
-                return
-            batch = list(islice(logs_left, _SLICE))
-            for log in batch:
-                if self._replicas.directories.get(log.tp) is log:
-                    self._guarded(log, work)
-            if batch:
-                self._timers[name] = asyncio.get_running_loop().call_later(0, turn)
-
-        turn()
-
-    def _guarded(self, log: Log, work: Callable[[Log], None]) -> None:
+    def _guarded(self, log: Log, work: Callable[[Log], bool]) -> bool:
         try:
-            work(log)
+            return work(log)
         except StorageFault as fault:
             if fault.directory_failed:
                 self._replicas.fail_directory_of(log.tp, str(fault))
@@ -170,92 +178,81 @@ class Housekeeping:
                 log_event.warning_limited("housekeeping is held up", partition=log.tp, reason=fault)
         except OSError as fault:
             self._replicas.fail_directory_of(log.tp, str(fault))
+        return False
 
-    def _retain(self) -> None:
-        self._sliced("retention slices", self._retain_one)
+    def _retain(self) -> Steps[None]:
+        return self._on_each(self._retain_one)
 
-    def _retain_one(self, log: Log) -> None:
-        leader = self._replicas.leaders.get(log.tp)
-        follower = self._replicas.followers.get(log.tp)
-        role = leader or follower
-        if role is None:
-            return
+    def _retain_one(self, log: Log) -> bool:
+        high_watermark = self._watermarks.get(log.tp)
+        if high_watermark is None:
+            return False
         now_ms = self._clock.wall_ms()
-        removals = log.expire(now_ms, role.high_watermark)
+        removals = log.expire(now_ms, high_watermark)
         for removal in removals:
             log_event.info("a segment is removed", partition=log.tp, file=removal.paths[0], bytes=removal.size)
             home = self._replicas.directories.directory_of(log.tp)
             if home is not None:
                 self.remove_later(removal, home, max(0, removal.due_ms - now_ms))
-        if len(removals) == EXPIRED_AT_ONCE:
-            # There may be more: in another turn, so that others are served in between.
-            self._timers[f"retention of {log.tp}"] = asyncio.get_running_loop().call_later(0, self._retain_more, log)
+        return len(removals) == EXPIRED_AT_ONCE
 
-    def _retain_more(self, log: Log) -> None:
-        self._timers.pop(f"retention of {log.tp}", None)
-        if not self._closed and self._replicas.directories.get(log.tp) is log:
-            self._guarded(log, self._retain_one)
-
-    def _flush_by_time(self) -> None:
+    def _flush_by_time(self) -> Steps[None]:
         now_ms = self._clock.wall_ms()
-        for log in list(self._logs()):
-            if log.flush_due(now_ms):
-                self._replicas.request_flush(log.tp)
+        for piece in pieces(self._logs()):
+            for log in piece:
+                if log.flush_due(now_ms):
+                    self._replicas.request_flush(log.tp)
+            yield
 
-    def _expire_producers(self) -> None:
+    def _expire_producers(self) -> Steps[None]:
         now_ms = self._clock.wall_ms()
         after_ms = self._live.current.storage.producer_id_expiration_ms
+        for log in self._logs():
+            if log.has_producers and self._replicas.directories.get(log.tp) is log:
+                yield from log.producers.expiring(now_ms, after_ms)
+            yield
 
-        def expiring() -> Steps[None]:
-            for log in list(self._logs()):
-                if log.has_producers and self._replicas.directories.get(log.tp) is log:
-                    yield from log.producers.expiring(now_ms, after_ms)
-                yield
+    def _checkpoint_recovery_points(self) -> DiskSteps[None]:
+        return self._checkpoint("recovery points", lambda log: log.recovery_point)
 
-        def turn() -> None:
-            if not self._closed and len(list(islice(steps, _EXPIRY_STEPS))) == _EXPIRY_STEPS:
-                self._timers["producer slices"] = asyncio.get_running_loop().call_later(0, turn)
+    def _checkpoint_starts(self) -> DiskSteps[None]:
+        return self._checkpoint("log starts", lambda log: log.start_offset)
 
-        steps = expiring()
-        turn()
+    def _checkpoint_watermarks(self) -> DiskSteps[None]:
+        return self._checkpoint("high watermarks", lambda log: self._watermarks.get(log.tp))
 
-    def _checkpoint_recovery_points(self) -> None:
-        points = {log.tp: log.recovery_point for log in self._logs()}
-        if points != self._recovery_points:
-            self._recovery_points = points
-            self._write_checkpoints()
+    def _checkpoint(self, kind: str, offset_of: Callable[[Log], int | None]) -> DiskSteps[None]:
+        """Writes the checkpoints where offsets of this kind have changed since they were last written."""
+        offsets: Offsets = {}
+        for piece in pieces(self._logs()):
+            for log in piece:
+                offset = offset_of(log)
+                if offset is not None:
+                    offsets[log.tp] = offset
+            yield None
+        if offsets != self._written.get(kind):
+            self._written[kind] = offsets
+            yield from self._write_checkpoints()
 
-    def _checkpoint_starts(self) -> None:
-        starts = {log.tp: log.start_offset for log in self._logs()}
-        if starts != self._starts:
-            self._starts = starts
-            self._write_checkpoints()
+    def _write_checkpoints(self) -> DiskSteps[set[str]]:
+        """Returns the directories that go on: those where it was written, or where there was no room for it."""
+        writes = yield from self._replicas.directories.checkpointing(self._watermarks)
+        going_on = set()
+        for write in writes:
+            try:
+                yield write.run
+            except OSError as error:
+                if not self._is_survived(write, error):
+                    continue
+            going_on.add(write.directory)
+        return going_on
 
-    def _checkpoint_watermarks(self) -> None:
-        marks = self._replicas.high_watermarks()
-        if marks != self._watermarks:
-            self._watermarks = marks
-            self._write_checkpoints()
-
-    def _write_checkpoints(self) -> None:
-        for write in self._replicas.directories.prepare_checkpoints(self._replicas.high_watermarks()):
-            self._write_checkpoint(write)
-
-    def _write_checkpoint(self, write: CheckpointWrite, then: Callable[[], None] = _nothing) -> None:
-        """`then` follows unless the directory has failed."""
-
-        def done(future: asyncio.Future[None]) -> None:
-            error = None if future.cancelled() else future.exception()
-            if not isinstance(error, OSError):
-                then()
-                return
-            if is_full(error):
-                # What is removed makes room.
-                then()
-                # The old one still holds. It is due again at the next interval, whether anything changes or not.
-                self._watermarks, self._recovery_points, self._starts = {}, {}, {}
-                log_event.warning_limited("a checkpoint waits for space", directory=write.directory, reason=error)
-                return
+    def _is_survived(self, write: CheckpointWrite, error: OSError) -> bool:
+        if not is_full(error):
             self._replicas.fail_directory(write.directory, f"a checkpoint could not be written: {error}")
-
-        self._workers.thread(write.run).add_done_callback(done)
+            return False
+        # What is removed makes room, and the old one still holds. It is due again at the next interval, whether
+        # anything changes or not.
+        self._written.clear()
+        log_event.warning_limited("a checkpoint waits for space", directory=write.directory, reason=error)
+        return True

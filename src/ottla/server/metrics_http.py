@@ -11,6 +11,7 @@ from typing import Final
 
 from ottla import logs
 from ottla.metrics import CONTENT_TYPE, Registry
+from ottla.steps import in_turns
 
 log_event = logs.logger("metrics")
 
@@ -71,6 +72,7 @@ class _Scrape(asyncio.Protocol):
         self._answered = False
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._rendering: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -85,6 +87,8 @@ class _Scrape(asyncio.Protocol):
         self._endpoint.connections.discard(self)
         if self._deadline is not None:
             self._deadline.cancel()
+        if self._rendering is not None:
+            self._rendering.cancel()
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -95,7 +99,7 @@ class _Scrape(asyncio.Protocol):
             return
         self._head += data[: REQUEST_BYTES_MAX + 1 - len(self._head)]
         if _HEAD_END in self._head or _BARE_HEAD_END in self._head:
-            self._answer(*self._decide())
+            self._begin_answer()
         elif len(self._head) > REQUEST_BYTES_MAX:
             self._answer(431, f"a request may have {REQUEST_BYTES_MAX} bytes\n")
 
@@ -113,7 +117,25 @@ class _Scrape(asyncio.Protocol):
             return 404, f"metrics are under {PATH}\n"
         if method not in {"GET", "HEAD"}:
             return 405, "metrics can only be read\n"
-        return 200, self._endpoint.registry.render()
+        return 200, ""
+
+    def _begin_answer(self) -> None:
+        status, text = self._decide()
+        if status != 200:
+            self._answer(status, text)
+            return
+        self._answered = True
+        self._rendering = asyncio.ensure_future(self._scrape())
+
+    async def _scrape(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            text = await in_turns(self._endpoint.registry.rendering(), lambda: int(loop.time() * 1000))
+        except Exception as fault:
+            log_event.error("a scrape failed", reason=repr(fault))
+            self.abort()
+        else:
+            self._answer(200, text)
 
     def _answer(self, status: int, text: str) -> None:
         assert self._transport is not None

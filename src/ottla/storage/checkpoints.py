@@ -5,14 +5,16 @@ were deleted although their segment is still there), the high watermark, and how
 file therefore costs time and is no reason to stop: it counts as empty, and a warning says so.
 
 A file is written only when its contents changed. Writes are prepared on the loop and may run in a worker; one that was
-overtaken by a younger one writes nothing, so an old recovery point never comes back after it was lowered.
+overtaken by a younger one writes nothing, so an old recovery point never comes back after it was lowered. What is to be
+forgotten before a log begins anew is kept out of all older writes as well, whenever they run.
 """
 
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock as Mutex
 from typing import Final
 
@@ -51,6 +53,8 @@ class Checkpoints:
     #: Writes are numbered as they are prepared; `_latest` is the last that reached the disk.
     _prepared: int = 0
     _latest: int = 0
+    #: Partitions that writes with a lower number must not mention.
+    _forgotten: dict[TopicPartition, int] = field(default_factory=dict)
     _mutex: Mutex = field(default_factory=Mutex)
 
     @staticmethod
@@ -90,29 +94,54 @@ class Checkpoints:
     def offset(self, name: str, partition: TopicPartition, default: int = 0) -> int:
         return self.tables[name].get(partition, default)
 
-    def prepare(self, tables: Tables) -> CheckpointWrite:
+    def next_number(self) -> int:
+        """Of a write whose tables are looked at from now on: what is lowered after this call wins over it."""
+        self._prepared += 1
+        return self._prepared
+
+    def prepare(self, tables: Tables, number: int | None = None) -> CheckpointWrite:
         """The caller gives the tables away: nothing changes them afterwards."""
         assert tables.keys() == set(FILES)
-        self._prepared += 1
-        return CheckpointWrite(self, self._prepared, tables)
+        return CheckpointWrite(self, self.next_number() if number is None else number, tables)
+
+    def prepare_forgetting(self, partitions: Collection[TopicPartition]) -> Callable[[], None]:
+        """What blocks until no file mentions them. No log of theirs is open until it has run."""
+        return partial(self._forget, self.next_number(), partitions)
 
     def _write(self, number: int, tables: Tables) -> None:
         with self._mutex:
             if number < self._latest:
                 return
-            changed = [
-                (name, data)
-                for name, table in tables.items()
-                if (data := offset_checkpoint.encode(table)) != self.contents.get(name)
-            ]
-            for name, data in changed:
-                self.contents.pop(name, None)
-                replace_file(self.disk, os.path.join(self.directory, name), data)
-            if changed:
-                self.disk.sync_directory(self.directory)
-            self.contents.update(changed)
-            self.tables = tables
+            later = {tp: forgotten for tp, forgotten in self._forgotten.items() if forgotten > number}
+            self._replace(_without(tables, later))
+            self._forgotten = later
             self._latest = number
+
+    def _forget(self, number: int, partitions: Collection[TopicPartition]) -> None:
+        with self._mutex:
+            if number < self._latest:
+                return  # that one was prepared when they stood in no table any more
+            self._forgotten.update(dict.fromkeys(partitions, number))
+            if any(map(self.mentions, partitions)):
+                self._replace(_without(self.tables, set(partitions)))
+
+    def _replace(self, tables: Tables) -> None:
+        changed = [
+            (name, data)
+            for name, table in tables.items()
+            if (data := offset_checkpoint.encode(table)) != self.contents.get(name)
+        ]
+        for name, data in changed:
+            self.contents.pop(name, None)
+            replace_file(self.disk, os.path.join(self.directory, name), data)
+        if changed:
+            self.disk.sync_directory(self.directory)
+        self.contents.update(changed)
+        self.tables = tables
+
+
+def _without(tables: Tables, partitions: Container[TopicPartition]) -> Tables:
+    return {name: {tp: at for tp, at in table.items() if tp not in partitions} for name, table in tables.items()}
 
 
 @dataclass(frozen=True, slots=True)

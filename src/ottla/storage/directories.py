@@ -12,43 +12,32 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from ottla.config.log import LogConfig
-from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
+from ottla.model import TopicPartition
 from ottla.ports.disk import Disk
 from ottla.ports.entropy import Entropy
+from ottla.steps import DiskSteps, Steps, at_once, done_at_once
 from ottla.storage.checkpoints import CheckpointWrite
 from ottla.storage.directory import Identity, LogDirectory
-from ottla.storage.directory_errors import (
-    InconsistentTopicId,
-    MoveRefused,
-    PartitionOffline,
-)
+from ottla.storage.directory_errors import MoveRefused, PartitionOffline
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
-from ottla.storage.directory_table import DirectoryTable
 from ottla.storage.errors import StorageFault
+from ottla.storage.folder_batches import FolderRenaming
 from ottla.storage.formats.names import FolderKind
 from ottla.storage.identity import check_distinct
 from ottla.storage.loading import Loading
 from ottla.storage.log import Log
-from ottla.storage.moving import FutureLog, begin_copy, copy_name, drop_copy, remove_marker, take_name
+from ottla.storage.moving import CopyCreation, FutureLog, copy_name, drop_copy, remove_marker, take_name
 from ottla.storage.opening import ConfigFor, Run, TopicIdFor, no_topic_id, run_in_turn
-from ottla.storage.placing import (
-    NewReplica,
-    adopt_topic_id,
-    check_any_online,
-    check_paths,
-    emptiest,
-    is_full,
-    make_log,
-    refuse_while_offline,
-)
+from ottla.storage.placing import NewReplica, check_any_online, check_paths, is_full
 from ottla.storage.removal import FolderRemoval
+from ottla.storage.replica_folders import ReplicaFolders
 from ottla.storage.stopping import LastFlush, prepare_last_flushes, stop_directory
 
 #: Wishes for partitions that are not here yet: anybody may have one, and they may never come. The oldest goes first.
 PREFERRED_MAX: Final = 10_000
 
 
-class LogDirectories(DirectoryTable):
+class LogDirectories(ReplicaFolders):
     """All log directories of one broker, from `open` to `close`."""
 
     @classmethod
@@ -110,105 +99,6 @@ class LogDirectories(DirectoryTable):
         for directory in self._directories:
             directory.cordoned = directory.path in cordoned
 
-    # Creating and deleting
-
-    def create(
-        self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int, is_new: bool = True
-    ) -> Log:
-        return self.create_many([NewReplica(partition, topic_id, config)], now_ms=now_ms, is_new=is_new)[0]
-
-    def create_many(self, replicas: Sequence[NewReplica], *, now_ms: int, is_new: bool = True) -> list[Log]:
-        """Creates what is not there yet; all are durable when it returns.
-
-        A replica that is not new may only be made anew while no directory is away that could have it. Raises
-        DirectoryError, or StorageFault when the disk is full; what was created before that stays.
-        """
-        touched: dict[str, LogDirectory] = {}
-        try:
-            return [self._create_one(replica, now_ms, touched, is_new=is_new) for replica in replicas]
-        finally:
-            for directory in touched.values():
-                with self._device(directory):
-                    directory.disk.sync_directory(directory.path)
-
-    def _create_one(self, replica: NewReplica, now_ms: int, touched: dict[str, LogDirectory], *, is_new: bool) -> Log:
-        partition = replica.partition
-        log = self._logs.get(partition)
-        if log is not None:
-            self._check_topic_id(log, replica)
-            return log
-        if partition in self.offline:
-            raise PartitionOffline(self.offline[partition])
-        if not is_new:
-            refuse_while_offline(self._directories, partition)
-        self.set_aside(partition)
-        directory = self._preferred.pop(partition, None)
-        if directory is None or not directory.is_online:
-            directory = emptiest(self._directories)
-        with self._device(directory):
-            folder = directory.folder(partition)
-            log = make_log(directory, folder, replica, now_ms=now_ms, on_event=self._on_event)
-        touched[directory.path] = directory
-        self._install(directory, partition, log)
-        return log
-
-    def _install(self, directory: LogDirectory, partition: TopicPartition, log: Log) -> None:
-        directory.logs[partition] = log
-        self._logs[partition] = log
-        self._homes[partition] = directory
-
-    def _check_topic_id(self, log: Log, replica: NewReplica) -> None:
-        stored = log.topic_id
-        if replica.topic_id in {ZERO_TOPIC_ID, stored}:
-            return
-        if stored != ZERO_TOPIC_ID:
-            raise InconsistentTopicId(
-                f"the folder of {replica.partition} belongs to an earlier topic of that name: delete it first"
-            )
-        home = self._homes[replica.partition]
-        with self._device(home):
-            adopt_topic_id(home.disk, home.folder(replica.partition), replica.topic_id)
-        log.topic_id = TopicId(replica.topic_id)
-
-    def delete(self, partition: TopicPartition) -> list[FolderRemoval]:
-        """Takes the partition's name from its folder, durably; the files are there until the removals have run.
-
-        With its copy, if it was being moved. Nothing to remove where it is not here. Checkpoints are to be written
-        before the removals run: a folder that they know of and that is gone would be missed at the next start.
-        """
-        removals = []
-        copy = self.cancel_move(partition)
-        if copy is not None:
-            removals.append(copy)
-        self._preferred.pop(partition, None)
-        log = self._logs.pop(partition, None)
-        for directory in self._directories:
-            directory.missing.pop(partition, None)
-            if directory.logs.pop(partition, None) is None and directory.unopened.pop(partition, None) is None:
-                continue
-            if log is not None:
-                directory.abandon(log)
-            with self._device(directory):
-                path = directory.rename_folder(partition, FolderKind.DELETE, self._entropy)
-            removals.append(FolderRemoval(directory.disk, path, partition))
-        self._homes.pop(partition, None)
-        if not any(not directory.is_online for directory in self._directories):
-            self.offline.pop(partition, None)
-        return removals
-
-    def set_aside(self, partition: TopicPartition) -> list[str]:
-        """Renames folders of the partition that are not open to `-stray`, so that it can be created anew."""
-        paths = []
-        for directory in self._directories:
-            if directory.unopened.pop(partition, None) is not None:
-                with self._device(directory):
-                    path = directory.rename_folder(partition, FolderKind.STRAY, self._entropy)
-                directory.warn(self._on_event, f"the folder of {partition} was set aside as {path}", partition)
-                paths.append(path)
-        if paths:
-            self.offline.pop(partition, None)
-        return paths
-
     def give_up_missing(self, partition: TopicPartition) -> None:
         """Whose folder is gone may be created anew after this: there is a leader that it is filled from."""
         for directory in self._directories:
@@ -227,6 +117,12 @@ class LogDirectories(DirectoryTable):
     def start_move(
         self, partition: TopicPartition, target_path: str, config: LogConfig, *, now_ms: int
     ) -> FutureLog | None:
+        """As `starting_move`, with the caller waiting for it."""
+        return done_at_once(self.starting_move(partition, target_path, config, now_ms=now_ms))
+
+    def starting_move(
+        self, partition: TopicPartition, target_path: str, config: LogConfig, *, now_ms: int
+    ) -> DiskSteps[FutureLog | None]:
         """Begins a copy in another directory, in place of one to a third; None where the partition is there already."""
         target = self._online(target_path)
         source = self._logs.get(partition)
@@ -235,17 +131,42 @@ class LogDirectories(DirectoryTable):
         move = self._moves.get(partition)
         if move is not None and move.target is target:
             return move
-        cancelled = self.cancel_move(partition)
-        if cancelled is not None:
-            self.removals.append(cancelled)
-        if self._homes[partition] is target:
+        dropped = yield from self._dropping_copy(partition)
+        if dropped is not None:
+            self.removals.append(dropped)
+        if self._homes.get(partition) is target:
             return None
         with self._device(target):
-            name = copy_name(partition, self._entropy)
             replica = NewReplica(partition, source.topic_id, config)
-            move = begin_copy(source, target, name, replica, now_ms=now_ms, on_event=self._on_event)
-        self._moves[partition] = move
+            name = copy_name(partition, self._entropy)
+            copy = CopyCreation(target, name, replica, now_ms=now_ms, on_event=self._on_event)
+            target.making.add(partition)
+            try:
+                yield copy.run
+            finally:
+                target.making.discard(partition)
+            self._check_still_wanted(copy, source)
+            move = self._moves[partition] = copy.begin(source)
         return move
+
+    def _check_still_wanted(self, copy: CopyCreation, source: Log) -> None:
+        """Raises PartitionOffline where a directory has failed while the copy was made; the next start removes it."""
+        assert copy.made is not None
+        if not copy.target.is_online or self._logs.get(source.tp) is not source:
+            copy.target.abandon(copy.made[0])
+            raise PartitionOffline(f"the move of {source.tp} to {copy.target.path} was overtaken by a fault")
+
+    def _dropping_copy(self, partition: TopicPartition) -> DiskSteps[FolderRemoval | None]:
+        move = self._moves.pop(partition, None)
+        if move is None:
+            return None
+        target = move.target
+        del target.futures[partition]
+        target.abandon(move.log)
+        gone = target.name_of_gone(partition, FolderKind.DELETE, self._entropy)
+        with self._device(target):
+            yield FolderRenaming(target, [(move.folder, gone)]).run
+        return FolderRemoval(target.disk, target.path_of(gone), partition)
 
     def finish_move(self, partition: TopicPartition, config: LogConfig, *, now_ms: int) -> tuple[Log, FolderRemoval]:
         """Lets the level copy take over, durably; the former log is closed. Call it in the turn it became level."""
@@ -281,23 +202,21 @@ class LogDirectories(DirectoryTable):
             self.removals.append(FolderRemoval(move.target.disk, path, move.partition))
 
     def cancel_move(self, partition: TopicPartition) -> FolderRemoval | None:
-        move = self._moves.pop(partition, None)
-        if move is None:
-            return None
-        target = move.target
-        del target.futures[partition]
-        target.abandon(move.log)
-        with self._device(target):
-            path = target.discard(move.folder, partition, self._entropy)
-        return FolderRemoval(target.disk, path, partition)
+        """Gives a copy up, with the caller waiting for it."""
+        return done_at_once(self._dropping_copy(partition))
 
     # Checkpoints and the end
 
-    def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> list[CheckpointWrite]:
+    def checkpointing(self, high_watermarks: Mapping[TopicPartition, int]) -> Steps[list[CheckpointWrite]]:
         """One write a directory, for workers; where `run` raises OSError, `fail_directory` is due."""
-        return [
-            directory.prepare_checkpoints(high_watermarks) for directory in self._directories if directory.is_online
-        ]
+        writes = []
+        for directory in [each for each in self._directories if each.is_online]:
+            write = yield from directory.checkpointing(high_watermarks)
+            writes.append(write)
+        return writes
+
+    def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> list[CheckpointWrite]:
+        return at_once(self.checkpointing(high_watermarks))
 
     def prepare_checkpoint_of(
         self, partition: TopicPartition, high_watermarks: Mapping[TopicPartition, int]

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.model import TopicPartition
 from ottla.ports.disk import Disk, Lock
 from ottla.ports.entropy import Entropy
-from ottla.storage.checkpoints import Checkpoints, CheckpointWrite, Offsets
+from ottla.steps import Steps, at_once, pieces
+from ottla.storage.checkpoints import FILES, Checkpoints, CheckpointWrite, Offsets
 from ottla.storage.directory_errors import DirectoryLocked
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.errors import StorageFault
@@ -49,6 +50,7 @@ class LogDirectory:
         "failure",
         "futures",
         "logs",
+        "making",
         "missing",
         "open_files",
         "path",
@@ -72,6 +74,8 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         #: Copies on their way into this directory, by their folder's name as well.
         self.futures: dict[TopicPartition, tuple[str, Log]] = {}
+        #: Partitions whose folders a worker is making: they are in no other table yet.
+        self.making: set[TopicPartition] = set()
         #: Folders that are there and not open, with the reason: damaged, standing twice, or of an unknown topic.
         self.unopened: dict[TopicPartition, str] = {}
         #: Partitions whose folder is gone though the checkpoints know of records in it, with the reason.
@@ -92,7 +96,7 @@ class LogDirectory:
 
     @property
     def replica_count(self) -> int:
-        return len(self.logs) + len(self.futures)
+        return len(self.logs) + len(self.futures) + len(self.making)
 
     def all_logs(self) -> list[Log]:
         """The open ones, copies among them."""
@@ -100,7 +104,20 @@ class LogDirectory:
 
     def folder(self, partition: TopicPartition) -> str:
         """Where the partition's folder is, or would be."""
-        return os.path.join(self.path, format_folder(partition))
+        return self.path_of(self.folder_name(partition))
+
+    @staticmethod
+    def folder_name(partition: TopicPartition) -> str:
+        return format_folder(partition)
+
+    @staticmethod
+    def name_of_gone(partition: TopicPartition, kind: FolderKind, entropy: Entropy) -> str:
+        """What a folder is called from when it is the partition's no more."""
+        assert kind in (FolderKind.DELETE, FolderKind.STRAY)
+        return format_folder(partition, kind, entropy.token(16).hex())
+
+    def path_of(self, name: str) -> str:
+        return os.path.join(self.path, name)
 
     def take(self, identity: Identity, on_event: OnEvent) -> None:
         """Creates, locks, checks and reads; an I/O fault puts it offline. Raises DirectoryLocked and WrongIdentity."""
@@ -168,53 +185,40 @@ class LogDirectory:
         with suppress(OSError, StorageFault):
             log.abandon()
 
-    def tables(self, high_watermarks: Mapping[TopicPartition, int]) -> dict[str, Offsets]:
-        """The checkpoints as they should be now."""
-        recovery_points: Offsets = {}
-        log_starts: Offsets = {}
-        watermarks: Offsets = {}
-        cleaned: Offsets = {}
+    def checkpointing(self, high_watermarks: Mapping[TopicPartition, int]) -> Steps[CheckpointWrite]:
+        """The checkpoints as they should be now. A log that changes meanwhile stands as it was or as it is."""
+        number = self.checkpoints.next_number()
         old = self.checkpoints.tables
-        for partition in (*self.unopened, *self.missing):
+        tables: dict[str, Offsets] = {name: {} for name in FILES}
+        for piece in pieces((*self.unopened, *self.missing)):
             # Whoever opens the folder one day must not take damage below its recovery point for a torn tail, and
             # a folder that is gone must be missed again.
-            for table, name in (
-                (recovery_points, RECOVERY_POINTS),
-                (log_starts, LOG_STARTS),
-                (watermarks, HIGH_WATERMARKS),
-                (cleaned, CLEANER_OFFSETS),
-            ):
-                if partition in old[name]:
-                    table[partition] = old[name][partition]
+            for partition in piece:
+                for name in FILES:
+                    if partition in old[name]:
+                        tables[name][partition] = old[name][partition]
+            yield
         copies = [(partition, log) for partition, (_, log) in self.futures.items()]
-        for partition, log in (*copies, *self.logs.items()):
-            recovery_points[partition] = log.recovery_point
-            if log.start_offset > 0:
-                log_starts[partition] = log.start_offset
-            high_watermark = high_watermarks.get(partition)
-            if high_watermark is None:
-                high_watermark = old[HIGH_WATERMARKS].get(partition, log.start_offset)
-            watermarks[partition] = high_watermark
-            if log.cleaned_to >= 0:
-                cleaned[partition] = log.cleaned_to
-        return {
-            RECOVERY_POINTS: recovery_points,
-            LOG_STARTS: log_starts,
-            HIGH_WATERMARKS: watermarks,
-            CLEANER_OFFSETS: cleaned,
-        }
+        for part in pieces((*copies, *self.logs.items())):
+            for partition, log in part:
+                tables[RECOVERY_POINTS][partition] = log.recovery_point
+                if log.start_offset > 0:
+                    tables[LOG_STARTS][partition] = log.start_offset
+                high_watermark = high_watermarks.get(partition)
+                if high_watermark is None:
+                    high_watermark = old[HIGH_WATERMARKS].get(partition, log.start_offset)
+                tables[HIGH_WATERMARKS][partition] = high_watermark
+                if log.cleaned_to >= 0:
+                    tables[CLEANER_OFFSETS][partition] = log.cleaned_to
+            yield
+        return self.checkpoints.prepare(tables, number)
 
     def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> CheckpointWrite:
-        return self.checkpoints.prepare(self.tables(high_watermarks))
+        return at_once(self.checkpointing(high_watermarks))
 
     def forget(self, partition: TopicPartition) -> None:
         """Before a log begins at 0 here: a former log's offsets under its name must not be applied to it."""
-        if self.checkpoints.mentions(partition):
-            tables = {
-                name: {tp: offset for tp, offset in table.items() if tp != partition}
-                for name, table in self.checkpoints.tables.items()
-            }
-            self.checkpoints.prepare(tables).run()
+        self.checkpoints.prepare_forgetting([partition])()
 
     def before_truncation(self, partition: TopicPartition, offset: int) -> None:
         """Before a log is cut back to `offset`: a checkpoint above it must not survive a crash."""
@@ -228,13 +232,11 @@ class LogDirectory:
 
     def rename_folder(self, partition: TopicPartition, kind: FolderKind, entropy: Entropy) -> str:
         """Durably takes the partition's name away from its folder; returns the new path."""
-        assert kind in (FolderKind.DELETE, FolderKind.STRAY)
-        name = format_folder(partition, kind, entropy.token(16).hex())
-        return self.rename(format_folder(partition), name)
+        return self.rename(format_folder(partition), self.name_of_gone(partition, kind, entropy))
 
     def discard(self, name: str, partition: TopicPartition, entropy: Entropy) -> str:
         """Marks a copy's folder for removal; returns the new path."""
-        return self.rename(name, format_folder(partition, FolderKind.DELETE, entropy.token(16).hex()))
+        return self.rename(name, self.name_of_gone(partition, FolderKind.DELETE, entropy))
 
     def rename(self, name: str, new_name: str) -> str:
         target = os.path.join(self.path, new_name)

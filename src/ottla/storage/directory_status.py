@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ottla.model import TopicPartition
+from ottla.steps import Steps, pieces
 from ottla.storage.directory import LogDirectory
 from ottla.storage.moving import FutureLog
 
@@ -33,13 +34,16 @@ class DirectoryStatus(NamedTuple):
 
 def describe_directory(
     directory: LogDirectory, moves: Mapping[TopicPartition, FutureLog], high_watermarks: Mapping[TopicPartition, int]
-) -> DirectoryStatus:
+) -> Steps[DirectoryStatus]:
     if not directory.is_online:
         return DirectoryStatus(directory.path, directory.failure, directory.cordoned, UNKNOWN_BYTES, UNKNOWN_BYTES, [])
-    replicas = [
-        ReplicaStatus(tp, log.size, max(high_watermarks.get(tp, 0) - log.end_offset, 0), is_future=False)
-        for tp, log in directory.logs.items()
-    ]
+    replicas: list[ReplicaStatus] = []
+    for piece in pieces(list(directory.logs.items())):
+        replicas += [
+            ReplicaStatus(tp, log.size, max(high_watermarks.get(tp, 0) - log.end_offset, 0), is_future=False)
+            for tp, log in piece
+        ]
+        yield
     replicas += [
         ReplicaStatus(tp, log.size, moves[tp].lag if tp in moves else 0, is_future=True)
         for tp, (_, log) in directory.futures.items()

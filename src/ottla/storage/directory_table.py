@@ -14,6 +14,7 @@ from typing import Final
 
 from ottla.model import TopicPartition
 from ottla.ports.entropy import Entropy
+from ottla.steps import Steps, at_once
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_errors import DirectoryNotFound, DirectoryOffline
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
@@ -94,7 +95,14 @@ class DirectoryTable:
         return home.checkpoints.tables[HIGH_WATERMARKS].get(partition) if home else None
 
     def describe(self, high_watermarks: Mapping[TopicPartition, int] = NO_OFFSETS) -> list[DirectoryStatus]:
-        return [describe_directory(directory, self._moves, high_watermarks) for directory in self._directories]
+        return at_once(self.describing(high_watermarks))
+
+    def describing(self, high_watermarks: Mapping[TopicPartition, int]) -> Steps[list[DirectoryStatus]]:
+        statuses = []
+        for directory in self._directories:
+            status = yield from describe_directory(directory, self._moves, high_watermarks)
+            statuses.append(status)
+        return statuses
 
     # Faults
 

@@ -109,18 +109,39 @@ def copy_name(partition: TopicPartition, entropy: Entropy) -> str:
         raise MoveRefused(f"{partition} cannot be moved: {error}") from error
 
 
-def begin_copy(
-    source: Log, target: LogDirectory, name: str, replica: NewReplica, *, now_ms: int, on_event: OnEvent
-) -> FutureLog:
-    """An empty copy in the folder `name`, durable."""
-    folder = os.path.join(target.path, name)
-    log = make_log(target, folder, replica, now_ms=now_ms, on_event=on_event, synced=True)
-    target.disk.sync_directory(target.path)
-    target.futures[replica.partition] = (name, log)
-    move = FutureLog(replica.partition, source, target, name, log)
-    if source.start_offset > 0:
-        move.start_over()
-    return move
+class CopyCreation:
+    """An empty copy in the folder `name` of a directory, which a worker makes."""
+
+    __slots__ = ("_on_event", "_prepare", "made", "name", "now_ms", "replica", "target")
+
+    def __init__(self, target: LogDirectory, name: str, replica: NewReplica, *, now_ms: int, on_event: OnEvent) -> None:
+        self.target = target
+        self.name = name
+        self.replica = replica
+        self.now_ms = now_ms
+        self.made: tuple[Log, LogWarnings] | None = None
+        self._on_event = on_event
+        self._prepare = target.checkpoints.prepare_forgetting([replica.partition])
+
+    def run(self) -> None:
+        """Blocks; the copy is durable when it returns."""
+        target = self.target
+        self._prepare()
+        folder = target.path_of(self.name)
+        made = make_log(target, folder, self.replica, now_ms=self.now_ms, on_event=self._on_event, synced=True)
+        target.disk.sync_directory(target.path)
+        self.made = made
+
+    def begin(self, source: Log) -> FutureLog:
+        """Puts it into its directory's table, on the loop."""
+        assert self.made is not None
+        log, warnings = self.made
+        warnings.tell()
+        self.target.futures[self.replica.partition] = (self.name, log)
+        move = FutureLog(self.replica.partition, source, self.target, self.name, log)
+        if source.start_offset > 0:
+            move.start_over()
+        return move
 
 
 def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_ms: int, on_event: OnEvent) -> Log:

@@ -67,14 +67,15 @@ def refuse_while_offline(directories: Sequence[LogDirectory], partition: TopicPa
 
 def make_log(
     directory: LogDirectory, folder: str, replica: NewReplica, *, now_ms: int, on_event: OnEvent, synced: bool = False
-) -> Log:
-    """A folder with an empty log. Its name is durable once the caller has synced the directory.
+) -> tuple[Log, LogWarnings]:
+    """A folder with an empty log, and what it warns about. Its name is durable once the caller synced the directory.
+
+    It blocks, so workers call it; before that the directory's checkpoints have forgotten the partition.
 
     What is in it follows with the log's first flush, which is when something in it matters: 1,500 partitions then cost
     one fsync and not 3,000. `synced` makes the topic's id durable at once.
     """
     disk = directory.disk
-    directory.forget(replica.partition)
     disk.make_directory(folder)
     try:
         if replica.topic_id != ZERO_TOPIC_ID:
@@ -97,9 +98,8 @@ def make_log(
         with suppress(OSError):
             disk.remove_tree(folder)
         raise
-    warnings.tell()
     log.topic_id = TopicId(replica.topic_id)
-    return log
+    return log, warnings
 
 
 def adopt_topic_id(disk: Disk, folder: str, topic_id: bytes) -> None:

@@ -1,0 +1,232 @@
+"""Many partitions made and deleted at once: what blocks is done by workers, a batch and one sync at a time."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.storage.directory_world import CONFIG, NOW, TOPIC_ID, TP, A, B, World, append, expected, flush, values
+
+from ottla.model import TopicPartition
+from ottla.ports.memory.disk import MemoryDisk
+from ottla.steps import DiskSteps, at_once, done_at_once
+from ottla.storage.directories import LogDirectories
+from ottla.storage.directory_errors import DirectoryOffline, PartitionOffline
+from ottla.storage.errors import StorageFault
+from ottla.storage.folder_batches import FOLDERS_A_BATCH
+from ottla.storage.placing import NewReplica
+
+
+class CountingDisk:
+    """A disk that counts the syncs of each folder."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        self._disk = disk
+        self.syncs: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._disk, name)
+
+    def sync_directory(self, path: str) -> None:
+        self.syncs[path] = self.syncs.get(path, 0) + 1
+        self._disk.sync_directory(path)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def replicas(count: int, topic: str = "orders") -> list[NewReplica]:
+    return [NewReplica(TopicPartition(topic, number), TOPIC_ID, CONFIG) for number in range(count)]
+
+
+def names(count: int, topic: str = "orders") -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(count)]
+
+
+def with_the_disk_left_alone(world: World, steps: DiskSteps[Any], between: Callable[[], None] = lambda: None) -> Any:
+    """Drives steps, and holds that only what is for workers changes the disk. `between` is called before each."""
+    assert isinstance(world.disk, MemoryDisk)
+    try:
+        work = next(steps)
+        while True:
+            if work is not None:
+                between()
+                try:
+                    work()
+                except Exception as fault:
+                    work = steps.throw(fault)
+                    continue
+            before = world.disk.operations
+            work = next(steps)
+            assert world.disk.operations == before
+    except StopIteration as end:
+        return end.value
+
+
+def create(directories: LogDirectories, count: int) -> dict[TopicPartition, Exception]:
+    return dict(done_at_once(directories.create_many(replicas(count), now_ms=NOW)))
+
+
+def test_a_directory_is_synced_once_for_a_batch_of_new_partitions(world):
+    disk = world.disk = CountingDisk(world.disk)
+    directories = world.open()
+    disk.syncs.clear()
+    assert create(directories, FOLDERS_A_BATCH + 100) == {}
+    assert disk.syncs == {A: 2, B: 2}
+    assert len(directories.logs) == FOLDERS_A_BATCH + 100
+
+
+def test_a_directory_is_synced_once_for_a_batch_of_deleted_partitions(world):
+    disk = world.disk = CountingDisk(world.disk)
+    directories = world.open()
+    create(directories, 300)
+    disk.syncs.clear()
+    deletion = done_at_once(directories.delete_many(names(300)))
+    assert disk.syncs == {A: 1, B: 1}
+    assert (len(deletion.removals), deletion.refused) == (300, {})
+    assert not directories.logs
+
+
+def test_the_loop_leaves_the_disk_alone(world):
+    directories = world.open()
+    assert with_the_disk_left_alone(world, directories.create_many(replicas(20), now_ms=NOW)) == {}
+    append(directories.get(TP), 3)
+    directories.write_checkpoints({TP: 3})
+    move = with_the_disk_left_alone(world, directories.starting_move(TP, B, CONFIG, now_ms=NOW))
+    assert move is directories.future(TP)
+    deletion = with_the_disk_left_alone(world, directories.delete_many(names(20)))
+    assert len(deletion.removals) == 21
+    assert with_the_disk_left_alone(world, directories.create_many(replicas(20), now_ms=NOW)) == {}
+
+
+def test_new_partitions_are_spread_while_none_of_them_is_there_yet(world):
+    directories = world.open()
+    create(directories, 101)
+    counts = [sum(directories.directory_of(tp) == path for tp in directories.logs) for path in (A, B)]
+    assert counts == [51, 50]
+
+
+def test_a_partition_that_is_being_made_is_in_no_table(world):
+    directories = world.open()
+
+    def look() -> None:
+        assert directories.get(TP) is None
+        [write, _] = directories.prepare_checkpoints({})
+        assert all(TP not in table for table in write.tables.values())
+        assert all(not status.replicas for status in directories.describe())
+
+    with_the_disk_left_alone(world, directories.create_many(replicas(1), now_ms=NOW), look)
+    assert directories.get(TP) is not None
+
+
+def test_a_disk_that_fills_in_the_middle_keeps_what_was_made(world):
+    directories = world.open()
+    world.disk.fail("*", f"{A}/orders-6*", errno.ENOSPC, times=1)
+    refused = create(directories, 12)
+    # Every second one goes to A; those behind the first that failed there were not tried.
+    assert sorted(tp.partition for tp in refused) == [6, 8, 10]
+    assert all(isinstance(reason, StorageFault) and not reason.directory_failed for reason in refused.values())
+    assert directories.online_paths == [A, B]
+    world.disk = world.disk.successor()
+    world.topic_ids["orders"] = TOPIC_ID
+    again = world.open()
+    assert sorted(tp.partition for tp in again.logs) == [0, 1, 2, 3, 4, 5, 7, 9, 11]
+    assert create(again, 12) == {}
+
+
+def test_a_disk_that_fails_in_the_middle_costs_its_own_partitions_only(world):
+    directories = world.open()
+    world.disk.fail("*", f"{A}/orders-6*", errno.EIO)
+    refused = create(directories, 12)
+    assert sorted(tp.partition for tp in refused) == [0, 2, 4, 6, 8, 10]
+    assert all(isinstance(reason, DirectoryOffline) for reason in refused.values())
+    assert directories.online_paths == [B]
+    assert sorted(tp.partition for tp in directories.logs) == [1, 3, 5, 7, 9, 11]
+
+
+def test_a_sync_that_fails_leaves_none_of_the_batch(world):
+    directories = world.open()
+    world.disk.fail("sync_directory", A, errno.EIO)
+    refused = create(directories, 4)
+    assert sorted(tp.partition for tp in refused) == [0, 2]
+    assert sorted(tp.partition for tp in directories.logs) == [1, 3]
+
+
+def test_a_sync_without_room_leaves_none_of_the_batch_and_no_folder(world):
+    directories = world.open()
+    world.disk.fail("sync_directory", A, errno.ENOSPC, times=1)
+    refused = create(directories, 4)
+    assert sorted(tp.partition for tp in refused) == [0, 2]
+    assert directories.online_paths == [A, B]
+    assert not [name for name in world.disk.names(A) if name.startswith("orders")]
+    assert create(directories, 4) == {}
+
+
+def test_a_directory_that_fails_while_a_worker_makes_folders_in_it(world):
+    directories = world.open()
+    steps = directories.create_many(replicas(4), now_ms=NOW)
+    refused = with_the_disk_left_alone(world, steps, lambda: directories.fail_directory(A, "pulled out") and None)
+    assert sorted(tp.partition for tp in refused) == [0, 2]
+    assert all(isinstance(reason, DirectoryOffline) for reason in refused.values())
+    assert sorted(tp.partition for tp in directories.logs) == [1, 3]
+
+
+def test_a_directory_that_fails_while_a_worker_renames_folders_in_it(world):
+    directories = world.open()
+    create(directories, 4)
+    world.disk.fail("rename", f"{A}/orders-2*", errno.EIO)
+    deletion = with_the_disk_left_alone(world, directories.delete_many(names(4)))
+    # What was renamed before the fault is gone for certain.
+    assert sorted(removal.partition.partition for removal in deletion.removals) == [0, 1, 3]
+    assert list(deletion.refused) == [TopicPartition("orders", 2)]
+    assert directories.online_paths == [B]
+
+
+def test_a_directory_that_fails_while_a_copy_is_made_in_it(world):
+    directories = world.open()
+    create(directories, 1)
+    steps = directories.starting_move(TP, B, CONFIG, now_ms=NOW)
+    with pytest.raises(PartitionOffline):
+        with_the_disk_left_alone(world, steps, lambda: directories.fail_directory(B, "pulled out") and None)
+    assert directories.moves == {}
+    assert directories.get(TP) is not None
+
+
+def test_partitions_made_again_at_once_do_not_inherit_from_a_checkpoint_that_comes_late(world):
+    directories = world.open()
+    create(directories, 2)
+    append(directories.get(TP), 30)
+    flush(directories.get(TP))
+    late = directories.prepare_checkpoints({TP: 30})
+    done_at_once(directories.delete_many(names(2)))
+    create(directories, 2)
+    for write in late:
+        write.run()
+    append(directories.get(TP), 2, word="new")
+    world.topic_ids["orders"] = TOPIC_ID
+    world.kill()
+    again = world.open()
+    assert again.offline == {}
+    assert values(again.get(TP)) == expected(0, 2, "new")
+
+
+def test_a_checkpoint_in_steps_loses_to_what_is_lowered_meanwhile(world):
+    directories = world.open()
+    create(directories, 1)
+    log = directories.get(TP)
+    append(log, 30)
+    flush(log)
+    directories.write_checkpoints({TP: 30})
+    steps = directories.checkpointing({TP: 30})
+    next(steps)
+    directories.truncating(TP, 10)
+    log.truncate_to(10)
+    for write in at_once(steps):
+        write.run()
+    append(log, 5, word="new")
+    world.kill()
+    assert values(world.open().get(TP)) == expected(0, 10) + expected(10, 15, "new")
