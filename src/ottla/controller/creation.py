@@ -112,7 +112,7 @@ def plan_growth(context: ClusterContext, request: NewPartitions) -> GrowthPlan:
     """Raises Refusal."""
     topic = context.topics.get(request.topic)
     if topic is None or request.topic in context.deleting:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     before = len(topic.replicas)
     if request.total == before:
         raise Refusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {before} partition(s).")
@@ -205,11 +205,15 @@ def _check_replicas(context: ClusterContext, replicas: Sequence[BrokerId], facto
     fault: str | None = None
     if not replicas:
         fault = f"{includes} an empty replica list."
-    for index, broker in enumerate(replicas):
+    seen: set[BrokerId] = set()
+    for broker in replicas:
         if broker not in context.brokers:
-            fault = fault or f"{includes} broker {broker}, but no such broker is registered."
-        elif broker in replicas[:index]:
-            fault = fault or f"{includes} the broker {broker} more than once."
+            fault = f"{includes} broker {broker}, but no such broker is registered."
+        elif broker in seen:
+            fault = f"{includes} the broker {broker} more than once."
+        if fault:
+            break
+        seen.add(broker)
     if factor is not None and len(replicas) != factor:
         fault = fault or (
             f"{includes} a partition with {len(replicas)} replica(s), but this is not consistent with previous "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable
 
 from ottla.controller.interface import NewPartitions, TopicResult
 from ottla.handlers.call import Call
@@ -15,21 +16,51 @@ from ottla.protocol.generated.create_partitions import (
 )
 from ottla.security.authorizer import Operation
 from ottla.security.quotas import Use
+from ottla.steps import Steps, pieces
 
 
-async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    times = Counter(topic.name for topic in request.topics)
+def handle(call: Call, request: CreatePartitionsRequest) -> Steps[Awaitable[CreatePartitionsResponse]]:
+    refused, wanted = yield from _sorted_out(call, request)
+    return _carry_out(call, request, refused, wanted)
+
+
+def _sorted_out(call: Call, request: CreatePartitionsRequest) -> Steps[tuple[list[TopicResult], list[NewPartitions]]]:
+    times: Counter[str] = Counter()
+    for piece in pieces(request.topics):
+        times.update(topic.name for topic in piece)
+        yield
     refused: list[TopicResult] = []
     wanted: list[NewPartitions] = []
-    for topic in {topic.name: topic for topic in request.topics}.values():
-        if times[topic.name] > 1:
-            refused.append(TopicResult(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic in request."))
-        elif not call.allowed_on_topic(Operation.ALTER, topic.name):
+    for topic in request.topics:
+        # Where a topic stands several times, only once for all.
+        count = times.pop(topic.name, 0)
+        if count > 1:
+            refused.append(TopicResult(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+        elif count == 1 and not call.allowed_on_topic(Operation.ALTER, topic.name):
             refused.append(
                 TopicResult(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "The topic authorization failed.")
             )
-        else:
-            wanted.append(_new_partitions(topic))
+        elif count == 1 and topic.name not in call.services.metadata.topics:
+            refused.append(TopicResult(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        elif count == 1:
+            wanted.append((yield from _new_partitions(topic)))
+        yield
+    return refused, wanted
+
+
+def _new_partitions(topic: CreatePartitionsTopic) -> Steps[NewPartitions]:
+    if topic.assignments is None:
+        return NewPartitions(topic.name, topic.count)
+    assignments: list[tuple[BrokerId, ...]] = []
+    for piece in pieces(topic.assignments):
+        assignments.extend(tuple(map(BrokerId, each.broker_ids)) for each in piece)
+        yield
+    return NewPartitions(topic.name, topic.count, tuple(assignments))
+
+
+async def _carry_out(
+    call: Call, request: CreatePartitionsRequest, refused: list[TopicResult], wanted: list[NewPartitions]
+) -> CreatePartitionsResponse:
     topics = call.services.metadata.topics
     before = {topic.topic: len(topics[topic.topic].partitions) for topic in wanted if topic.topic in topics}
     results = await call.services.controller.create_partitions(
@@ -37,17 +68,16 @@ async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitio
     )
     made = {result.topic for result in results if result.error == ErrorCode.NONE}
     changes = sum(topic.total - before.get(topic.topic, 0) for topic in wanted if topic.topic in made)
-    return CreatePartitionsResponse(
-        throttle_time_ms=call.throttle_ms(Use.PARTITION_CHANGES, changes),
-        results=[
+    throttle_ms = call.throttle_ms(Use.PARTITION_CHANGES, changes)
+    return await call.services.turns.to_end(_response(throttle_ms, [*refused, *results]))
+
+
+def _response(throttle_ms: int, results: list[TopicResult]) -> Steps[CreatePartitionsResponse]:
+    response = CreatePartitionsResponse(throttle_time_ms=throttle_ms, results=[])
+    for piece in pieces(results):
+        response.results.extend(
             CreatePartitionsTopicResult(name=result.topic, error_code=result.error, error_message=result.message)
-            for result in (*refused, *results)
-        ],
-    )
-
-
-def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:
-    assignments = None
-    if topic.assignments is not None:
-        assignments = tuple(tuple(BrokerId(broker) for broker in each.broker_ids) for each in topic.assignments)
-    return NewPartitions(topic.name, topic.count, assignments)
+            for result in piece
+        )
+        yield
+    return response

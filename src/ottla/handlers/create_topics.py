@@ -18,7 +18,7 @@ from ottla.protocol.generated.create_topics import (
 from ottla.security.authorizer import Operation
 from ottla.security.quotas import Use
 
-_TWICE = "Create topics request from client `{}` contains multiple entries for the following topics: {}"
+_TWICE = "Duplicate topic name."
 
 
 async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -27,8 +27,7 @@ async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespon
     wanted = []
     for topic in request.topics:
         if topic.name in twice:
-            message = _TWICE.format(call.client_id, topic.name)
-            results[topic.name] = CreatedTopic(topic.name, ErrorCode.INVALID_REQUEST, message)
+            results[topic.name] = CreatedTopic(topic.name, ErrorCode.INVALID_REQUEST, _TWICE)
         elif not (call.allowed_on_cluster(Operation.CREATE) or call.allowed_on_topic(Operation.CREATE, topic.name)):
             results[topic.name] = CreatedTopic(
                 topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."
