@@ -11,7 +11,7 @@ from ottla.handlers.call import Call
 from ottla.handlers.config_resources import refusal, resource
 from ottla.model import ErrorCode
 from ottla.security.authorizer import Operation
-from ottla.steps import Steps, pieces
+from ottla.steps import PIECE, Steps, pieces
 
 
 class Asked(Protocol):
@@ -91,7 +91,9 @@ class ConfigAlteration:
         """Asks the controller, and answers each resource in the order of the request, as often as it stands there."""
         services = self._call.services
         altered = await services.controller.alter_configs(self._wanted, validate_only=validate_only)
-        return respond(await services.turns.to_end(self._answers(resources, altered, result)))
+        answers = await services.turns.to_end(self._answers(resources, altered, result))
+        await services.turns.to_end(self._let_go(altered))
+        return respond(answers)
 
     def _answers(
         self, resources: Sequence[AskedT], altered: Sequence[ConfigResult], result: Callable[[Changed], ResultT]
@@ -106,6 +108,14 @@ class ConfigAlteration:
                 answers.append(result(Changed(*key, self._results[key].error, self._results[key].message)))
             yield
         return answers
+
+    def _let_go(self, altered: list[ConfigResult]) -> Steps[None]:
+        """Frees what a long request has left in steps as well: it takes as long as making it."""
+        while altered or self._wanted or self._results:
+            del altered[-PIECE:], self._wanted[-PIECE:]
+            for _ in range(min(PIECE, len(self._results))):
+                self._results.popitem()
+            yield
 
 
 def change_all(

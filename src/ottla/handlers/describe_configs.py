@@ -29,6 +29,9 @@ from ottla.steps import Steps, pieces
 ANSWER_BYTES_MAX: Final = 16 << 20
 TOO_MUCH: Final = f"The answer would be longer than {ANSWER_BYTES_MAX} bytes: ask for fewer resources at a time."
 
+#: Refusals that are given again to whoever asks again; of more there is a new one each time.
+REFUSALS_KEPT_MAX: Final = 10_000
+
 #: Of a result, beside its settings.
 _RESULT_BYTES: Final = 16
 
@@ -52,6 +55,8 @@ class _Answer:
         self._whole: dict[_Key, tuple[DescribeConfigsResult, int]] = {}
         self._refused: dict[_Key, DescribeConfigsResult] = {}
         self._bytes = 0
+        #: A result did not fit: none is looked up any more.
+        self._is_full = False
 
     def result(self, asked: DescribeConfigsResource) -> Steps[DescribeConfigsResult]:
         key = (asked.resource_type, asked.resource_name)
@@ -65,10 +70,12 @@ class _Answer:
         named = resource(*key)
         fault = named if isinstance(named, ConfigResult) else refusal(self._call, named, Operation.DESCRIBE_CONFIGS)
         if fault is not None:
-            self._refused[key] = _result(key, fault.error, fault.message)
-            return self._refused[key]
+            refused = _result(key, fault.error, fault.message)
+            if len(self._refused) < REFUSALS_KEPT_MAX:
+                self._refused[key] = refused
+            return refused
         assert isinstance(named, ConfigResource)
-        if self._is_full(0):
+        if self._is_full:
             return _result(key, ErrorCode.POLICY_VIOLATION, TOO_MUCH)
         settings = yield from self._settings.all(named)
         if asked.configuration_keys:
@@ -78,11 +85,9 @@ class _Answer:
             self._whole[key] = result, size
         return self._bounded(key, result, size)
 
-    def _is_full(self, size: int) -> bool:
-        return self._bytes + self._settings.held_bytes + size > ANSWER_BYTES_MAX
-
     def _bounded(self, key: _Key, result: DescribeConfigsResult, size: int) -> DescribeConfigsResult:
-        if self._is_full(size):
+        self._is_full = self._is_full or self._bytes + self._settings.held_bytes + size > ANSWER_BYTES_MAX
+        if self._is_full:
             return _result(key, ErrorCode.POLICY_VIOLATION, TOO_MUCH)
         self._bytes += size
         return result

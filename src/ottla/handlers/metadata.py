@@ -34,9 +34,6 @@ _TOPICS_AT_ONCE: Final = 16
 _ENCODED_MAX: Final = 20_000
 
 
-_Asked = tuple[str | None, bytes]
-
-
 def handle(call: Call, request: MetadataRequest) -> Steps[bytes]:
     if call.version < _ID_SINCE and (yield from _has_ids(request)):
         return (yield from _refused(call, request))
@@ -133,19 +130,26 @@ def _all(call: Call, *, wants_operations: bool) -> Steps[_Topics]:
 
 def _some(call: Call, request: MetadataRequest, *, wants_operations: bool) -> Steps[_Topics]:
     """Each once, however often it is asked for."""
-    asked: dict[_Asked, None] = {}
+    ids: dict[bytes, None] = {}
+    names: dict[str | None, None] = {}
     for piece in pieces(request.topics or ()):
-        asked.update(((None, topic.topic_id), None) for topic in piece if topic.topic_id != ZERO_TOPIC_ID)
+        ids.update((topic.topic_id, None) for topic in piece if topic.topic_id != ZERO_TOPIC_ID)
+        if not ids:
+            names.update((topic.name, None) for topic in piece)
         yield
-    # Where ids are asked for Kafka passes over those that come by their names alone.
-    if not asked:
-        for piece in pieces(request.topics or ()):
-            asked.update(((topic.name, ZERO_TOPIC_ID), None) for topic in piece)
-            yield
     creates = bool(request.allow_auto_topic_creation and call.services.config.broker.auto_create_topics)
     topics = _Topics()
-    for keys in pieces(asked, _TOPICS_AT_ONCE):
-        topics.add([_asked(call, *key, creates=creates, wants_operations=wants_operations) for key in keys])
+    # Where ids are asked for Kafka passes over those that come by their names alone.
+    for some_ids in pieces(ids, _TOPICS_AT_ONCE):
+        topics.add([_asked(call, None, each, creates=False, wants_operations=wants_operations) for each in some_ids])
+        yield
+    for some_names in pieces(() if ids else names, _TOPICS_AT_ONCE):
+        topics.add(
+            [
+                _asked(call, name, ZERO_TOPIC_ID, creates=creates, wants_operations=wants_operations)
+                for name in some_names
+            ]
+        )
         yield
     return topics
 

@@ -42,7 +42,10 @@ class TopicsOnDemand:
         if name in self._waiting or len(self._waiting) >= WAITING_MAX:
             return
         self._waiting[name] = None
-        if self._task is None:
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._create_all())
             self._task.add_done_callback(self._ended)
 
@@ -65,6 +68,7 @@ class TopicsOnDemand:
         return new_offsets_topic(self._live.current.groups.offsets) if name == OFFSETS_TOPIC else NewTopic(name)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._task = None
         if not task.cancelled() and task.exception() is not None:
             log_event.error("creating topics on demand failed", fault=repr(task.exception()))
+            if self._waiting:
+                self._begin()
