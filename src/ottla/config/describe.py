@@ -157,20 +157,16 @@ def describe_broker(config: Config, names: Collection[str] | None = None) -> lis
 
     Some stand in the list of all only where they are set; who asks for them by name is told in any case.
     """
-    known = broker_definitions()
     asked = [name for name in names_of_broker(config) if names is None or name in names]
-    return [
-        entry
-        for entry in (broker_entry(name, config) for name in asked if name not in known or not known[name].is_internal)
-        if names is not None or is_listed(entry)
-    ]
+    entries = [broker_entry(name, config) for name in asked]
+    return [entry for entry in entries if names is not None or is_listed(entry)]
 
 
 def names_of_broker(config: Config) -> list[str]:
-    """All that there are: known ones, and unknown ones that are set."""
-    return list(
-        dict.fromkeys((*broker_definitions(), *config.properties, *config.dynamic_default, *config.dynamic_broker))
-    )
+    """All that there are: known ones, and unknown ones that are set. Kafka's own test switches are not told of."""
+    known = broker_definitions()
+    names = dict.fromkeys((*known, *config.properties, *config.dynamic_default, *config.dynamic_broker))
+    return [name for name in names if name not in known or not known[name].is_internal]
 
 
 def broker_entry(name: str, config: Config) -> ConfigEntry:

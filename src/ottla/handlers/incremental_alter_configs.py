@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from ottla.config.dynamic import CHANGES_MAX
 from ottla.controller.interface import ConfigChanges, ConfigResource
 from ottla.handlers.call import Call
 from ottla.handlers.config_changes import Changed, change_all
@@ -24,7 +25,9 @@ def handle(call: Call, request: IncrementalAlterConfigsRequest) -> Steps[Awaitab
 
 
 def _changes(named: ConfigResource, asked: AlterConfigsResource) -> ConfigChanges:
-    return ConfigChanges(named, tuple((c.name, c.config_operation, c.value) for c in asked.configs))
+    # One too many is enough to be refused.
+    configs = asked.configs[: CHANGES_MAX + 1]
+    return ConfigChanges(named, tuple((c.name, c.config_operation, c.value) for c in configs))
 
 
 def _result(changed: Changed) -> AlterConfigsResourceResponse:
