@@ -34,6 +34,9 @@ TRANSACTION_TOPIC: Final = "__transaction_state"
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC})
 
+#: What of a bad name stands in a message: a client may send one of 32 KB.
+_NAME_SHOWN_MAX: Final = 300
+
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
@@ -233,9 +236,10 @@ def topic_name_fault(name: str) -> str | None:
     if not name:
         return "the empty string is not allowed"
     if name in {".", ".."}:
-        return "'.' or '..' is not allowed"
+        return f"'{name}' is not allowed"
     if len(name) > TOPIC_NAME_LENGTH_MAX:
-        return f"the length of '{name[:40]}...' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
+        shown = name if len(name) <= _NAME_SHOWN_MAX else f"{name[:_NAME_SHOWN_MAX]}..."
+        return f"the length of '{shown}' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
     if not _NAME_CHARACTERS.issuperset(name):
         return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ottla.config.definitions import broker_definitions, topic_definitions
+from ottla.config.definitions import broker_definitions, group_definitions, topic_definitions
 from ottla.config.values import Definition
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -23,7 +23,7 @@ def row(definition: Definition) -> str:
 def test_every_property_stands_on_the_page_as_in_the_table() -> None:
     effective, _, rest = PAGE.read_text(encoding="utf-8").partition("## Properties that have no effect yet")
     later, _, ineffective = rest.partition("## Properties that are known and have no effect")
-    known = [*broker_definitions().values(), *topic_definitions().values()]
+    known = [*broker_definitions().values(), *topic_definitions().values(), *group_definitions().values()]
     rows = {row(definition) for definition in known if definition.has_effect and not definition.is_internal}
     on_the_page = {line for line in effective.splitlines() if line.startswith("| `")}
     assert rows - on_the_page == set()

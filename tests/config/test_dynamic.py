@@ -47,7 +47,7 @@ def test_append_and_subtract(current: dict[str, str], op: Op, value: str, result
         ([("segment.bytes", Op.APPEND, "1")], ErrorCode.INVALID_CONFIG, "its type is not LIST"),
         ([("no.such.name", Op.SUBTRACT, "1")], ErrorCode.INVALID_CONFIG, "its type is not LIST"),
         ([("flush.ms", 0, "1"), ("flush.ms", 1, None)], ErrorCode.INVALID_REQUEST, "duplicate config keys"),
-        ([("flush.ms", 9, "1")], ErrorCode.INVALID_REQUEST, "Unknown operation type 9"),
+        ([("flush.ms", 9, "1")], ErrorCode.INVALID_REQUEST, "Unknown operations type 9"),
         ([("flush.ms", Op.SET, None)], ErrorCode.INVALID_REQUEST, "Null value not supported"),
         ([("a", Op.SET, "x" * (VALUE_BYTES_MAX + 1))], ErrorCode.INVALID_CONFIG, "longer than 32767 bytes"),
         ([(str(n), Op.DELETE, None) for n in range(CHANGES_MAX + 1)], ErrorCode.POLICY_VIOLATION, "more than 10000"),
@@ -119,8 +119,15 @@ def test_overrides_are_replaced_not_heaped_up() -> None:
 
 
 def test_overrides_that_cannot_change_are_passed_over() -> None:
-    config = with_dynamic(Config.parse(), {"num.partitions": "9", "unknown": "x"}, {"listeners": "garbage"})
+    config = with_dynamic(Config.parse(), {"num.partitions": "9"}, {"listeners": "garbage"})
     assert config == Config.parse()
+
+
+def test_overrides_that_nobody_knows_are_kept_and_have_no_effect() -> None:
+    strange = {"unknown": "x", "listener.name.a.broker.id": "zz"}
+    config = with_dynamic(Config.parse(), {}, strange)
+    assert config.dynamic_broker == strange
+    assert config._replace(dynamic_broker={}) == Config.parse()
 
 
 def test_an_unsound_result_is_refused() -> None:

@@ -16,11 +16,10 @@ import pytest
 from ottla.config.definitions import broker_definitions, topic_definitions
 from ottla.config.definitions.ottla import TABLE as OWN
 from ottla.config.definitions.zookeeper import TABLE as ZOOKEEPER
-from ottla.config.describe import value_text
 from ottla.config.errors import ConfigError
 from ottla.config.files import PropertyFileError, parse_properties
 from ottla.config.topic import SYNONYMS
-from ottla.config.values import Definition, parse
+from ottla.config.values import Definition, parse, value_text
 
 pytestmark = pytest.mark.java
 PROGRAM = Path(__file__).parent / "java" / "ConfigFacts.java"
@@ -42,8 +41,8 @@ OTHER_RULES = {
     "log.retention.ms": "retention",
     "log.retention.minutes": "retention",
     "log.retention.hours": "retention",
-    "log.roll.ms": "1..",
-    "log.roll.jitter.ms": "0..",
+    "log.roll.ms": "roll-ms",
+    "log.roll.jitter.ms": "roll-jitter-ms",
     "offsets.topic.compression.codec": "codec-number",
     "share.coordinator.state.topic.compression.codec": "codec-number",
     "controller.quorum.voters": None,

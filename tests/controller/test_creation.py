@@ -356,7 +356,7 @@ def test_a_topic_grows(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("request_", "error", "message"),
     [
-        (NewPartitions("none", 5), "UNKNOWN_TOPIC_OR_PARTITION", "does not host"),
+        (NewPartitions("none", 5), "UNKNOWN_TOPIC_OR_PARTITION", None),
         (NewPartitions("orders", 3), "INVALID_PARTITIONS", "Topic already has 3 partition(s)."),
         (
             NewPartitions("orders", 2),
@@ -373,12 +373,12 @@ def test_a_topic_grows(cluster: Cluster) -> None:
         (NewPartitions("orders", 4, ((),)), "INVALID_REPLICA_ASSIGNMENT", "empty replica list"),
     ],
 )
-def test_growth_that_is_refused(cluster: Cluster, request_: NewPartitions, error: str, message: str) -> None:
+def test_growth_that_is_refused(cluster: Cluster, request_: NewPartitions, error: str, message: str | None) -> None:
     cluster.run(cluster.start())
     create(cluster, NewTopic("orders", 3))
     (refused,) = cluster.run(cluster.controller.create_partitions([request_]))
     assert refused.error is ErrorCode[error]
-    assert message in (refused.message or "")
+    assert refused.message is None if message is None else message in refused.message
     assert len(cluster.broker.cache.topics["orders"].partitions) == 3
 
 

@@ -22,10 +22,14 @@ from ottla.protocol.generated.alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from ottla.protocol.generated.api_versions import ApiVersionsRequest
+from ottla.protocol.generated.create_acls import AclCreation, CreateAclsRequest
 from ottla.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.protocol.generated.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.protocol.generated.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.protocol.generated.describe_acls import DescribeAclsRequest
+from ottla.protocol.generated.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from ottla.protocol.generated.describe_cluster import DescribeClusterRequest
 from ottla.protocol.generated.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.protocol.generated.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -36,6 +40,7 @@ from ottla.protocol.generated.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
 )
 from ottla.protocol.generated.describe_topic_partitions import TopicRequest as NamedTopic
+from ottla.protocol.generated.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.generated.incremental_alter_configs import AlterableConfig as Change
 from ottla.protocol.generated.incremental_alter_configs import (
@@ -95,7 +100,13 @@ def metadata(scene: Scene) -> None:
         asked = [MetadataRequestTopic(name=f"{scene.name}-none")]
         (missing,) = scene.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False)).topics
         assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    (made,) = scene.ask(MetadataRequest(topics=[MetadataRequestTopic(name=f"{scene.name}-made")])).topics
+    asked = [MetadataRequestTopic(name=f"{scene.name}-made")]
+    (made,) = scene.ask(MetadataRequest(topics=asked)).topics
+    assert (made.error_code, made.partitions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
+    for _ in range(10_000):
+        (made,) = scene.ask(MetadataRequest(topics=asked)).topics
+        if made.error_code == NONE:
+            break
     assert (made.error_code, len(made.partitions)) == (NONE, 1)
     if scene.version >= 12:
         by_id = [MetadataRequestTopic(name=None, topic_id=found.topic_id), MetadataRequestTopic(topic_id=b"\7" * 16)]
@@ -299,6 +310,56 @@ def describe_producers(scene: Scene) -> None:
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def describe_acls(scene: Scene) -> None:
+    request = DescribeAclsRequest(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+    answer = scene.ask(request)
+    assert (answer.error_code, answer.resources) == (ErrorCode.SECURITY_DISABLED, [])
+    assert answer.error_message == "No Authorizer is configured on the broker"
+
+
+def create_acls(scene: Scene) -> None:
+    rule = AclCreation(resource_type=2, resource_name=scene.name, principal="User:a", host="*", operation=3)
+    results = scene.ask(CreateAclsRequest(creations=[rule, rule])).results
+    assert [(each.error_code, each.error_message) for each in results] == [
+        (ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    ] * 2
+
+
+def delete_acls(scene: Scene) -> None:
+    gone = DeleteAclsFilter(resource_type_filter=1, resource_name_filter=None, principal_filter=None, host_filter=None)
+    results = scene.ask(DeleteAclsRequest(filters=[gone, gone, gone])).filter_results
+    assert [(each.error_code, each.matching_acls) for each in results] == [(ErrorCode.SECURITY_DISABLED, [])] * 3
+
+
+def describe_client_quotas(scene: Scene) -> None:
+    def asked(kind: str, match_type: int, match: str | None) -> Any:
+        component = ComponentData(entity_type=kind, match_type=match_type, match=match)
+        return scene.ask(DescribeClientQuotasRequest(components=[component]))
+
+    answer = asked("user", 0, "a")
+    assert (answer.error_code, answer.error_message, answer.entries) == (NONE, "", [])
+    answer = asked("user", 1, "a")
+    assert (answer.error_code, answer.entries) == (ErrorCode.INVALID_REQUEST, None)
+
+
+def describe_user_scram_credentials(scene: Scene) -> None:
+    users = [UserName(name=name) for name in ("a", "b", "a")]
+    answer = scene.ask(DescribeUserScramCredentialsRequest(users=users))
+    assert answer.error_code == NONE
+    assert [(each.user, each.error_code) for each in answer.results] == [
+        ("a", ErrorCode.DUPLICATE_RESOURCE),
+        ("b", ErrorCode.RESOURCE_NOT_FOUND),
+    ]
+    assert scene.ask(DescribeUserScramCredentialsRequest(users=None)).results == []
+
+
 def describe_topic_partitions(scene: Scene) -> None:
     names = [f"{scene.name}-{letter}" for letter in "cab"]
     for name in names:
@@ -338,6 +399,11 @@ CASES: dict[str, Callable[[Scene], None]] = {
         alter_replica_log_dirs,
         describe_log_dirs,
         create_partitions,
+        describe_acls,
+        create_acls,
+        delete_acls,
+        describe_client_quotas,
+        describe_user_scram_credentials,
         describe_cluster,
         describe_producers,
         describe_topic_partitions,

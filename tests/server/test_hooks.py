@@ -25,16 +25,21 @@ from ottla.protocol.generated import (
     alter_replica_log_dirs,
     consumer_group_describe,
     consumer_group_heartbeat,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_acls,
+    describe_client_quotas,
     describe_configs,
     describe_groups,
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
+    describe_user_scram_credentials,
     find_coordinator,
     heartbeat,
     incremental_alter_configs,
@@ -220,6 +225,21 @@ DENIED: dict[int, Row] = {
             TOPIC_DENIED,
         ),
         row(
+            describe_acls.DescribeAclsRequest(
+                resource_name_filter=None, principal_filter=None, host_filter=None, operation=1
+            ),
+            CLUSTER_DENIED,
+        ),
+        row(create_acls.CreateAclsRequest(creations=[create_acls.AclCreation(resource_name="t")]), CLUSTER_DENIED),
+        row(
+            delete_acls.DeleteAclsRequest(
+                filters=[
+                    delete_acls.DeleteAclsFilter(resource_name_filter=None, principal_filter=None, host_filter=None)
+                ]
+            ),
+            CLUSTER_DENIED,
+        ),
+        row(
             describe_configs.DescribeConfigsRequest(
                 resources=[
                     describe_configs.DescribeConfigsResource(
@@ -261,6 +281,8 @@ DENIED: dict[int, Row] = {
             TOPIC_DENIED,
         ),
         row(offset_delete.OffsetDeleteRequest(group_id="g"), GROUP_DENIED),
+        row(describe_client_quotas.DescribeClientQuotasRequest(components=[]), CLUSTER_DENIED),
+        row(describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=None), CLUSTER_DENIED),
         row(DescribeClusterRequest(include_cluster_authorized_operations=True), None),
         row(
             describe_producers.DescribeProducersRequest(

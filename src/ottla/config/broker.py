@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ottla.config import environment
-from ottla.config.errors import ConfigError
+from ottla.config.errors import BrokenRuleError, ConfigError
 from ottla.config.listeners import (
     Listener,
     check_advertised,
@@ -50,6 +50,8 @@ class Config(NamedTuple):
     observe: ObserveConfig
     #: What the file and the environment set, as text: the ground on which dynamic changes stand.
     properties: Mapping[str, str]
+    #: What of them neither the file nor the environment says, but `ottla up` by itself.
+    defaults: Mapping[str, str]
     #: The two layers of dynamic overrides above them (`ottla.config.dynamic`).
     dynamic_default: Mapping[str, str]
     dynamic_broker: Mapping[str, str]
@@ -79,7 +81,8 @@ class Config(NamedTuple):
         everything = {**(defaults or {}), **told}
         reader = Reader(everything)
         config = assemble(reader, everything, environment.default_data_directory(env))
-        return config._replace(warnings=tuple(reader.warnings(told)))
+        unsaid = {name: text for name, text in (defaults or {}).items() if name not in told}
+        return config._replace(defaults=unsaid, warnings=tuple(reader.warnings(told)))
 
 
 def assemble(reader: Reader, static: Mapping[str, str], data_directory: str) -> Config:
@@ -95,6 +98,7 @@ def assemble(reader: Reader, static: Mapping[str, str], data_directory: str) -> 
         coordination=_coordination(reader),
         observe=_observe(reader),
         properties=static,
+        defaults={},
         dynamic_default={},
         dynamic_broker={},
         data_directory=data_directory,
@@ -256,9 +260,10 @@ def _storage(reader: Reader, data_directory: str) -> StorageConfig:
     cordoned = reader.strings("cordoned.log.dirs")
     if cordoned == ["*"]:
         cordoned = directories
-    for directory in cordoned:
-        if directory not in directories:
-            raise ConfigError("cordoned.log.dirs", ",".join(cordoned), f"{directory} is not one of log.dirs")
+    missing = [directory for directory in cordoned if directory not in directories]
+    if missing:
+        rule = "All entries in cordoned.log.dirs must be present in log.dirs or log.dir"
+        raise BrokenRuleError(f"requirement failed: {rule}. Missing entries : {', '.join(missing)}")
     return StorageConfig(
         log_dirs=tuple(directories),
         cordoned_log_dirs=frozenset(cordoned),
@@ -302,7 +307,19 @@ def _replication(reader: Reader) -> ReplicationConfig:
     )
 
 
+def _check_assignment_intervals(reader: Reader) -> None:
+    """They may be changed while the broker runs, within bounds that may not."""
+    for kind in ("consumer", "share", "streams"):
+        name = f"group.{kind}.assignment.interval.ms"
+        least, greatest = (f"group.{kind}.{bound}.assignment.interval.ms" for bound in ("min", "max"))
+        if reader.checked_integer(name) < reader.checked_integer(least):
+            raise BrokenRuleError(f"{name} must be greater than or equal to {least}")
+        if reader.checked_integer(name) > reader.checked_integer(greatest):
+            raise BrokenRuleError(f"{name} must be less than or equal to {greatest}")
+
+
 def _groups(reader: Reader) -> GroupsConfig:
+    _check_assignment_intervals(reader)
     return GroupsConfig(
         session_timeout_ms_min=reader.integer("group.min.session.timeout.ms"),
         session_timeout_ms_max=reader.integer("group.max.session.timeout.ms"),

@@ -11,12 +11,13 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from ottla.config.broker import Config
-from ottla.config.definitions import broker_definitions, listed_when_set, topic_definitions
-from ottla.config.dynamic import is_dynamic
+from ottla.config.definitions import broker_definitions, group_definitions, listed_when_set, topic_definitions
+from ottla.config.dynamic import definition_of, is_dynamic, listener_property
 from ottla.config.errors import ConfigError
+from ottla.config.group import broker_synonym
 from ottla.config.log import LogConfig
 from ottla.config.topic import FIELDS, SYNONYMS, effective_log_config
-from ottla.config.values import TYPE_CODES, Definition, Value, parse
+from ottla.config.values import TYPE_CODES, Definition, parse, value_text
 
 
 class Source(IntEnum):
@@ -28,6 +29,7 @@ class Source(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    DYNAMIC_GROUP = 8
 
 
 class Synonym(NamedTuple):
@@ -50,6 +52,8 @@ class ConfigEntry(NamedTuple):
     documentation: str | None
 
 
+#: Kafka's two names for one thing. Of the first there is no default: a broker has an id.
+_IDS: Final = ("node.id", "broker.id")
 #: Names for one thing in several units, the strongest first.
 _UNITS: Final = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
@@ -113,37 +117,110 @@ def _topic_value(definition: Definition, effective: LogConfig, synonyms: tuple[S
     return None if text is None else _normalized(definition, text)
 
 
+def describe_group(
+    overrides: Mapping[str, str], config: Config, names: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """The properties of a group: all of them, or the known ones among `names`."""
+    entries = []
+    for name, definition in group_definitions().items():
+        if names is not None and name not in names:
+            continue
+        synonyms = tuple(_group_synonyms(definition, overrides, config))
+        entries.append(
+            ConfigEntry(
+                name=name,
+                value=_normalized(definition, synonyms[0].value or ""),
+                source=synonyms[0].source,
+                is_sensitive=False,
+                is_read_only=False,
+                synonyms=synonyms,
+                type=TYPE_CODES[definition.type],
+                documentation=definition.documentation,
+            )
+        )
+    return entries
+
+
+def _group_synonyms(definition: Definition, overrides: Mapping[str, str], config: Config) -> Iterator[Synonym]:
+    own = overrides.get(definition.name)
+    if own is not None:
+        yield Synonym(definition.name, _normalized(definition, own), Source.DYNAMIC_GROUP)
+    of_broker = broker_synonym(definition.name)
+    if of_broker is not None:
+        yield from _layers((of_broker,), config)
+    elif own is None:
+        yield Synonym(definition.name, definition.default, Source.DEFAULT)
+
+
 def describe_broker(config: Config, names: Collection[str] | None = None) -> list[ConfigEntry]:
     """The properties of this broker. Of names that nobody knows the value is not told: it may be a secret.
 
     Some stand in the list of all only where they are set; who asks for them by name is told in any case.
     """
-    entries = []
-    unlisted = listed_when_set()
-    for name, definition in broker_definitions().items():
-        if definition.is_internal or (names is not None and name not in names):
-            continue
-        entry = _broker_entry(name, definition, tuple(_layers(_units_of(name), config)))
-        if names is not None or entry.source is not Source.DEFAULT or name not in unlisted:
-            entries.append(entry)
+    asked = [name for name in names_of_broker(config) if names is None or name in names]
+    entries = [broker_entry(name, config) for name in asked]
+    return [entry for entry in entries if names is not None or is_listed(entry)]
+
+
+def names_of_broker(config: Config) -> list[str]:
+    """All that there are: known ones, and unknown ones that are set. Kafka's own test switches are not told of."""
     known = broker_definitions()
-    for name in config.properties:
-        if name not in known and (names is None or name in names):
-            synonyms = (Synonym(name, None, Source.STATIC_BROKER),)
-            entries.append(ConfigEntry(name, None, Source.STATIC_BROKER, True, True, synonyms, 0, None))
-    return entries
+    names = dict.fromkeys((*known, *config.properties, *config.dynamic_default, *config.dynamic_broker))
+    return [name for name in names if name not in known or not known[name].is_internal]
+
+
+def broker_entry(name: str, config: Config) -> ConfigEntry:
+    """One of `names_of_broker`."""
+    definition = broker_definitions().get(name)
+    if definition is None:
+        return _unknown_entry(name, tuple(_layers((name,), config)))
+    return _broker_entry(name, definition, tuple(_layers(_units_of(name), config)))
+
+
+def is_listed(entry: ConfigEntry) -> bool:
+    """Whether it stands in the list of all of a broker's properties."""
+    return entry.source is not Source.DEFAULT or entry.name not in listed_when_set()
+
+
+def with_broker_id(config: Config, broker_id: int) -> Config:
+    """As it is described: where no property says the broker's id, its own files do."""
+    return config._replace(properties={**config.properties, **dict.fromkeys(_IDS, str(broker_id))})
 
 
 def describe_all_brokers(config: Config, names: Collection[str] | None = None) -> list[ConfigEntry]:
     """What is set dynamically for all brokers (the resource with the empty name), and nothing else."""
     entries = []
     known = broker_definitions()
-    for name, text in config.dynamic_default.items():
+    for name, text in {**_of_all_brokers(config), **config.dynamic_default}.items():
+        if names is not None and name not in names:
+            continue
         definition = known.get(name)
-        if definition is not None and (names is None or name in names):
-            shown = None if definition.is_sensitive else text
-            entries.append(_broker_entry(name, definition, (Synonym(name, shown, Source.DYNAMIC_DEFAULT_BROKER),)))
+        synonym = Synonym(name, _shown(name, text), Source.DYNAMIC_DEFAULT_BROKER)
+        if definition is None:
+            entries.append(_unknown_entry(name, (synonym,)))
+        else:
+            entries.append(_broker_entry(name, definition, (synonym,)))
     return entries
+
+
+def _of_all_brokers(config: Config) -> dict[str, str]:
+    """What `ottla up` sets by itself and could be changed for all brokers: Kafka sets it so when it makes a cluster."""
+    return {name: text for name, text in config.defaults.items() if is_dynamic(name)}
+
+
+def _unknown_entry(name: str, synonyms: tuple[Synonym, ...]) -> ConfigEntry:
+    """Of a name that is in no table, though perhaps with a listener's name before one that is."""
+    definition = definition_of(name)
+    if definition is None:
+        return ConfigEntry(name, None, synonyms[0].source, True, True, synonyms, 0, None)
+    value = _normalized(definition, synonyms[0].value or "")
+    kind = TYPE_CODES[definition.type]
+    return ConfigEntry(name, value, synonyms[0].source, definition.is_sensitive, True, synonyms, kind, None)
+
+
+def _shown(name: str, text: str) -> str | None:
+    definition = definition_of(name)
+    return None if definition is None or definition.is_sensitive else text
 
 
 def _broker_entry(name: str, definition: Definition, synonyms: tuple[Synonym, ...]) -> ConfigEntry:
@@ -170,20 +247,26 @@ def _units_of(name: str) -> tuple[str, ...]:
 def _layers(names: tuple[str, ...], config: Config) -> Iterator[Synonym]:
     """Every value that some layer has for these names, the strongest layer first and within it the strongest name."""
     known = broker_definitions()
+    of_all = _of_all_brokers(config)
     layers: tuple[tuple[Mapping[str, str], Source], ...] = (
         (config.dynamic_broker, Source.DYNAMIC_BROKER),
-        (config.dynamic_default, Source.DYNAMIC_DEFAULT_BROKER),
+        ({**of_all, **config.dynamic_default}, Source.DYNAMIC_DEFAULT_BROKER),
         (config.properties, Source.STATIC_BROKER),
     )
     for layer, source in layers:
         for name in names:
-            if name in layer:
-                yield Synonym(name, None if known[name].is_sensitive else layer[name], source)
+            if name in layer and not (source is Source.STATIC_BROKER and name in of_all):
+                yield Synonym(name, _shown(name, layer[name]), source)
     for name in names:
+        if name not in known:
+            base = listener_property(name)
+            if base in known and known[base].default is not None:
+                yield Synonym(base, known[base].default, Source.DEFAULT)
+            continue
         default = known[name].default
         if name == "log.dir":
             default = config.data_directory
-        if default is not None:
+        if default is not None and name != "node.id":
             yield Synonym(name, default, Source.DEFAULT)
 
 
@@ -195,26 +278,3 @@ def _normalized(definition: Definition, text: str) -> str | None:
         return value_text(definition, parse(definition, text))
     except ConfigError:
         return text
-
-
-def value_text(definition: Definition, value: Value) -> str:
-    """A typed value in Java's spelling."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return ",".join(value)
-    if isinstance(value, float) or definition.type == "DOUBLE":
-        return _java_double(float(value))
-    return str(value)
-
-
-def _java_double(value: float) -> str:
-    """As `Double.toString`: 0.5, 1.0, 1.7976931348623157E308; plain digits between a thousandth and ten million."""
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value)
-    from decimal import Decimal
-
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int)
-    fraction = "".join(map(str, digits[1:])) or "0"
-    return f"{'-' * sign}{digits[0]}.{fraction}E{exponent + len(digits) - 1}"

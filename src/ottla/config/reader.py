@@ -45,6 +45,12 @@ class Reader:
         assert isinstance(value, int), name
         return value
 
+    def checked_integer(self, name: str) -> int:
+        """A number that is only checked against others, and has no effect for that."""
+        value = parse(self._definitions[name], self.text_of(name))
+        assert isinstance(value, int), name
+        return value
+
     def integer_or_none(self, name: str) -> int | None:
         value = self.value(name)
         assert value is None or isinstance(value, int), name

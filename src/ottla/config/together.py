@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os.path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ottla.config.errors import ConfigError
+from ottla.config.errors import BrokenRuleError, ConfigError
 from ottla.config.slices import GroupsConfig, ReplicationConfig, ServerConfig, StorageConfig
 
 if TYPE_CHECKING:
     from ottla.config.broker import Config
+
+
+#: How Kafka begins what it says of some of them.
+_FAILED: Final = "requirement failed"
 
 
 def check_together(config: Config) -> None:
@@ -22,8 +26,8 @@ def check_together(config: Config) -> None:
 
 def _check_server(server: ServerConfig) -> None:
     if server.connections_per_ip_max == 0 and not server.connections_per_ip_overrides:
-        why = "zero is allowed only where max.connections.per.ip.overrides is set"
-        raise ConfigError("max.connections.per.ip", "0", why)
+        condition = "max.connections.per.ip.overrides property is set"
+        raise BrokenRuleError(f"{_FAILED}: max.connections.per.ip can be set to zero only if {condition}.")
     if 0 <= server.queued_request_bytes_max < server.request_bytes_max:
         why = f"must not be less than socket.request.max.bytes, which is {server.request_bytes_max}"
         raise ConfigError("queued.max.request.bytes", str(server.queued_request_bytes_max), why)
@@ -46,8 +50,7 @@ def _check_storage(storage: StorageConfig) -> None:
     if twice is not None:
         raise ConfigError("log.dirs", ",".join(storage.log_dirs), f"{twice} stands there twice")
     if storage.cleaner_enabled and storage.cleaner_dedupe_buffer_bytes < storage.cleaner_threads << 20:
-        why = "must be at least 1 MiB for each of log.cleaner.threads"
-        raise ConfigError("log.cleaner.dedupe.buffer.size", str(storage.cleaner_dedupe_buffer_bytes), why)
+        raise BrokenRuleError(f"{_FAILED}: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
 
 
 def _check_consumer_groups(groups: GroupsConfig) -> None:

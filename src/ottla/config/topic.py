@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ottla.config.definitions import nearest, topic_definitions
-from ottla.config.errors import ConfigError, UnknownConfigError
+from ottla.config.definitions import topic_definitions
+from ottla.config.errors import BrokenRuleError, UnknownConfigError
 from ottla.config.log import LogConfig
 from ottla.config.values import Value, parse
 
@@ -115,13 +115,16 @@ def validate_topic_configs(overrides: Mapping[str, str | None]) -> None:
     for name, text in overrides.items():
         definition = known.get(name)
         if definition is None:
-            raise UnknownConfigError(name, "topic", nearest(name, "topic"))
+            raise UnknownConfigError(name, "topic")
         if text is None:
-            raise ConfigError(name, None, "Null value not supported for topic configs")
+            raise BrokenRuleError(f"Null value not supported for topic configs: {name}")
         values[name] = parse(definition, text)
     low, high = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
     if isinstance(low, int) and isinstance(high, int) and low > high:
         why = f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})"
-        raise ConfigError("min.compaction.lag.ms", str(low), why)
+        raise BrokenRuleError(why)
     if values.get("remote.storage.enable") is True:
-        raise ConfigError("remote.storage.enable", "true", "Tiered Storage functionality is disabled in the broker")
+        raise BrokenRuleError(
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from ottla.config.errors import HIDDEN, ConfigError
+from ottla.config.errors import HIDDEN, BrokenRuleError, ConfigError
 
 #: Kafka's types, with the numbers that DescribeConfigs gives them.
 TYPE_CODES: Final = {
@@ -26,6 +26,9 @@ TYPE_CODES: Final = {
 #: A whole number is refused when its Java type could not hold it: Kafka's tools would not read it back.
 _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 
+#: How Kafka begins where a rule is not one of its definitions: then the sentence stands alone.
+_FAILED: Final = "requirement failed"
+
 Value = bool | int | float | str | list[str]
 
 
@@ -39,7 +42,8 @@ class Definition(NamedTuple):
     #: The rule as text: `1..`, `0..1`, `{a,b}`, `some` (not empty), `some{a,b}`, or a name out of `RULES`.
     rule: str | None
     importance: str
-    #: read-only, per-broker (only on a named broker) or cluster-wide (also as the default of all brokers).
+    #: read-only, per-broker (only on a named broker) or cluster-wide (also as the default of all brokers);
+    #: topic or group where it is not a broker's.
     update_mode: str
     #: `used`: something in Ottla goes by it. `later`: it is read, for a part that is not there yet. `unused`: neither.
     #: A broker that is told something of the last two kinds warns.
@@ -76,9 +80,7 @@ def parse(definition: Definition, text: str) -> Value:
     else:
         value = trimmed
     if definition.rule is not None:
-        reason = _broken_rule(definition, value)
-        if reason is not None:
-            raise _fault(definition, text, reason)
+        _check_rule(definition, value)
     return value
 
 
@@ -114,32 +116,66 @@ def _list(definition: Definition, text: str) -> list[str]:
         return []
     items = [item.strip() for item in text.split(",")]
     if "" in items:
-        raise ConfigError(definition.name, text, "Values must not be empty")
+        sentence = f"Configuration '{definition.name}' values must not be empty."
+        raise BrokenRuleError(sentence, name=definition.name)
     return list(dict.fromkeys(items))  # Kafka drops repetitions as well
 
 
-def _broken_rule(definition: Definition, value: Value) -> str | None:
-    """Why the rule does not allow the value, or None."""
+def _check_rule(definition: Definition, value: Value) -> None:
+    """Raises ConfigError where the rule does not allow the value; of a list it names the item that is not allowed."""
     rule = definition.rule
     assert rule is not None
     named = RULES.get(rule)
     if named is not None:
-        return named(value)
-    if ".." in rule:
+        _refuse(definition, _java_list(value) if isinstance(value, list) else value, named(value))
+    elif ".." in rule:
         assert isinstance(value, int | float)
         low, _, high = rule.partition("..")
         if low and value < float(low):
-            return f"Value must be at least {low}"
+            _refuse(definition, value, f"Value must be at least {low}")
         if high and value > float(high):
-            return f"Value must be no more than {high}"
-        return None
-    if rule.startswith("some") and not value:
-        return "Must not be empty"
-    choices = rule.removeprefix("some").strip("{}").split(",")
-    for item in value if isinstance(value, list) else [value]:
-        if item not in choices:
-            return f"String must be one of: {', '.join(choices)}"
-    return None
+            _refuse(definition, value, f"Value must be no more than {high}")
+    else:
+        if rule.startswith("some") and not value:
+            _refuse(definition, value, "Must not be empty")
+        choices = rule.removeprefix("some").strip("{}").split(",")
+        for item in value if isinstance(value, list) else [value]:
+            if item not in choices:
+                _refuse(definition, item, f"String must be one of: {', '.join(choices)}")
+
+
+def _refuse(definition: Definition, value: Value, why: str | None) -> None:
+    if why is not None and why.startswith(_FAILED):
+        raise BrokenRuleError(why, name=definition.name)
+    if why is not None:
+        raise _fault(definition, value_text(definition, value), why.replace("NAME", definition.name))
+
+
+def _java_list(items: list[str]) -> str:
+    return f"[{', '.join(items)}]"
+
+
+def value_text(definition: Definition, value: Value) -> str:
+    """A typed value in Java's spelling."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(value)
+    if isinstance(value, float) or (definition.type == "DOUBLE" and isinstance(value, int)):
+        return _java_double(float(value))
+    return str(value)
+
+
+def _java_double(value: float) -> str:
+    """As `Double.toString`: 0.5, 1.0, 1.7976931348623157E308; plain digits between a thousandth and ten million."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    from decimal import Decimal
+
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    fraction = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' * sign}{digits[0]}.{fraction}E{exponent + len(digits) - 1}"
 
 
 def _some(value: Value) -> str | None:
@@ -169,7 +205,8 @@ def _throttled_replicas(value: Value) -> str | None:
         partition, _, broker = item.partition(":")
         if not (partition.isascii() and partition.isdigit() and broker.isascii() and broker.isdigit()):
             return (
-                "Must be the literal '*' or a list of replicas as [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+                "NAME must be the literal '*' or a list of replicas in the following format: "
+                "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
             )
     return None
 
@@ -181,7 +218,34 @@ def _codec_number(value: Value) -> str | None:
 
 def _retention(value: Value) -> str | None:
     assert isinstance(value, int)
-    return None if value != 0 else "Must be unlimited (-1) or greater than or equal to 1"
+    return None if value != 0 else f"{_FAILED}: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
+
+
+def _roll_ms(value: Value) -> str | None:
+    assert isinstance(value, int)
+    return None if value >= 1 else f"{_FAILED}: log.roll.ms must be greater than or equal to 1"
+
+
+def _roll_jitter_ms(value: Value) -> str | None:
+    assert isinstance(value, int)
+    return None if value >= 0 else f"{_FAILED}: log.roll.jitter.ms must be greater than or equal to 0"
+
+
+#: ISO 8601 as Java's `Duration.parse` reads it, without signs: an offset that lies in the future is none.
+_DURATION: Final = r"P(?=.)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+([.,]\d{0,9})?S)?)?"
+
+
+def _offset_reset(value: Value) -> str | None:
+    import re
+
+    assert isinstance(value, str)
+    duration = value.removeprefix("by_duration:")
+    if value in {"earliest", "latest"} or (duration != value and re.fullmatch(_DURATION, duration, re.IGNORECASE)):
+        return None
+    return (
+        f"Invalid value `{value[:200]}` for configuration NAME. The value must be either 'earliest', 'latest' "
+        "or of the format 'by_duration:<PnDTnHnMn.nS>'."
+    )
 
 
 RULES: Final[dict[str, Callable[[Value], str | None]]] = {
@@ -192,4 +256,7 @@ RULES: Final[dict[str, Callable[[Value], str | None]]] = {
     "throttled-replicas": _throttled_replicas,
     "codec-number": _codec_number,
     "retention": _retention,
+    "roll-ms": _roll_ms,
+    "roll-jitter-ms": _roll_jitter_ms,
+    "offset-reset": _offset_reset,
 }

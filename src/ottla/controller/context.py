@@ -47,6 +47,8 @@ class ClusterContext:
     names: dict[TopicId, str] = field(default_factory=dict)
     #: Broker id as text, or DEFAULT_BROKER -> overrides. Each has its znode.
     broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    #: Group -> overrides. Each has its znode, and at least one.
+    group_configs: dict[str, dict[str, str]] = field(default_factory=dict)
     #: Topics with a znode under /config/topics, whether they exist or not.
     config_nodes: set[str] = field(default_factory=set)
     #: Topics whose deletion was begun: they are in the tree still, and nowhere else.

@@ -71,6 +71,7 @@ class ControllerCore:
         topics_deleted: Sequence[str] = (),
         topic_configs: Mapping[str, Mapping[str, str]] | None = None,
         broker_configs: Mapping[str, Mapping[str, str]] | None = None,
+        group_configs: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         await self.announcements.on_metadata_update(
             MetadataUpdate(
@@ -79,6 +80,7 @@ class ControllerCore:
                 topics_deleted=topics_deleted,
                 topic_configs=topic_configs or {},
                 broker_configs=broker_configs or {},
+                group_configs=group_configs or {},
             )
         )
 
@@ -93,6 +95,7 @@ class ControllerCore:
             "brokers": list(context.brokers.values()),
             "topic_configs": {topic.name: dict(topic.configs) for topic in topics},
             "broker_configs": {broker: dict(overrides) for broker, overrides in context.broker_configs.items()},
+            "group_configs": {group: dict(overrides) for group, overrides in context.group_configs.items()},
         }
         await self.announcements.on_metadata_update(MetadataUpdate(**whole))  # type: ignore[arg-type]
         await self.lead([(topic, list(topic.replicas)) for topic in topics])

@@ -136,7 +136,7 @@ def plan_growth(context: ClusterContext, request: NewPartitions) -> Steps[Growth
     """Raises Refusal."""
     topic = context.topics.get(request.topic)
     if topic is None or request.topic in context.deleting:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     before = len(topic.replicas)
     if request.total == before:
         raise Refusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {before} partition(s).")

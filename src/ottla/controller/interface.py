@@ -75,11 +75,12 @@ class ResourceType(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    GROUP = 32
 
 
 class ConfigResource(NamedTuple):
     type: ResourceType
-    #: A topic, a broker's id, or "" for all brokers.
+    #: A topic, a broker's id, "" for all brokers, or a group.
     name: str
 
 

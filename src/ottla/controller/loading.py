@@ -13,6 +13,7 @@ from ottla.coordination.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,
     DELETE_TOPICS,
+    GROUP_CONFIGS,
     TOPIC_CONFIGS,
     TOPICS,
     LeaderAndIsr,
@@ -22,6 +23,7 @@ from ottla.coordination.znodes import (
     decode_config,
     decode_state,
     decode_topic,
+    entity_name,
     state_path,
     topic_config_path,
     topic_path,
@@ -74,6 +76,12 @@ async def load_broker_configs(coordination: Coordination) -> dict[str, dict[str,
     names = [name for name in await _children(coordination, BROKER_CONFIGS) if name.isdigit() or name == DEFAULT_BROKER]
     nodes = await _nodes(coordination, {name: broker_config_path(name) for name in names})
     return {name: decode_config(path, data) for name, path, (data, _) in nodes}
+
+
+async def load_group_configs(coordination: Coordination) -> dict[str, dict[str, str]]:
+    paths = {name: f"{GROUP_CONFIGS}/{name}" for name in await _children(coordination, GROUP_CONFIGS)}
+    nodes = await _nodes(coordination, paths)
+    return {entity_name(name): decode_config(path, data) for name, path, (data, _) in nodes}
 
 
 async def below(coordination: Coordination, path: str) -> list[str]:

@@ -1,20 +1,25 @@
-"""The controller's turns over overrides of topics and brokers."""
+"""The controller's turns over overrides of topics, brokers and groups."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from ottla.config.dynamic import apply_incremental
-from ottla.config.errors import ConfigError
+from ottla.config.dynamic import CHANGES_MAX, apply_incremental
+from ottla.config.errors import BrokenRuleError, ConfigError
 from ottla.controller.core import ControllerCore, log
 from ottla.controller.interface import ConfigChanges, ConfigOverrides, ConfigResource, ConfigResult, ResourceType
 from ottla.controller.refusal import Refusal
-from ottla.coordination.interface import Create, Op, SetData
-from ottla.coordination.znodes import broker_config_path, encode_config, topic_config_path
+from ottla.coordination.interface import Create, Delete, Op, SetData
+from ottla.coordination.znodes import broker_config_path, encode_config, group_config_path, topic_config_path
 from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import ErrorCode
+from ottla.steps import pieces
+
+#: Resources whose changes are looked at, or written, before others have their turn: each takes some ten microseconds.
+AT_ONCE: Final = 64
 
 
 class _Plan(NamedTuple):
@@ -32,46 +37,50 @@ class OverrideTurns:
     async def alter(
         self, requests: Sequence[ConfigChanges | ConfigOverrides], *, validate_only: bool
     ) -> list[ConfigResult]:
-        mentions = Counter(request.resource for request in requests)
+        mentions: Counter[ConfigResource] = Counter()
+        changes = 0
+        for piece in pieces(requests, AT_ONCE):
+            mentions.update(request.resource for request in piece)
+            changes += sum(len(each.changes if isinstance(each, ConfigChanges) else each.overrides) for each in piece)
+            await asyncio.sleep(0)
+        if changes > CHANGES_MAX:
+            # Kafka's controller writes no more at once: the whole request is refused.
+            raise Refusal(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
         results: list[ConfigResult] = []
         plans: list[_Plan] = []
-        for request in requests:
-            resource = request.resource
-            try:
-                plans.append(self._plan(request, mentions[resource]))
-                results.append(ConfigResult(resource))
-            except Refusal as refusal:
-                results.append(ConfigResult(resource, refusal.error, refusal.message))
-            except ConfigError as error:
-                results.append(ConfigResult(resource, error.code, str(error)))
+        for piece in pieces(requests, AT_ONCE):
+            for request in piece:
+                planned = self._planned(request, mentions[request.resource])
+                results.append(planned if isinstance(planned, ConfigResult) else ConfigResult(request.resource))
+                if isinstance(planned, _Plan) and planned.op is not None:
+                    plans.append(planned)
+            await asyncio.sleep(0)
         if validate_only:
             return results
-        faults = await self._carry_out([plan for plan in plans if plan.op is not None])
-        return [faults.get(result.resource, result) for result in results]
+        faults: dict[ConfigResource, ConfigResult] = {}
+        for plan in pieces(plans, AT_ONCE):
+            faults |= await self._carry_out(plan)
+        return [faults.get(result.resource, result) for result in results] if faults else results
+
+    def _planned(self, request: ConfigChanges | ConfigOverrides, mentions: int) -> _Plan | ConfigResult:
+        try:
+            return self._plan(request, mentions)
+        except Refusal as refusal:
+            return ConfigResult(request.resource, refusal.error, refusal.message)
+        except ConfigError as error:
+            return ConfigResult(request.resource, error.code, str(error))
 
     def _plan(self, request: ConfigChanges | ConfigOverrides, mentions: int) -> _Plan:
-        core, resource = self._core, request.resource
+        resource = request.resource
         if mentions > 1:
             raise Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         name, current = self._current(resource)
-        kind = "topic" if resource.type is ResourceType.TOPIC else "broker"
         if isinstance(request, ConfigChanges):
-            overrides = apply_incremental(kind, current, request.changes)
+            overrides = apply_incremental(resource.type.name.lower(), current, request.changes)
         else:
             overrides = _without_nulls(request.overrides)
-        if resource.type is ResourceType.TOPIC:
-            core.settings.check_topic_configs(dict(overrides))
-            path, is_there = topic_config_path(name), name in core.context.config_nodes
-        else:
-            try:
-                core.settings.check_broker_configs(name, overrides)
-            except ConfigError as error:
-                # Kafka's code for brokers; for topics it has one of its own.
-                raise Refusal(ErrorCode.INVALID_REQUEST, str(error)) from error
-            path, is_there = broker_config_path(name), name in core.context.broker_configs
-        data = encode_config(overrides)
-        op = None if overrides == current else SetData(path, data) if is_there else Create(path, data)
-        return _Plan(resource, name, overrides, op)
+        self._check(resource, name, overrides)
+        return _Plan(resource, name, overrides, None if overrides == current else self._op(resource, name, overrides))
 
     def _current(self, resource: ConfigResource) -> tuple[str, Mapping[str, str]]:
         context = self._core.context
@@ -81,37 +90,75 @@ class OverrideTurns:
                 message = f"The topic '{resource.name}' does not exist."
                 raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
             return resource.name, topic.configs
+        if resource.type is ResourceType.GROUP:
+            return resource.name, context.group_configs.get(resource.name, {})
         name = resource.name or DEFAULT_BROKER
         if name != DEFAULT_BROKER and not (name.isascii() and name.isdigit() and len(name) <= 10):
             raise Refusal(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {resource.name[:40]}")
         return name, context.broker_configs.get(name, {})
+
+    def _check(self, resource: ConfigResource, name: str, overrides: Mapping[str, str]) -> None:
+        settings = self._core.settings
+        if resource.type is ResourceType.TOPIC:
+            settings.check_topic_configs(dict(overrides))
+        elif resource.type is ResourceType.GROUP:
+            settings.check_group_configs(overrides)
+        else:
+            try:
+                settings.check_broker_configs(name, overrides)
+            except ConfigError as error:
+                # Kafka's code for brokers; for topics and groups it has one of its own.
+                raise Refusal(ErrorCode.INVALID_REQUEST, str(error)) from error
+
+    def _op(self, resource: ConfigResource, name: str, overrides: Mapping[str, str]) -> Op:
+        context = self._core.context
+        if resource.type is ResourceType.TOPIC:
+            path, is_there = topic_config_path(name), name in context.config_nodes
+        elif resource.type is ResourceType.GROUP:
+            path, is_there = group_config_path(name), name in context.group_configs
+            if not overrides:
+                return Delete(path)
+        else:
+            path, is_there = broker_config_path(name), name in context.broker_configs
+        data = encode_config(overrides)
+        return SetData(path, data) if is_there else Create(path, data)
 
     async def _carry_out(self, plans: Sequence[_Plan]) -> dict[ConfigResource, ConfigResult]:
         """Writes and tells; returns the results of those that the tree refused."""
         core = self._core
         groups = [[plan.op] for plan in plans if plan.op is not None]
         faults: dict[ConfigResource, ConfigResult] = {}
-        topics: dict[str, Mapping[str, str]] = {}
-        brokers: dict[str, Mapping[str, str]] = {}
+        changed: dict[ResourceType, dict[str, Mapping[str, str]]] = {kind: {} for kind in ResourceType}
         for plan, fault in zip(plans, await core.writes.write(groups), strict=True):
             if fault is not None:
                 core.stale = True
                 faults[plan.resource] = ConfigResult(plan.resource, ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
-            elif plan.resource.type is ResourceType.TOPIC:
-                core.context.topics[plan.name].configs = plan.overrides
-                core.context.config_nodes.add(plan.name)
-                topics[plan.name] = plan.overrides
             else:
-                core.context.broker_configs[plan.name] = plan.overrides
-                brokers[plan.name] = plan.overrides
-        if topics or brokers:
-            await core.update(topic_configs=topics, broker_configs=brokers)
-            log.info("changed overrides", topics=sorted(topics), brokers=sorted(brokers))
+                self._take(plan)
+                changed[plan.resource.type][plan.name] = plan.overrides
+        topics, brokers, of_groups = (
+            changed[kind] for kind in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP)
+        )
+        if topics or brokers or of_groups:
+            await core.update(topic_configs=topics, broker_configs=brokers, group_configs=of_groups)
+            log.info("changed overrides", topics=sorted(topics), brokers=sorted(brokers), groups=sorted(of_groups))
         return faults
+
+    def _take(self, plan: _Plan) -> None:
+        context = self._core.context
+        if plan.resource.type is ResourceType.TOPIC:
+            context.topics[plan.name].configs = plan.overrides
+            context.config_nodes.add(plan.name)
+        elif plan.resource.type is ResourceType.BROKER:
+            context.broker_configs[plan.name] = plan.overrides
+        elif plan.overrides:
+            context.group_configs[plan.name] = plan.overrides
+        else:
+            del context.group_configs[plan.name]
 
 
 def _without_nulls(overrides: Mapping[str, str | None]) -> dict[str, str]:
-    for name, value in overrides.items():
-        if value is None:
-            raise Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
+    nulls = [name for name, value in overrides.items() if value is None]
+    if nulls:
+        raise BrokenRuleError(f"Null value not supported for : {', '.join(nulls)}", ErrorCode.INVALID_REQUEST)
     return {name: value for name, value in overrides.items() if value is not None}

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.config import Config
 from ottla.config.dynamic import validate_broker_configs
+from ottla.config.group import validate_group_configs
 from ottla.config.topic import validate_topic_configs
 from ottla.metadata.updates import DEFAULT_BROKER, Endpoint
 from ottla.model import BrokerId
@@ -17,6 +19,10 @@ PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 
 def _check_broker(broker: str, overrides: Mapping[str, str]) -> None:
     validate_broker_configs(overrides, of_all_brokers=broker == DEFAULT_BROKER)
+
+
+def _check_group(overrides: Mapping[str, str]) -> None:
+    validate_group_configs(overrides, Config.parse())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +37,7 @@ class ControllerSettings:
     #: Raises the epoch of all that this broker leads at start: after a crash that may have cost unflushed records,
     #: consumers that read them find out by the epoch.
     new_leader_epochs: bool = False
-    #: Both raise ottla.config's ConfigError. The second gets a broker's id as text, or DEFAULT_BROKER.
+    #: All raise ottla.config's ConfigError. The second gets a broker's id as text, or DEFAULT_BROKER.
     check_topic_configs: Callable[[Mapping[str, str | None]], None] = validate_topic_configs
     check_broker_configs: Callable[[str, Mapping[str, str]], None] = _check_broker
+    check_group_configs: Callable[[Mapping[str, str]], None] = _check_group

@@ -29,7 +29,7 @@ from ottla.controller.interface import (
     TopicResult,
 )
 from ottla.controller.leadership import LeadershipTurns
-from ottla.controller.loading import load_broker_configs, load_brokers, load_topics
+from ottla.controller.loading import load_broker_configs, load_brokers, load_group_configs, load_topics
 from ottla.controller.overrides import OverrideTurns
 from ottla.controller.refusal import Refusal
 from ottla.controller.registration import claim_controller, register_broker
@@ -105,6 +105,7 @@ class SingleController:
         context = ClusterContext(before.cluster_id, before.controller_epoch, failed_replicas=before.failed_replicas)
         context.brokers = await load_brokers(self._coordination)
         context.broker_configs = await load_broker_configs(self._coordination)
+        context.group_configs = await load_group_configs(self._coordination)
         await load_topics(self._coordination, context)
         core.context = context
         core.stale = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote, unquote
 
 from ottla.coordination.notifications import CONFIG_CHANGES, ISR_CHANGES, LOG_DIR_EVENTS
 from ottla.coordination.znode_json import (
@@ -43,6 +44,7 @@ DELETE_TOPICS: Final = "/admin/delete_topics"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
+GROUP_CONFIGS: Final = "/config/groups"
 FEATURE: Final = "/feature"
 #: What Kafka 3.9 writes there: feature versions are on, and none is finalized.
 FEATURE_DATA: Final = b'{"features":{},"version":2,"status":1}'
@@ -61,6 +63,7 @@ PERSISTENT_PATHS: Final = (
     "/config/users",
     BROKER_CONFIGS,
     "/config/ips",
+    GROUP_CONFIGS,
     "/admin",
     DELETE_TOPICS,
     "/cluster",
@@ -101,6 +104,25 @@ def broker_config_path(broker: str) -> str:
     """Of a broker id as text, or of DEFAULT_BROKER."""
     assert broker == DEFAULT_BROKER or broker.isdigit(), broker
     return f"{BROKER_CONFIGS}/{broker}"
+
+
+def group_config_path(group: str) -> str:
+    """A group may be named anything: its name is written as Kafka writes those of users and clients."""
+    return f"{GROUP_CONFIGS}/{sanitized(group)}"
+
+
+def sanitized(name: str) -> str:
+    """As Kafka's `Sanitizer`: what Java's encoder of forms lets stand, but for the asterisk and the blank.
+
+    Names that consist of dots are no names of znodes: there the dots are encoded as well.
+    """
+    text = quote(name, safe="").replace("~", "%7E")
+    return text if text.strip(".") else text.replace(".", "%2E")
+
+
+def entity_name(node: str) -> str:
+    """The reverse of `sanitized`."""
+    return unquote(node)
 
 
 def delete_topic_path(topic: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from ottla.controller.interface import ConfigOverrides, ConfigResource
 from ottla.handlers.call import Call
 from ottla.handlers.config_changes import Changed, change_all
@@ -11,18 +13,21 @@ from ottla.protocol.generated.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+from ottla.steps import Steps
 
 
-async def handle(call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    changed = await change_all(call, request.resources, _overrides, validate_only=request.validate_only)
-    return AlterConfigsResponse(throttle_time_ms=call.throttle_ms(), responses=[_response(each) for each in changed])
+def handle(call: Call, request: AlterConfigsRequest) -> Steps[Awaitable[AlterConfigsResponse]]:
+    def respond(results: list[AlterConfigsResourceResponse]) -> AlterConfigsResponse:
+        return AlterConfigsResponse(throttle_time_ms=call.throttle_ms(), responses=results)
+
+    return change_all(call, request.resources, _overrides, respond, _result, validate_only=request.validate_only)
 
 
 def _overrides(named: ConfigResource, asked: AlterConfigsResource) -> ConfigOverrides:
     return ConfigOverrides(named, {config.name: config.value for config in asked.configs})
 
 
-def _response(changed: Changed) -> AlterConfigsResourceResponse:
+def _result(changed: Changed) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=changed.error,
         error_message=changed.message,

@@ -11,6 +11,7 @@ from ottla.handlers.checks import Checks
 from ottla.handlers.groups_on_demand import GroupsOnDemand
 from ottla.handlers.offsets_topic import OffsetsTopic
 from ottla.handlers.request_metrics import RequestMetrics
+from ottla.handlers.topics_on_demand import TopicsOnDemand
 from ottla.handlers.turns import Turns
 from ottla.metadata import MetadataCache
 from ottla.ports import Clock, Workers
@@ -42,6 +43,7 @@ class Services(NamedTuple):
     producer_ids: ProducerIds
     groups_on_demand: GroupsOnDemand
     offsets_topic: OffsetsTopic
+    topics_on_demand: TopicsOnDemand
     journals: Journals
     writes: Writes
     round: Round

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable
 
 from ottla.controller.interface import NewPartitions, TopicResult
 from ottla.handlers.call import Call
@@ -15,69 +16,68 @@ from ottla.protocol.generated.create_partitions import (
 )
 from ottla.security.authorizer import Operation
 from ottla.security.quotas import Use
-from ottla.steps import PIECE, Steps, counted, pieces
+from ottla.steps import Steps, pieces
 
 
-async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    turns = call.services.turns
-    wanted, refused, before = await turns.to_end(_sorted_out(call, request))
-    results = await call.services.controller.create_partitions(
-        wanted, validate_only=request.validate_only, timeout_ms=request.timeout_ms
-    )
-    return await turns.to_end(_answered(call, wanted, [*refused, *results], before))
+def handle(call: Call, request: CreatePartitionsRequest) -> Steps[Awaitable[CreatePartitionsResponse]]:
+    refused, wanted = yield from _sorted_out(call, request)
+    return _carry_out(call, request, refused, wanted)
 
 
-def _sorted_out(
-    call: Call, request: CreatePartitionsRequest
-) -> Steps[tuple[list[NewPartitions], list[TopicResult], dict[str, int]]]:
-    """What is to be done, answers to the rest, and how many partitions there are now."""
+def _sorted_out(call: Call, request: CreatePartitionsRequest) -> Steps[tuple[list[TopicResult], list[NewPartitions]]]:
+    times: Counter[str] = Counter()
+    for piece in pieces(request.topics):
+        times.update(topic.name for topic in piece)
+        yield
     refused: list[TopicResult] = []
     wanted: list[NewPartitions] = []
-    before: dict[str, int] = {}
-    times = yield from counted(topic.name for topic in request.topics)
-    left = dict(times)
     for topic in request.topics:
-        left[topic.name] -= 1
-        if left[topic.name]:
-            continue
-        if times[topic.name] > 1:
-            refused.append(TopicResult(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic in request."))
-        elif not call.allowed_on_topic(Operation.ALTER, topic.name):
+        # Where a topic stands several times, only once for all.
+        count = times.pop(topic.name, 0)
+        if count > 1:
+            refused.append(TopicResult(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+        elif count == 1 and not call.allowed_on_topic(Operation.ALTER, topic.name):
             refused.append(
                 TopicResult(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "The topic authorization failed.")
             )
-        else:
+        elif count == 1 and topic.name not in call.services.metadata.topics:
+            refused.append(TopicResult(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        elif count == 1:
             wanted.append((yield from _new_partitions(topic)))
-            known = call.services.metadata.topic(topic.name)
-            before[topic.name] = 0 if known is None else len(known.partitions)
         yield
-    return wanted, refused, before
-
-
-def _answered(
-    call: Call, wanted: Sequence[NewPartitions], results: Sequence[TopicResult], before: Mapping[str, int]
-) -> Steps[CreatePartitionsResponse]:
-    totals = {topic.topic: topic.total for topic in wanted}
-    yield
-    changes = 0
-    answers: list[CreatePartitionsTopicResult] = []
-    for piece in pieces(results):
-        for result in piece:
-            if result.error == ErrorCode.NONE:
-                changes += totals[result.topic] - before[result.topic]
-            answers.append(
-                CreatePartitionsTopicResult(name=result.topic, error_code=result.error, error_message=result.message)
-            )
-        yield
-    return CreatePartitionsResponse(throttle_time_ms=call.throttle_ms(Use.PARTITION_CHANGES, changes), results=answers)
+    return refused, wanted
 
 
 def _new_partitions(topic: CreatePartitionsTopic) -> Steps[NewPartitions]:
     if topic.assignments is None:
-        return NewPartitions(topic.name, topic.count, None)
+        return NewPartitions(topic.name, topic.count)
     assignments: list[tuple[BrokerId, ...]] = []
-    for each in topic.assignments:
-        assignments.append(tuple(map(BrokerId, each.broker_ids)))
-        if len(assignments) % PIECE == 0:
-            yield
+    for piece in pieces(topic.assignments):
+        assignments.extend(tuple(map(BrokerId, each.broker_ids)) for each in piece)
+        yield
     return NewPartitions(topic.name, topic.count, tuple(assignments))
+
+
+async def _carry_out(
+    call: Call, request: CreatePartitionsRequest, refused: list[TopicResult], wanted: list[NewPartitions]
+) -> CreatePartitionsResponse:
+    topics = call.services.metadata.topics
+    before = {topic.topic: len(topics[topic.topic].partitions) for topic in wanted if topic.topic in topics}
+    results = await call.services.controller.create_partitions(
+        wanted, validate_only=request.validate_only, timeout_ms=request.timeout_ms
+    )
+    made = {result.topic for result in results if result.error == ErrorCode.NONE}
+    changes = sum(topic.total - before.get(topic.topic, 0) for topic in wanted if topic.topic in made)
+    throttle_ms = call.throttle_ms(Use.PARTITION_CHANGES, changes)
+    return await call.services.turns.to_end(_response(throttle_ms, [*refused, *results]))
+
+
+def _response(throttle_ms: int, results: list[TopicResult]) -> Steps[CreatePartitionsResponse]:
+    response = CreatePartitionsResponse(throttle_time_ms=throttle_ms, results=[])
+    for piece in pieces(results):
+        response.results.extend(
+            CreatePartitionsTopicResult(name=result.topic, error_code=result.error, error_message=result.message)
+            for result in piece
+        )
+        yield
+    return response

@@ -23,7 +23,7 @@ from ottla.steps import PIECE, Steps, counted, pieces
 #: Each takes some microseconds.
 _TOPICS_A_STEP: Final = 16
 
-_TWICE: Final = "Create topics request from client `{}` contains multiple entries for the following topics: {}"
+_TWICE: Final = "Duplicate topic name."
 
 
 async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -43,7 +43,7 @@ def _sorted_out(call: Call, request: CreateTopicsRequest) -> Steps[tuple[list[Ne
     for piece in pieces(request.topics, _TOPICS_A_STEP):
         for topic in piece:
             if times[topic.name] > 1:
-                message = _TWICE.format(call.client_id, topic.name)
+                message = _TWICE
                 results[topic.name] = CreatedTopic(topic.name, ErrorCode.INVALID_REQUEST, message)
             elif not (call.allowed_on_cluster(Operation.CREATE) or call.allowed_on_topic(Operation.CREATE, topic.name)):
                 results[topic.name] = CreatedTopic(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
+from ottla.config.dynamic import CHANGES_MAX
 from ottla.controller.interface import ConfigChanges, ConfigResource
 from ottla.handlers.call import Call
 from ottla.handlers.config_changes import Changed, change_all
@@ -11,20 +14,23 @@ from ottla.protocol.generated.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from ottla.steps import Steps
 
 
-async def handle(call: Call, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    changed = await change_all(call, request.resources, _changes, validate_only=request.validate_only)
-    return IncrementalAlterConfigsResponse(
-        throttle_time_ms=call.throttle_ms(), responses=[_response(each) for each in changed]
-    )
+def handle(call: Call, request: IncrementalAlterConfigsRequest) -> Steps[Awaitable[IncrementalAlterConfigsResponse]]:
+    def respond(results: list[AlterConfigsResourceResponse]) -> IncrementalAlterConfigsResponse:
+        return IncrementalAlterConfigsResponse(throttle_time_ms=call.throttle_ms(), responses=results)
+
+    return change_all(call, request.resources, _changes, respond, _result, validate_only=request.validate_only)
 
 
 def _changes(named: ConfigResource, asked: AlterConfigsResource) -> ConfigChanges:
-    return ConfigChanges(named, tuple((c.name, c.config_operation, c.value) for c in asked.configs))
+    # One too many is enough to be refused.
+    configs = asked.configs[: CHANGES_MAX + 1]
+    return ConfigChanges(named, tuple((c.name, c.config_operation, c.value) for c in configs))
 
 
-def _response(changed: Changed) -> AlterConfigsResourceResponse:
+def _result(changed: Changed) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=changed.error,
         error_message=changed.message,

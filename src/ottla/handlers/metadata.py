@@ -2,23 +2,21 @@
 
 A topic's part of the answer is encoded once and kept until anything in the metadata changes: clients with a thousand
 partitions ask for all of them, and ask often. A topic without a leader stays in the answer, with all its partitions,
-so that a producer never maps a key to another one.
+so that a producer never maps a key to another one. A topic that does not exist is answered as unknown, also where this
+has it created (`topics_on_demand`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Sequence
 from typing import Final
 
-from ottla.controller.interface import NewTopic
 from ottla.handlers.call import Call
-from ottla.handlers.offsets_topic import new_offsets_topic
 from ottla.metadata.cache import TopicMetadata
 from ottla.model import (
     CLUSTER_METADATA_TOPIC,
     INTERNAL_TOPICS,
     NO_BROKER,
-    OFFSETS_TOPIC,
     ZERO_TOPIC_ID,
     ErrorCode,
     topic_name_fault,
@@ -26,68 +24,74 @@ from ottla.model import (
 from ottla.protocol.generated.metadata import MetadataRequest
 from ottla.protocol.hot.metadata import OPERATIONS_UNKNOWN, encode_metadata_response, encode_metadata_topic
 from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
+from ottla.steps import Steps, pieces
 
 #: Versions 10 and 11 have room for ids, and Kafka refuses them there all the same.
 _ID_SINCE: Final = 12
-_CREATE_TIMEOUT_MS: Final = 30_000
+#: Topics that are answered in one step: most are encoded already, and few are long.
+_TOPICS_AT_ONCE: Final = 16
 #: Encoded topics that are kept; over it they are all forgotten.
 _ENCODED_MAX: Final = 20_000
 
 
-def handle(call: Call, request: MetadataRequest) -> bytes | Awaitable[bytes]:
-    if call.version < _ID_SINCE and any(
-        topic.name is None or topic.topic_id != ZERO_TOPIC_ID for topic in request.topics or ()
-    ):
-        return _refused(call, request)
-    if request.allow_auto_topic_creation and call.services.config.broker.auto_create_topics:
-        missing = _missing(call, request)
-        if missing:
-            return _create_and_answer(call, request, missing)
-    return _answer(call, request, {})
+def handle(call: Call, request: MetadataRequest) -> Steps[bytes]:
+    if call.version < _ID_SINCE and (yield from _has_ids(request)):
+        return (yield from _refused(call, request))
+    return (yield from _answer(call, request))
 
 
-def _missing(call: Call, request: MetadataRequest) -> list[str]:
-    """The named topics that do not exist, could, and that this client may create."""
-    topics = call.services.metadata.topics
-    return [
-        topic.name
-        for topic in request.topics or ()
-        if topic.name is not None
-        and topic.topic_id == ZERO_TOPIC_ID
-        and topic.name not in topics
-        and topic.name != CLUSTER_METADATA_TOPIC
-        and topic_name_fault(topic.name) is None
-        and (call.allowed_on_cluster(Operation.CREATE) or call.allowed_on_topic(Operation.CREATE, topic.name))
-    ]
+def _has_ids(request: MetadataRequest) -> Steps[bool]:
+    for piece in pieces(request.topics or ()):
+        if any(topic.name is None or topic.topic_id != ZERO_TOPIC_ID for topic in piece):
+            return True
+        yield
+    return False
 
 
-async def _create_and_answer(call: Call, request: MetadataRequest, missing: list[str]) -> bytes:
-    offsets = call.services.config.groups.offsets
-    new = [new_offsets_topic(offsets) if name == OFFSETS_TOPIC else NewTopic(name) for name in dict.fromkeys(missing)]
-    results = await call.services.controller.create_topics(new, timeout_ms=_CREATE_TIMEOUT_MS)
-    faults = {
-        result.name: result.error
-        for result in results
-        if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-    }
-    return _answer(call, request, faults)
+def _refused(call: Call, request: MetadataRequest) -> Steps[bytes]:
+    """The whole request is, and is told nothing of the cluster."""
+    topics = _Topics()
+    for piece in pieces(request.topics or ()):
+        topics.add(
+            [
+                encode_metadata_topic(call.version, ErrorCode.INVALID_REQUEST, topic.name or "", topic.topic_id, [])
+                for topic in piece
+            ]
+        )
+        yield
+    return encode_metadata_response(
+        call.version,
+        [],
+        None,
+        NO_BROKER,
+        topics.encoded,
+        throttle_ms=call.throttle_ms(),
+        correlation_id=call.correlation_id,
+        topic_count=topics.count,
+    )
 
 
-def _answer(call: Call, request: MetadataRequest, faults: Mapping[str, ErrorCode]) -> bytes:
+class _Topics:
+    """Encoded topics, a piece of them in each byte string: a million small ones would take their time to be joined."""
+
+    __slots__ = ("count", "encoded")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.encoded: list[bytes] = []
+
+    def add(self, piece: Sequence[bytes]) -> None:
+        self.count += len(piece)
+        self.encoded.append(b"".join(piece))
+
+
+def _answer(call: Call, request: MetadataRequest) -> Steps[bytes]:
     metadata = call.services.metadata
     wants_operations = bool(request.include_topic_authorized_operations)
     if request.topics is None or (call.version == 0 and not request.topics):
-        topics = [
-            _topic(call, topic, wants_operations=wants_operations)
-            for topic in metadata.topics.values()
-            if call.allowed_on_topic(Operation.DESCRIBE, topic.name)
-        ]
+        topics = yield from _all(call, wants_operations=wants_operations)
     else:
-        # Where ids are asked for Kafka passes over those that come by their names alone.
-        asked: dict[tuple[str | None, bytes], None]
-        asked = {(None, topic.topic_id): None for topic in request.topics if topic.topic_id != ZERO_TOPIC_ID}
-        asked = asked or {(topic.name, ZERO_TOPIC_ID): None for topic in request.topics}
-        topics = [_asked(call, *one, faults, wants_operations=wants_operations) for one in asked]
+        topics = yield from _some(call, request, wants_operations=wants_operations)
     operations = OPERATIONS_UNKNOWN
     if request.include_cluster_authorized_operations and call.allowed_on_cluster(Operation.DESCRIBE):
         operations = call.authorized_operations(Resource.CLUSTER, CLUSTER_NAME)
@@ -101,33 +105,56 @@ def _answer(call: Call, request: MetadataRequest, faults: Mapping[str, ErrorCode
         brokers,
         metadata.cluster_id,
         metadata.controller_id,
-        topics,
+        topics.encoded,
         throttle_ms=call.throttle_ms(),
         operations=operations,
         correlation_id=call.correlation_id,
+        topic_count=topics.count,
     )
 
 
-def _refused(call: Call, request: MetadataRequest) -> bytes:
-    """The whole request is, and is told nothing of the cluster."""
-    topics = [
-        encode_metadata_topic(call.version, ErrorCode.INVALID_REQUEST, topic.name or "", topic.topic_id, [])
-        for topic in request.topics or ()
-    ]
-    return encode_metadata_response(
-        call.version,
-        [],
-        None,
-        NO_BROKER,
-        topics,
-        throttle_ms=call.throttle_ms(),
-        correlation_id=call.correlation_id,
-    )
+def _all(call: Call, *, wants_operations: bool) -> Steps[_Topics]:
+    topics = _Topics()
+    # As they are now: each is replaced and never changed.
+    for piece in pieces(list(call.services.metadata.topics.values()), _TOPICS_AT_ONCE):
+        topics.add(
+            [
+                _topic(call, topic, wants_operations=wants_operations)
+                for topic in piece
+                if call.allowed_on_topic(Operation.DESCRIBE, topic.name)
+            ]
+        )
+        yield
+    return topics
 
 
-def _asked(
-    call: Call, name: str | None, topic_id: bytes, faults: Mapping[str, ErrorCode], *, wants_operations: bool
-) -> bytes:
+def _some(call: Call, request: MetadataRequest, *, wants_operations: bool) -> Steps[_Topics]:
+    """Each once, however often it is asked for."""
+    ids: dict[bytes, None] = {}
+    names: dict[str | None, None] = {}
+    for piece in pieces(request.topics or ()):
+        ids.update((topic.topic_id, None) for topic in piece if topic.topic_id != ZERO_TOPIC_ID)
+        if not ids:
+            names.update((topic.name, None) for topic in piece)
+        yield
+    creates = bool(request.allow_auto_topic_creation and call.services.config.broker.auto_create_topics)
+    topics = _Topics()
+    # Where ids are asked for Kafka passes over those that come by their names alone.
+    for some_ids in pieces(ids, _TOPICS_AT_ONCE):
+        topics.add([_asked(call, None, each, creates=False, wants_operations=wants_operations) for each in some_ids])
+        yield
+    for some_names in pieces(() if ids else names, _TOPICS_AT_ONCE):
+        topics.add(
+            [
+                _asked(call, name, ZERO_TOPIC_ID, creates=creates, wants_operations=wants_operations)
+                for name in some_names
+            ]
+        )
+        yield
+    return topics
+
+
+def _asked(call: Call, name: str | None, topic_id: bytes, *, creates: bool, wants_operations: bool) -> bytes:
     """One topic that was asked for by name or id, or the error that it is answered with."""
     metadata = call.services.metadata
     if topic_id != ZERO_TOPIC_ID:
@@ -139,14 +166,21 @@ def _asked(
         return _fault(call, ErrorCode.INVALID_TOPIC_EXCEPTION, name, topic_id)
     if not call.allowed_on_topic(Operation.DESCRIBE, name):
         return _fault(call, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, ZERO_TOPIC_ID)
-    topic = metadata.topics.get(name)
+    topic = metadata.topic(name)
     if topic is not None:
         return _topic(call, topic, wants_operations=wants_operations)
-    if name in faults:
-        return _fault(call, faults[name], name, ZERO_TOPIC_ID)
-    bad_name = topic_name_fault(name) is not None
-    error = ErrorCode.INVALID_TOPIC_EXCEPTION if bad_name else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return _fault(call, error, name, ZERO_TOPIC_ID)
+    return _fault(call, _unknown(call, name, creates=creates), name, ZERO_TOPIC_ID)
+
+
+def _unknown(call: Call, name: str, *, creates: bool) -> ErrorCode:
+    """What stands for a topic that does not exist yet; this may have it created."""
+    if creates and not (call.allowed_on_cluster(Operation.CREATE) or call.allowed_on_topic(Operation.CREATE, name)):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if topic_name_fault(name) is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if creates and name != CLUSTER_METADATA_TOPIC:
+        call.services.topics_on_demand.ask(name)
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _fault(call: Call, error: ErrorCode, name: str | None, topic_id: bytes) -> bytes:

@@ -52,6 +52,7 @@ class MetadataCache:
         self._names: dict[TopicId, str] = {}
         self._topic_configs: dict[str, Mapping[str, str]] = {}
         self._broker_configs: dict[str, Mapping[str, str]] = {}
+        self._group_configs: dict[str, Mapping[str, str]] = {}
         self._listeners: list[UpdateListener] = []
         #: What handlers made from all this and want to keep until it changes, by keys of their own.
         self.derived: dict[Hashable, Any] = {}
@@ -88,6 +89,10 @@ class MetadataCache:
         """The overrides for all brokers, which those of one broker come before."""
         return self._broker_configs.get(DEFAULT_BROKER, _NO_OVERRIDES)
 
+    def group_config(self, group: str) -> Mapping[str, str]:
+        """The overrides of a group, whether there is such a group or not."""
+        return self._group_configs.get(group, _NO_OVERRIDES)
+
     # Writing.
 
     def listen(self, listener: UpdateListener) -> None:
@@ -104,6 +109,7 @@ class MetadataCache:
             self._forget(name for name in list(self._topics) if name not in named)
             self._topic_configs.clear()
             self._broker_configs.clear()
+            self._group_configs.clear()
         if update.cluster_id is not None:
             self.cluster_id = update.cluster_id
         if update.controller_id is not None:
@@ -117,6 +123,11 @@ class MetadataCache:
             self._topic_configs[name] = MappingProxyType(dict(overrides))
         for broker, overrides in update.broker_configs.items():
             self._broker_configs[broker] = MappingProxyType(dict(overrides))
+        for group, overrides in update.group_configs.items():
+            if overrides:
+                self._group_configs[group] = MappingProxyType(dict(overrides))
+            else:
+                self._group_configs.pop(group, None)
         self.generation += 1
         self.derived.clear()
         for listener in self._listeners:

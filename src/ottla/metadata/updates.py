@@ -78,6 +78,8 @@ class MetadataUpdate:
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: Broker id as text, or DEFAULT_BROKER -> all its overrides.
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: Group -> all its overrides.
+    group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 UNKNOWN_CONTROLLER: Final = NO_BROKER

@@ -8,6 +8,7 @@ from typing import Final
 from ottla import logs
 from ottla.config import Config, ConfigError, LogConfig
 from ottla.config.dynamic import validate_broker_configs, with_dynamic
+from ottla.config.group import validate_group_configs
 from ottla.config.live import LiveConfig
 from ottla.config.topic import effective_log_config
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
@@ -58,11 +59,16 @@ class Announced:
         What is stored and not sound together would take all the other dynamic settings out of use with it.
         """
         of_all_brokers = broker == DEFAULT_BROKER
-        validate_broker_configs(overrides, of_all_brokers=of_all_brokers)
+        listeners = {listener.name.lower() for listener in self._live.current.server.listeners}
+        validate_broker_configs(overrides, of_all_brokers=of_all_brokers, listeners=listeners)
         if of_all_brokers:
             with_dynamic(self._live.current, overrides, self._metadata.broker_config(self._broker_id))
         elif broker == str(self._broker_id):
             with_dynamic(self._live.current, self._metadata.default_broker_config(), overrides)
+
+    def check_group_configs(self, overrides: Mapping[str, str]) -> None:
+        """Raises ConfigError where these settings of a group are not to be stored."""
+        validate_group_configs(overrides, self._live.current)
 
     async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
         answers = await self._replicas.change(self._replicas.take_on(states, self.log_config))

@@ -29,6 +29,7 @@ from ottla.handlers.offsets_topic import OffsetsTopic
 from ottla.handlers.produce import ProduceHandler
 from ottla.handlers.producer_ids import ProducerIds
 from ottla.handlers.request_metrics import RequestMetrics
+from ottla.handlers.topics_on_demand import TopicsOnDemand
 from ottla.handlers.turns import Turns
 from ottla.metadata import Endpoint, MetadataCache
 from ottla.metrics import Registry
@@ -260,6 +261,7 @@ class Broker:
             delete_topics=config.broker.delete_topics,
             unclean_leader_election=config.log.unclean_leader_election,
             check_broker_configs=announced.check_broker_configs,
+            check_group_configs=announced.check_group_configs,
             # What was not flushed before a crash may be gone: who read it finds out by the new term.
             new_leader_epochs=not directories.was_clean,
         )
@@ -292,6 +294,7 @@ class Broker:
             producer_ids=ProducerIds(controller, self.broker_id),
             groups_on_demand=groups,
             offsets_topic=OffsetsTopic(controller),
+            topics_on_demand=TopicsOnDemand(controller, live),
             journals=journals,
             writes=writes,
             round=this_round,

@@ -7,7 +7,8 @@ from tests.groups.consumer.room import GROUP, Consumer, Room, settle
 
 from ottla.groups.consumer.heartbeat import FIRST_EPOCH
 from ottla.groups.consumer.states import MemberState
-from ottla.model import ErrorCode
+from ottla.metadata.updates import MetadataUpdate
+from ottla.model import Epoch, ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -274,6 +275,27 @@ def test_the_last_one_leaves_an_empty_group() -> None:
     assert room.group.state_name == "Empty"
     assert not len(room.shard.timers)
     assert room.shard.groups[GROUP].check_delete() == ErrorCode.NONE
+
+
+def test_a_groups_own_settings_come_before_the_brokers() -> None:
+    room = Room()
+    own = {"consumer.session.timeout.ms": "60000", "consumer.heartbeat.interval.ms": "7000"}
+    assert room.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), group_configs={GROUP: own}))
+    room.topic("t", 1)
+    member = Consumer(room, "m")
+    member.beat()
+    assert member.last.heartbeat_interval_ms == 7_000
+    room.advance(59_999)
+    assert room.group.members
+    room.restart()
+    room.advance(59_999)
+    assert room.group.members
+    # Without them the broker's hold, from the next heartbeat on.
+    member.beat()
+    assert room.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), group_configs={GROUP: {}}))
+    member.beat()
+    room.advance(45_000)
+    assert not room.group.members
 
 
 def test_a_silent_member_is_taken_out_after_its_session() -> None:

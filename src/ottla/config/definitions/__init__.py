@@ -80,11 +80,24 @@ def topic_definitions() -> dict[str, Definition]:
     return _read(topic.TABLE)
 
 
+@cache
+def group_definitions() -> dict[str, Definition]:
+    from ottla.config.definitions import group
+
+    return _read(group.TABLE)
+
+
+def definitions_of(kind: str) -> dict[str, Definition]:
+    """Of a "broker", a "topic" or a "group"."""
+    tables = {"broker": broker_definitions, "topic": topic_definitions, "group": group_definitions}
+    return tables[kind]()
+
+
 def nearest(name: str, kind: str) -> str | None:
     """The known name that looks most like an unknown one, or None where none comes close."""
     from difflib import get_close_matches
 
-    known = broker_definitions() if kind == "broker" else topic_definitions()
+    known = definitions_of(kind)
     # Only the start matters, and difflib takes quadratic time: a client may send a name of 32 KB.
     found = get_close_matches(name[:100], known, n=1, cutoff=0.6)
     return found[0] if found else None

@@ -83,9 +83,9 @@ log.roll.hours  INT  168  1..  HIGH  read-only  used
     A segment is rolled after so many hours, if log.roll.ms is not set.
 log.roll.jitter.hours  INT  0  0..  HIGH  read-only  used
     Up to so many hours are taken off log.roll.hours at random, if log.roll.jitter.ms is not set.
-log.roll.jitter.ms  LONG  -  0..  HIGH  cluster-wide  used
+log.roll.jitter.ms  LONG  -  roll-jitter-ms  HIGH  cluster-wide  used
     Up to so many milliseconds are taken off the roll time at random, so that not all logs roll at once.
-log.roll.ms  LONG  -  1..  HIGH  cluster-wide  used
+log.roll.ms  LONG  -  roll-ms  HIGH  cluster-wide  used
     A segment is rolled when its first record is so old.
 log.segment.bytes  INT  1073741824  1048576..  HIGH  cluster-wide  used
     A segment is rolled before it grows past this.

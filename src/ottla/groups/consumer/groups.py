@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, TypeVar
 
+from ottla.config.group import effective_groups_config
+from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.states import State
@@ -86,7 +88,7 @@ class ConsumerGroups:
         def refused(error: ErrorCode, message: str | None) -> None:
             reply(ConsumerGroupHeartbeatResponse(error_code=error, error_message=message))
 
-        world = self._world(caller)
+        world = self._world(caller, request.group_id)
         try:
             checks.check_request(request, caller.version, world.config)
             known = self._state.groups.get(request.group_id)
@@ -160,7 +162,7 @@ class ConsumerGroups:
             reply(JoinGroupResponse(error_code=error, protocol_type=None, protocol_name=None, generation_id=-1))
 
         try:
-            decision = classic_members.join(group, request, caller, self._world(caller))
+            decision = classic_members.join(group, request, caller, self._world(caller, group.id))
         except Refused as fault:
             refused(fault.error, fault.message)
             return
@@ -176,7 +178,7 @@ class ConsumerGroups:
             reply(SyncGroupResponse(error_code=error))
 
         try:
-            decision = classic_members.sync(group, request, self._world(caller))
+            decision = classic_members.sync(group, request, self._world(caller, group.id))
         except Refused as fault:
             refused(fault.error, fault.message)
             return
@@ -207,7 +209,7 @@ class ConsumerGroups:
         if self._state.groups.get(group.id) is not group:
             still = []
         response = LeaveGroupResponse(members=answers)
-        decision = removed(group, still, response, self._world(caller), caller.now.wall_ms)
+        decision = removed(group, still, response, self._world(caller, group.id), caller.now.wall_ms)
         self._carry_out(group, decision, caller.now, reply, refused)
 
     # What happens beside requests.
@@ -228,7 +230,7 @@ class ConsumerGroups:
 
     def loaded(self, group: ConsumerGroup, now: Now) -> Iterator[None]:
         """All records were replayed: every member has a session's time to be heard of."""
-        session_ms = self._state.settings().consumer_session_timeout_ms
+        session_ms = self._settings_of(group.id).consumer_session_timeout_ms
         for members in pieces(group.members.values(), _STARTED_AT_ONCE_MAX):
             wishes = []
             for member in members:
@@ -296,7 +298,7 @@ class ConsumerGroups:
             group = self._state.groups.get(group_id)
             if not isinstance(group, ConsumerGroup):
                 return
-            world = self._world(None)
+            world = self._world(None, group.id)
             decision = leaving.timed_out(group, wish.kind, wish.member_id, wish.epoch, world, now.wall_ms)
             if decision is None:
                 return
@@ -313,12 +315,15 @@ class ConsumerGroups:
             return ConsumerGroup(group_id, self._state.metadata)
         raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no consumer group {group_id}.")
 
-    def _world(self, caller: Caller | None) -> World:
+    def _settings_of(self, group_id: str) -> GroupsConfig:
+        return effective_groups_config(self._state.metadata.group_config(group_id), self._state.settings())
+
+    def _world(self, caller: Caller | None, group_id: str) -> World:
         prefix = "" if caller is None else caller.client_id
         return World(
             self._state.metadata,
             self._patterns,
-            self._state.settings(),
+            self._settings_of(group_id),
             lambda: self._state.new_member_id(prefix),
         )
 

@@ -200,8 +200,12 @@ def encode_metadata_response(
     operations: int = OPERATIONS_UNKNOWN,
     error: int = 0,
     correlation_id: int | None = None,
+    topic_count: int | None = None,
 ) -> bytes:
-    """The answer's body from topics as `encode_metadata_topic` made them; with a correlation id the whole frame."""
+    """The answer's body from topics as `encode_metadata_topic` made them; with a correlation id the whole frame.
+
+    Several topics may be in one byte string: then `topic_count` says how many there are in all.
+    """
     if not 0 <= version <= 13:
         raise EncodeError(f"MetadataResponse has no version {version}")
     flexible = version >= 9
@@ -216,10 +220,11 @@ def encode_metadata_response(
             put_nullable_string(out, cluster_id)
         if version >= 1:
             out += _INT32(controller_id)
+        count = len(topics) if topic_count is None else topic_count
         if flexible:
-            put_uvarint(out, len(topics) + 1)
+            put_uvarint(out, count + 1)
         else:
-            put_count(out, len(topics))
+            put_count(out, count)
         out += b"".join(topics)
         if 8 <= version <= 10:
             out += _INT32(operations)
