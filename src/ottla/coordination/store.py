@@ -60,6 +60,11 @@ STORE_SESSION: Final = 0
 
 _log = logs.logger("coordination")
 T = TypeVar("T")
+#: Looks at a tree as it was found.
+TreeCheck = Callable[[ZnodeTree], None]
+
+
+def nothing_to_check(_: ZnodeTree) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +114,17 @@ class TreeStore:
         self._batch: Sequence[Write] = ()
         #: What to raise and why, when nothing goes on: the disk failed, or the store was closed.
         self._over: tuple[type[CoordinationError], str] | None = None
+        #: The last transaction that is certainly on the medium.
+        self.durable_zxid = 0
         self.report = LoadReport(0, 0, 0, None, ())
 
     # The store's life.
 
-    async def open(self) -> None:
-        """Loads the tree. Raises StorageDamaged, DirectoryInUse or OSError."""
+    async def open(self, check: TreeCheck = nothing_to_check) -> None:
+        """Loads the tree. Raises StorageDamaged, DirectoryInUse or OSError.
+
+        `check` may raise as well, of a tree that is not the one that was expected: nothing was written yet.
+        """
         disk, directory = self._disk, self._directory
         disk.make_directory(directory)
         try:
@@ -122,12 +132,12 @@ class TreeStore:
         except BlockingIOError as error:
             raise DirectoryInUse(f"{directory} is in use by another process") from error
         try:
-            loaded, self._journal = await self._workers.thread(lambda: _load(disk, directory))
+            loaded, (self._journal, self.report) = await self._workers.thread(lambda: _load(disk, directory, check))
         except BaseException:
             self._release()
             raise
         self._tree = loaded.tree
-        self.report = loaded.report
+        self.durable_zxid = loaded.tree.zxid
         self._snapshots.zxid = loaded.report.snapshot_zxid
         self._last_session_id = max(self._tree.sessions, default=0)
         now_ms = self._clock.monotonic_ms()
@@ -346,6 +356,7 @@ class TreeStore:
 
     def _answer(self, batch: Sequence[Write]) -> None:
         """Everything in the batch is durable. Watches are told first, so that nobody reads before it was told."""
+        self.durable_zxid = self._tree.zxid
         call_soon = asyncio.get_running_loop().call_soon
         for write in batch:
             outcome = write.outcome
@@ -386,6 +397,7 @@ class TreeStore:
             self._snapshots.start(zxid, content)
 
 
-def _load(disk: Disk, directory: str) -> tuple[Loaded, JournalFile]:
+def _load(disk: Disk, directory: str, check: TreeCheck) -> tuple[Loaded, tuple[JournalFile, LoadReport]]:
     loaded = load(disk, directory)
+    check(loaded.tree)
     return loaded, open_journal(disk, directory, loaded)

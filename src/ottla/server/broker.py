@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla import __version__, logs
 from ottla.config import Config, LogConfig
 from ottla.config.live import LiveConfig
-from ottla.config.topic import effective_log_config
 from ottla.controller.context import ClusterContext
 from ottla.controller.loading import load_topics
 from ottla.controller.rules import ControllerSettings
@@ -40,13 +39,15 @@ from ottla.replication.replicas import Replicas
 from ottla.replication.waiters import Waiters
 from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.quotas import Quotas, Unlimited
-from ottla.server.announcements import Announced
+from ottla.server.adopting import warn_of_kept
+from ottla.server.announcements import Announced, sound_log_config
 from ottla.server.cleaning import Cleaning
 from ottla.server.dispatch import Dispatcher
 from ottla.server.group_partitions import GroupPartitions, journal_settings
 from ottla.server.housekeeping import Housekeeping
 from ottla.server.identity import coordination_directory, learn_identity, warn_if_stranger
 from ottla.server.listeners import ServedListener, Server, limits_of
+from ottla.server.tree_signs import TreeSigns
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_events import DirectoryEvent, Severity
 from ottla.storage.log import Log
@@ -91,6 +92,7 @@ class Broker:
         #: HOST:PORT of each listener: where it listens, whatever is advertised.
         self.listening_on: list[str] = []
         self._coordination: LocalSession | None = None
+        self._signs: TreeSigns | None = None
         self._directories: LogDirectories | None = None
         self._controller: SingleController | None = None
         self._server: Server | None = None
@@ -131,13 +133,17 @@ class Broker:
         for warning in self.config.warnings:
             log_event.warning(warning)
         ports = self.ports
-        self._coordination = coordination = await self._open_tree()
+        folder = coordination_directory(ports.disk, self.config.storage.log_dirs)
+        signs = self._signs = TreeSigns(ports, self.config.storage.log_dirs, folder)
+        self._coordination = coordination = await self._open_tree(folder, signs)
         coordination.listen(self._session_event)
-        self.broker_id, cluster = await learn_identity(coordination, ports, self.config)
+        self.broker_id, cluster = await learn_identity(coordination, ports, self.config, signs)
         topics = ClusterContext()
         await load_topics(coordination, topics)
         warn_if_stranger(self.broker_id, topics)
+        warn_of_kept(topics)
         directories = self._directories = self._open_directories(cluster, topics)
+        await signs.keep(coordination, lambda: directories.online_paths)
         self._server = server = self._make_server()
         self.endpoints = self._listen(server)
         self.services = services = self._assemble(coordination, directories)
@@ -166,9 +172,8 @@ class Broker:
         compiled = "no" if compiled_run() is None else "yes"
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__, compiled=compiled)
 
-    async def _open_tree(self) -> LocalSession:
+    async def _open_tree(self, directory: str, signs: TreeSigns) -> LocalSession:
         ports = self.ports
-        directory = coordination_directory(ports.disk, self.config.storage.log_dirs)
         try:
             return await open_local(
                 disk=ports.disk,
@@ -176,6 +181,7 @@ class Broker:
                 clock=ports.clock,
                 entropy=ports.entropy,
                 directory=directory,
+                check=signs.check,
             )
         except OSError as error:
             if error.filename is None:  # writes do not know their file's name
@@ -205,7 +211,7 @@ class Broker:
 
         def config_for(topic: str) -> LogConfig | None:
             found = known.topics.get(topic)
-            return None if found is None else effective_log_config(found.configs, defaults)
+            return None if found is None else sound_log_config(topic, found.configs, defaults)
 
         def topic_id_for(topic: str) -> bytes | None:
             found = known.topics.get(topic)
@@ -326,6 +332,8 @@ class Broker:
             self.cleaning.close()
         if self._controller is not None:
             await self._controller.stop()
+        if self._signs is not None:
+            self._signs.close()
         if self._directories is not None:
             await self._close_directories(self._directories)
             self._directories = None
