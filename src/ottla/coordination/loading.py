@@ -6,7 +6,7 @@ Two snapshots are kept, and the journals from the older one on: a damaged newest
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -26,6 +26,13 @@ _DIGITS: Final = 20
 _log = logs.logger("coordination")
 
 
+#: Looks at a tree as it was found.
+TreeCheck = Callable[[ZnodeTree], None]
+
+
+def nothing_to_check(_: ZnodeTree) -> None: ...
+
+
 class LoadReport(NamedTuple):
     """What a start found."""
 
@@ -40,6 +47,8 @@ class LoadReport(NamedTuple):
 
 class Loaded(NamedTuple):
     tree: ZnodeTree
+    #: As it was found: the tree itself may have gone on when the journal is opened at last.
+    zxid: int
     report: LoadReport
     #: The journal that can be written on, and its good size. None: a new one is due.
     resume: tuple[str, int] | None
@@ -47,6 +56,24 @@ class Loaded(NamedTuple):
     torn: tuple[str, JournalContents] | None
     #: Journals that were only begun.
     hollow: tuple[str, ...]
+
+
+#: The journal to write on, or why there is none yet.
+Opened = tuple[JournalFile, LoadReport] | OSError
+
+
+def load_and_open(disk: Disk, directory: str, check: TreeCheck) -> tuple[Loaded, Opened]:
+    """A start. What `check` raises comes before anything is changed."""
+    loaded = load(disk, directory)
+    check(loaded.tree)
+    return loaded, open_again(disk, directory, loaded)
+
+
+def open_again(disk: Disk, directory: str, loaded: Loaded) -> Opened:
+    try:
+        return open_journal(disk, directory, loaded)
+    except OSError as error:
+        return error
 
 
 def journal_name(first_zxid: int) -> str:
@@ -84,7 +111,7 @@ def load(disk: Disk, directory: str) -> Loaded:
         torn = journals[-1] if contents.fault is not None else None
         # A journal that the snapshot covers wholly is not written on, so that it can be pruned.
         resume = (path, contents.good_size) if tree.zxid > base else None
-    return Loaded(tree, LoadReport(base, replayed, 0, None, tuple(damaged)), resume, torn, tuple(hollow))
+    return Loaded(tree, tree.zxid, LoadReport(base, replayed, 0, None, tuple(damaged)), resume, torn, tuple(hollow))
 
 
 def _needed(disk: Disk, directory: str, firsts: Sequence[int], base: int) -> list[tuple[str, JournalContents]]:
@@ -208,7 +235,7 @@ def _journal(disk: Disk, directory: str, loaded: Loaded) -> JournalFile:
     if loaded.resume:
         path, good_size = loaded.resume
         return JournalFile.reopen(disk, path, int(path[-_DIGITS:]), good_size)
-    first = loaded.tree.zxid + 1
+    first = loaded.zxid + 1
     if first == 1:
         _sync_ancestors(disk, directory)
     journal = JournalFile.create(disk, f"{directory}/{journal_name(first)}", first)

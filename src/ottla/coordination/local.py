@@ -24,7 +24,8 @@ from ottla.coordination.interface import (
     Stat,
     Watch,
 )
-from ottla.coordination.store import StoreOptions, TreeCheck, TreeStore, nothing_to_check
+from ottla.coordination.loading import TreeCheck, nothing_to_check
+from ottla.coordination.store import StoreOptions, TreeStore
 from ottla.coordination.tree import ZnodeTree
 from ottla.ports.clock import Clock
 from ottla.ports.disk import Disk

@@ -20,6 +20,7 @@ from ottla.controller.single import SingleController
 from ottla.coordination.errors import CoordinationError
 from ottla.coordination.interface import SessionEvent
 from ottla.coordination.local import LocalSession, open_local
+from ottla.coordination.store import StoreOptions, TreeStore
 from ottla.handlers.call import Services
 from ottla.handlers.checks import Checks
 from ottla.handlers.fetch import FetchHandler
@@ -158,6 +159,7 @@ class Broker:
             controller.replicas_recovered(self.broker_id, made)
         )
         await controller.start()
+        self._end_of_start(coordination.store, directories)
         await services.replicas.flush_found()
         self._dispatcher = Dispatcher(services, ProduceHandler(services), FetchHandler(services, ports.entropy))
         server.open(self._dispatcher)
@@ -172,6 +174,22 @@ class Broker:
         compiled = "no" if compiled_run() is None else "yes"
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__, compiled=compiled)
 
+    def _end_of_start(self, tree: TreeStore, directories: LogDirectories) -> None:
+        """What the start wrote is in the tree, or waits for room; until then nothing is appended under its terms."""
+        tree.start_ends()
+        if not tree.is_behind:
+            return
+        log_event.error("the disk is full: reads are served, writes are refused until there is room")
+        held = list(directories.logs.values())
+        for log in held:
+            log.hold_back(tree.directory)
+
+        def caught_up() -> None:
+            for log in held:
+                log.go_on()
+
+        tree.on_caught_up = caught_up
+
     async def _open_tree(self, directory: str, signs: TreeSigns) -> LocalSession:
         ports = self.ports
         try:
@@ -181,6 +199,7 @@ class Broker:
                 clock=ports.clock,
                 entropy=ports.entropy,
                 directory=directory,
+                options=StoreOptions(hold_back=True),
                 check=signs.check,
             )
         except OSError as error:

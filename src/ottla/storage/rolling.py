@@ -8,11 +8,14 @@ them.
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from ottla.records.batch import INT32_MAX
 from ottla.storage import offset_index, time_index
+from ottla.storage.errors import StorageFault
 from ottla.storage.flush import index_paths
 from ottla.storage.log_loading import create_segment
 from ottla.storage.log_state import ALWAYS
@@ -25,6 +28,8 @@ NEVER: Final = 2**63
 
 def before_batch(log: AppendableLog, size: int, first_offset: int, last_offset: int, timestamp: int) -> None:
     """A limit is passed, or not set yet: rolls where that is due, and sets the limits for what follows."""
+    if log.waits_for is not None:
+        raise StorageFault.of(log.waits_for, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     with log.telling():
         _before_batch(log, size, first_offset, last_offset, timestamp)
 
