@@ -268,3 +268,41 @@ def test_the_address_may_stand_in_a_property_file(
     file = tmp_path / "client.properties"
     file.write_text(f"bootstrap.servers={ottla_broker.bootstrap}\nclient.id=me\n")
     assert in_process("topic", "list", "--command-config", str(file)).code == 0
+
+
+def test_topics_that_keep_everything_are_confirmed(ottla: Command) -> None:
+    for name in ("one", "two"):
+        assert ottla("topic", "create", name, "--config", "cleanup.policy=").code == 0
+    assert ottla("topic", "create", "other", "--config", "cleanup.policy=compact").code == 0
+    assert "keeps everything" in ottla("topic", "describe", "one").lines[0]
+    assert "keeps everything" not in ottla("topic", "describe", "other").lines[0]
+    planned = ottla("topic", "confirm", "-o", "json")
+    assert planned.code == faults.NOT_CONFIRMED
+    week = str(7 * 24 * 3600 * 1000)
+    rows = [row for row in json.loads(planned.out) if row["topic"] in {"one", "two", "other"}]
+    assert rows == [
+        {"topic": name, "cleanup.policy": "delete", "retention.ms": week, "retention.bytes": "-1"}
+        for name in ("one", "two")
+    ]
+    assert json.loads(ottla("topic", "describe", "one", "-o", "json").out)[0]["configs"] == {"cleanup.policy": ""}
+    assert ottla("topic", "confirm", "one", "--yes").lines[-1] == "confirmed one"
+    assert json.loads(ottla("topic", "describe", "one", "-o", "json").out)[0]["configs"] == {}
+    refused = ottla("topic", "confirm", "other", "--yes")
+    assert (refused.code, "nothing to confirm" in refused.err) == (1, True)
+    ran = ottla("topic", "confirm", "two", "--config", "cleanup.policy=compact", "--config", "retention.ms=-1", "--yes")
+    assert ran.code == 0
+    configs = json.loads(ottla("topic", "describe", "two", "-o", "json").out)[0]["configs"]
+    assert configs == {"cleanup.policy": "compact", "retention.ms": "-1"}
+    ran = ottla("topic", "confirm")
+    assert (ran.code, ran.lines[0]) == (0, "no topic keeps everything")
+    assert ottla("topic", "delete", "one", "two", "other", "--yes").code == 0
+
+
+def test_the_offsets_topic_is_compacted_again_once_it_is_confirmed(ottla: Command, topic: str) -> None:
+    assert ottla("group", "reset", "g", "--topic", topic, "--to-latest", "--yes").code == 0
+    offsets = "__consumer_offsets"
+    assert ottla("config", "alter", "--topic", offsets, "--config", "cleanup.policy=").code == 0
+    assert ottla("topic", "confirm", "--yes").code == 0
+    configs = json.loads(ottla("topic", "describe", offsets, "-o", "json").out)[0]["configs"]
+    assert configs["cleanup.policy"] == "compact"
+    assert ottla("group", "delete", "g", "--yes").code == 0

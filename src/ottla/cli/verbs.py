@@ -12,6 +12,7 @@ VERBS = (
     ("topic alter", "topic.alter", "add partitions to a topic"),
     ("topic delete", "topic.delete", "delete topics with all their records"),
     ("topic trim", "topic.trim", "delete the records below an offset"),
+    ("topic confirm", "topic.confirm", "let topics that keep everything lose records again"),
     ("produce", "produce", "send lines or JSON envelopes to a topic"),
     ("consume", "consume", "print records of a topic"),
     ("group list", "group.list", "name the groups of consumers"),

@@ -59,6 +59,11 @@ class LogConfig(NamedTuple):
         return "compact" in self.cleanup_policy
 
     @property
+    def may_have_gaps(self) -> bool:
+        """Whether offsets may be missing inside: nobody knows what cleaned a log that keeps everything now."""
+        return self.is_compacted or not self.cleanup_policy
+
+    @property
     def roll_ms(self) -> int:
         """How old the active segment may get: only sealed ones are compacted, and in time for max.compaction.lag.ms."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms

@@ -6,7 +6,8 @@ Two snapshots are kept, and the journals from the older one on: a damaged newest
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -25,6 +26,13 @@ _DIGITS: Final = 20
 _log = logs.logger("coordination")
 
 
+#: Looks at a tree as it was found.
+TreeCheck = Callable[[ZnodeTree], None]
+
+
+def nothing_to_check(_: ZnodeTree) -> None: ...
+
+
 class LoadReport(NamedTuple):
     """What a start found."""
 
@@ -39,9 +47,33 @@ class LoadReport(NamedTuple):
 
 class Loaded(NamedTuple):
     tree: ZnodeTree
+    #: As it was found: the tree itself may have gone on when the journal is opened at last.
+    zxid: int
     report: LoadReport
     #: The journal that can be written on, and its good size. None: a new one is due.
     resume: tuple[str, int] | None
+    #: The journal that a torn tail is to be cut from, and what is known of it.
+    torn: tuple[str, JournalContents] | None
+    #: Journals that were only begun.
+    hollow: tuple[str, ...]
+
+
+#: The journal to write on, or why there is none yet.
+Opened = tuple[JournalFile, LoadReport] | OSError
+
+
+def load_and_open(disk: Disk, directory: str, check: TreeCheck) -> tuple[Loaded, Opened]:
+    """A start. What `check` raises comes before anything is changed."""
+    loaded = load(disk, directory)
+    check(loaded.tree)
+    return loaded, open_again(disk, directory, loaded)
+
+
+def open_again(disk: Disk, directory: str, loaded: Loaded) -> Opened:
+    try:
+        return open_journal(disk, directory, loaded)
+    except OSError as error:
+        return error
 
 
 def journal_name(first_zxid: int) -> str:
@@ -58,11 +90,8 @@ def zxids_of(names: Sequence[str], prefix: str) -> list[int]:
 
 
 def load(disk: Disk, directory: str) -> Loaded:
-    """Reads the directory. Raises StorageDamaged where acknowledged writes would be lost by going on."""
+    """Reads the directory, and changes nothing. Raises StorageDamaged where acknowledged writes would be lost."""
     names = disk.names(directory)
-    for name in names:
-        if name.endswith(".tmp"):
-            disk.remove(f"{directory}/{name}")
     tree, damaged = _newest_snapshot(disk, directory, zxids_of(names, _SNAPSHOT))
     base = tree.zxid
     journals = _needed(disk, directory, zxids_of(names, _JOURNAL), base)
@@ -76,17 +105,13 @@ def load(disk: Disk, directory: str) -> Loaded:
             )
         replayed += _replay(tree, contents, path, damaged)
     _check_reached(directory, tree, names)
-    for path in hollow:
-        disk.remove(path)
-    if hollow:
-        disk.sync_directory(directory)
-    torn, kept_in, resume = 0, None, None
+    torn, resume = None, None
     if journals:
         path, contents = journals[-1]
-        torn, kept_in = _set_torn_tail_aside(disk, path, contents)
+        torn = journals[-1] if contents.fault is not None else None
         # A journal that the snapshot covers wholly is not written on, so that it can be pruned.
         resume = (path, contents.good_size) if tree.zxid > base else None
-    return Loaded(tree, LoadReport(base, replayed, torn, kept_in, tuple(damaged)), resume)
+    return Loaded(tree, tree.zxid, LoadReport(base, replayed, 0, None, tuple(damaged)), resume, torn, tuple(hollow))
 
 
 def _needed(disk: Disk, directory: str, firsts: Sequence[int], base: int) -> list[tuple[str, JournalContents]]:
@@ -156,9 +181,11 @@ def _replay(tree: ZnodeTree, contents: JournalContents, path: str, damaged_snaps
 
 
 def _set_torn_tail_aside(disk: Disk, path: str, contents: JournalContents) -> tuple[int, str | None]:
-    """Keeps what is about to be cut, for whoever wants to know what it was. The cut comes when the file is reopened."""
-    if contents.fault is None:
-        return 0, None
+    """Keeps what is about to be cut, for whoever wants to know what it was. The cut comes when the file is reopened.
+
+    Nobody can tell a frame that a crash cut short, which was never acknowledged, from one that was whole and was cut
+    later: the warning says what is known.
+    """
     tail = disk.read_file(path)[contents.good_size :]
     if not any(tail):
         # Nothing but zeros, or nothing at all: a file that was made longer and never written.
@@ -173,7 +200,8 @@ def _set_torn_tail_aside(disk: Disk, path: str, contents: JournalContents) -> tu
     finally:
         file.close()
     _log.warning(
-        "cut a torn tail from the journal: nothing in it was acknowledged",
+        "cut a torn tail from the journal. A crash in the middle of a write leaves one, and nothing in it was "
+        "acknowledged; if the file was damaged otherwise, acknowledged changes may be missing: those of its last write",
         path=path,
         at=contents.good_size,
         bytes=len(tail),
@@ -183,12 +211,31 @@ def _set_torn_tail_aside(disk: Disk, path: str, contents: JournalContents) -> tu
     return len(tail), kept_in
 
 
-def open_journal(disk: Disk, directory: str, loaded: Loaded) -> JournalFile:
-    """The journal to write on. Durable when this returns."""
+def open_journal(disk: Disk, directory: str, loaded: Loaded) -> tuple[JournalFile, LoadReport]:
+    """The journal to write on, durable when this returns, and what became of a torn tail.
+
+    Fine to call again where it raised OSError: what was found by `load` still holds.
+    """
+    for name in disk.names(directory):
+        if name.endswith(".tmp"):
+            disk.remove(f"{directory}/{name}")
+    for path in loaded.hollow:
+        with suppress(FileNotFoundError):
+            disk.remove(path)
+    if loaded.hollow:
+        disk.sync_directory(directory)
+    report = loaded.report
+    if loaded.torn is not None:
+        torn_bytes, kept_in = _set_torn_tail_aside(disk, *loaded.torn)
+        report = report._replace(torn_bytes=torn_bytes, torn_kept_in=kept_in)
+    return _journal(disk, directory, loaded), report
+
+
+def _journal(disk: Disk, directory: str, loaded: Loaded) -> JournalFile:
     if loaded.resume:
         path, good_size = loaded.resume
         return JournalFile.reopen(disk, path, int(path[-_DIGITS:]), good_size)
-    first = loaded.tree.zxid + 1
+    first = loaded.zxid + 1
     if first == 1:
         _sync_ancestors(disk, directory)
     journal = JournalFile.create(disk, f"{directory}/{journal_name(first)}", first)

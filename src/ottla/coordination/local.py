@@ -24,6 +24,7 @@ from ottla.coordination.interface import (
     Stat,
     Watch,
 )
+from ottla.coordination.loading import TreeCheck, nothing_to_check
 from ottla.coordination.store import StoreOptions, TreeStore
 from ottla.coordination.tree import ZnodeTree
 from ottla.ports.clock import Clock
@@ -43,10 +44,11 @@ async def open_local(
     entropy: Entropy,
     directory: str,
     options: StoreOptions | None = None,
+    check: TreeCheck = nothing_to_check,
 ) -> LocalSession:
     """The tree of `directory` with its one session, whose `close` also closes the tree."""
     store = TreeStore(disk, workers, clock, entropy, directory, options)
-    await store.open()
+    await store.open(check)
     return LocalSession(store, await store.open_session(SESSION_TIMEOUT_MS), owns_store=True)
 
 
@@ -67,6 +69,11 @@ class LocalSession:
     def fault(self) -> str | None:
         """Why the tree is lost to this process; None while it is not."""
         return self.store.fault
+
+    @property
+    def durable_zxid(self) -> int:
+        """The last transaction that is certainly on the medium."""
+        return self.store.durable_zxid
 
     def listen(self, listener: SessionListener) -> None:
         self.store.listen(self._session.id, listener)

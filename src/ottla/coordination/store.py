@@ -3,8 +3,10 @@
 Writes that wait are applied to the tree together, written as one frame, synced by a worker, and only then answered and
 told to watches; what comes meanwhile waits for the next frame. Reads wait behind the writes that came before them, so
 that nobody sees what a power cut could still take back; with no write under way they are answered at once. A disk that
-has no room for the frame costs nothing but these writes: they are undone. After a sync that failed nobody knows what
-is on the medium: the store gives up for good, and says so to all sessions.
+has no room for the frame costs nothing but these writes: they are undone. A start is another matter: a broker whose
+disk is full is to serve what it has, and what it writes then (sessions, registrations, terms) means nothing without it.
+So until `start_ends` such writes are held back in memory, and are one frame once there is room. After a sync that
+failed nobody knows what is on the medium: the store gives up for good, and says so to all sessions.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import asyncio
 import errno
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from ottla import logs
@@ -28,6 +32,7 @@ from ottla.coordination.errors import (
     SessionExpired,
     WriteRefused,
 )
+from ottla.coordination.held_back import HeldBack
 from ottla.coordination.interface import (
     MULTI_OPS_MAX,
     REQUEST_BYTES_MAX,
@@ -38,7 +43,15 @@ from ottla.coordination.interface import (
 )
 from ottla.coordination.journal import JournalFile, encode_frame
 from ottla.coordination.leases import SessionLeases
-from ottla.coordination.loading import Loaded, LoadReport, load, open_journal
+from ottla.coordination.loading import (
+    Loaded,
+    LoadReport,
+    Opened,
+    TreeCheck,
+    load_and_open,
+    nothing_to_check,
+    open_again,
+)
 from ottla.coordination.requests import Read, Write, fail_answer, size_of
 from ottla.coordination.snapshot import encode_snapshot, encoding_snapshot
 from ottla.coordination.snapshotting import Snapshotting
@@ -54,6 +67,8 @@ from ottla.steps import Steps, in_turns
 QUEUE_MAX: Final = 20_000
 #: A frame is closed when it has this much, so that the first writer in it does not wait for a stream of others.
 FRAME_BYTES: Final = 4 * 1024 * 1024
+#: How often a disk without room is tried again.
+_RETRY_S: Final = 1.0
 #: What is said of a disk that has no room for us.
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 #: The session of the store's own transactions, which end other sessions.
@@ -70,6 +85,8 @@ class StoreOptions:
     snapshot_bytes: int = 8 * 1024 * 1024
     #: Whether the sessions of an earlier run go on (their owners will connect again), or end at start.
     keep_sessions: bool = False
+    #: Whether the start of a tree that was there goes on where the disk has no room for what it writes.
+    hold_back: bool = False
 
 
 class TreeStore:
@@ -88,7 +105,7 @@ class TreeStore:
         self._workers = workers
         self._clock = clock
         self._entropy = entropy
-        self._directory = directory
+        self.directory = directory
         self._options = options or StoreOptions()
         self._snapshots = Snapshotting(
             disk,
@@ -110,25 +127,43 @@ class TreeStore:
         self._batch: Sequence[Write] = ()
         #: What to raise and why, when nothing goes on: the disk failed, or the store was closed.
         self._over: tuple[type[CoordinationError], str] | None = None
+        #: The last transaction that is certainly on the medium.
+        self.durable_zxid = 0
+        #: Transactions behind it that the journal had no room for.
+        self._held = HeldBack()
+        #: Whether there may be more of them.
+        self._may_hold = False
+        #: What was found, while there is no room to go on with the journal.
+        self._unopened: Loaded | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        #: Called when everything is durable again that was held back.
+        self.on_caught_up: Callable[[], None] | None = None
         self.report = LoadReport(0, 0, 0, None, ())
 
     # The store's life.
 
-    async def open(self) -> None:
-        """Loads the tree. Raises StorageDamaged, DirectoryInUse or OSError."""
-        disk, directory = self._disk, self._directory
-        disk.make_directory(directory)
+    async def open(self, check: TreeCheck = nothing_to_check) -> None:
+        """Loads the tree. Raises StorageDamaged, DirectoryInUse or OSError.
+
+        `check` may raise as well, of a tree that is not the one that was expected: nothing was written yet.
+        """
+        disk, directory = self._disk, self.directory
+        if not disk.exists(directory):
+            disk.make_directory(directory)
         try:
             self._lock = disk.lock(f"{directory}/.lock")
         except BlockingIOError as error:
             raise DirectoryInUse(f"{directory} is in use by another process") from error
         try:
-            loaded, self._journal = await self._workers.thread(lambda: _load(disk, directory))
+            loaded, opened = await self._workers.thread(lambda: load_and_open(disk, directory, check))
+            # Of a first start there is nothing to serve.
+            self._may_hold = self._options.hold_back and loaded.zxid > 0
+            self._take_journal(loaded, opened)
         except BaseException:
             self._release()
             raise
         self._tree = loaded.tree
-        self.report = loaded.report
+        self.durable_zxid = loaded.tree.zxid
         self._snapshots.zxid = loaded.report.snapshot_zxid
         self._last_session_id = max(self._tree.sessions, default=0)
         now_ms = self._clock.monotonic_ms()
@@ -138,12 +173,34 @@ class TreeStore:
             else:
                 await self.write(STORE_SESSION, [CloseSession(session.id)])
 
+    def _take_journal(self, loaded: Loaded, opened: Opened) -> None:
+        """Raises the OSError of a journal that could not be opened, unless all it lacks is room."""
+        if not isinstance(opened, OSError):
+            self._journal, self.report = opened
+            self._unopened = None
+        elif (self._may_hold or self._unopened is not None) and opened.errno in _FULL:
+            self.report, self._unopened = loaded.report, loaded
+            self._try_again_later(opened)
+        else:
+            raise opened
+
+    def start_ends(self) -> None:
+        """From here on a write that the disk has no room for is refused."""
+        self._may_hold = False
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the disk has no room for what is in the tree already."""
+        return bool(self._held) or self._unopened is not None
+
     async def close(self) -> None:
         """Finishes what waits, takes a last snapshot, and lets the directory go."""
         if self._over is None:
-            self._over = (SessionClosed, f"the tree in {self._directory} is closed")
+            self._over = (SessionClosed, f"the tree in {self.directory} is closed")
         if self._pump:
             await asyncio.wait([self._pump])
+        if self._retry is not None:
+            self._retry.cancel()
         await self._snapshots.finish()
         if self._over[0] is SessionClosed and self._tree.zxid > self._snapshots.zxid:
             await self._snapshots.write(self._tree.zxid, encode_snapshot(self._tree))
@@ -294,24 +351,101 @@ class TreeStore:
     # One group commit.
 
     async def _commit(self, batch: Sequence[Write]) -> None:
-        journal = self._journal
-        assert journal is not None
         self._batch = batch
+        if self.is_behind and not await self._catch_up() and not self._may_hold:
+            for write in batch:
+                fail_answer(write.answer, WriteRefused(f"there is still no room for the journal in {self.directory}"))
+            return
         first_zxid = self._tree.zxid + 1
         # Reads wait behind this batch, so that its steps are between nobody's.
         txns = await in_turns(self._apply(batch, self._clock.wall_ms()), self._clock.monotonic_ms)
-        if txns:
-            try:
-                journal.append(encode_frame(first_zxid, txns))
-            except OSError as error:
-                self._refuse(batch, journal, error)
-                return
-            try:
-                await self._workers.thread(journal.sync)
-            except OSError as error:
-                self._fail(f"{journal.path} could not be synced: {error}")
-                return
+        if txns and self.is_behind:
+            self._hold(batch, txns)
+            return
+        if txns and not await self._write_frame(batch, first_zxid, txns):
+            return
         self._answer(batch)
+        if not self.is_behind:
+            self.durable_zxid = self._tree.zxid
+
+    async def _write_frame(self, batch: Sequence[Write], first_zxid: int, txns: list[bytes]) -> bool:
+        """Whether the frame is durable; if not, the batch is seen to."""
+        journal = self._journal
+        assert journal is not None
+        try:
+            journal.append(encode_frame(first_zxid, txns))
+        except OSError as error:
+            if self._may_hold and error.errno in _FULL and self._cut(journal, error):
+                self._hold(batch, txns)
+                self._try_again_later(error)
+            else:
+                self._refuse(batch, journal, error)
+            return False
+        try:
+            await self._workers.thread(journal.sync)
+        except OSError as error:
+            self._fail(f"{journal.path} could not be synced: {error}")
+            return False
+        return True
+
+    # A disk without room, at a start.
+
+    def _hold(self, batch: Sequence[Write], txns: Sequence[bytes]) -> None:
+        """Answers writes that are in the tree and in no file."""
+        if self._held.add(txns):
+            self._answer(batch)
+        else:
+            self._undo(batch, f"{self._held.bytes} bytes wait for room in {self.directory} already")
+
+    async def _catch_up(self) -> bool:
+        """Whether everything is durable that was held back."""
+        if (loaded := self._unopened) is not None:
+            opened = await self._workers.thread(partial(open_again, self._disk, self.directory, loaded))
+            try:
+                self._take_journal(loaded, opened)
+            except OSError as error:
+                self._fail(f"the journal in {self.directory} cannot be opened: {error}")
+        journal = self._journal
+        if journal is None:
+            return False
+        try:
+            if self._held:
+                journal.append(self._held.frame(self.durable_zxid + 1))
+        except OSError as error:
+            if error.errno not in _FULL:
+                self._fail(f"{journal.path} cannot be written: {error}")
+            elif self._cut(journal, error):
+                self._try_again_later(error)
+            return False
+        try:
+            await self._workers.thread(journal.sync)
+        except OSError as error:
+            self._fail(f"{journal.path} could not be synced: {error}")
+            return False
+        self.durable_zxid = self._tree.zxid
+        self._held.clear()
+        _log.info("there is room for the journal again", path=journal.path)
+        if self.on_caught_up is not None:
+            self.on_caught_up()
+        return True
+
+    def _try_again_later(self, error: OSError) -> None:
+        _log.warning_limited(
+            "the disk has no room for the tree's journal: what the start writes is held back, and changes are refused",
+            directory=self.directory,
+            fault=str(error),
+        )
+        if self._retry is not None:
+            self._retry.cancel()
+        self._retry = asyncio.get_running_loop().call_later(_RETRY_S, self._probe)
+
+    def _probe(self) -> None:
+        """A transaction of nothing, for which what waits is written first."""
+        if self._over is None and self.is_behind:
+            answer: asyncio.Future[list[OpResult]] = asyncio.get_running_loop().create_future()
+            answer.add_done_callback(asyncio.Future.exception)
+            with suppress(WriteRefused):
+                self._enqueue(Write(STORE_SESSION, [], 0, answer))
 
     def _apply(self, batch: Sequence[Write], now_ms: int) -> Steps[list[bytes]]:
         """Applies each write to the tree in memory; returns those that succeeded as bytes."""
@@ -331,24 +465,31 @@ class TreeStore:
 
     def _refuse(self, batch: Sequence[Write], journal: JournalFile, error: OSError) -> None:
         """The disk did not take the frame: nothing of it happened."""
+        self._undo(batch, f"{journal.path} cannot be written: {error}")
+        if error.errno not in _FULL:
+            # Room may come back; a device that failed, or that is read-only now, does not.
+            self._fail(f"{journal.path} cannot be written: {error}")
+        elif self._cut(journal, error):
+            _log.error("refused writes to the tree: the journal cannot be written", path=journal.path, fault=str(error))
+
+    def _undo(self, batch: Sequence[Write], why: str) -> None:
         for write in reversed(batch):
             if isinstance(write.outcome, Outcome):
                 self._tree.undo(write.outcome)
         for write in batch:
-            fail_answer(write.answer, WriteRefused(f"{journal.path} cannot be written: {error}"))
-        if error.errno not in _FULL:
-            # Room may come back; a device that failed, or that is read-only now, does not.
-            self._fail(f"{journal.path} cannot be written: {error}")
-            return
+            fail_answer(write.answer, WriteRefused(why))
+
+    def _cut(self, journal: JournalFile, error: OSError) -> bool:
+        """Takes back what was written of a frame. The store is over where that fails as well."""
         try:
             journal.cut()
         except OSError as cut_error:
             self._fail(f"{journal.path} cannot be written ({error}) and not be cut back ({cut_error})")
-            return
-        _log.error("refused writes to the tree: the journal cannot be written", path=journal.path, fault=str(error))
+            return False
+        return True
 
     def _answer(self, batch: Sequence[Write]) -> None:
-        """Everything in the batch is durable. Watches are told first, so that nobody reads before it was told."""
+        """Everything in the batch is decided. Watches are told first, so that nobody reads before it was told."""
         call_soon = asyncio.get_running_loop().call_soon
         for write in batch:
             outcome = write.outcome
@@ -368,8 +509,8 @@ class TreeStore:
     def _fail(self, why: str) -> None:
         """Gives up for good: the next start finds what is on the disk."""
         if self._over is None:
-            _log.error("the tree is lost to this process until it starts again", directory=self._directory, why=why)
-        self._over = (SessionExpired, f"the tree in {self._directory} is lost to this process: {why}")
+            _log.error("the tree is lost to this process until it starts again", directory=self.directory, why=why)
+        self._over = (SessionExpired, f"the tree in {self.directory} is lost to this process: {why}")
         for write in self._batch:
             fail_answer(write.answer, ConnectionLoss(why))
         while self._queue:
@@ -380,15 +521,10 @@ class TreeStore:
 
     async def _start_snapshot_if_due(self) -> None:
         journal, zxid = self._journal, self._tree.zxid
-        if journal is None or self._over or not self._snapshots.due(zxid, journal):
+        if journal is None or self._over or self.is_behind or not self._snapshots.due(zxid, journal):
             return
         content = await in_turns(encoding_snapshot(self._tree), self._clock.monotonic_ms)
         if following := await self._snapshots.next_journal(zxid):
             self._journal = following
             journal.close()
             self._snapshots.start(zxid, content)
-
-
-def _load(disk: Disk, directory: str) -> tuple[Loaded, JournalFile]:
-    loaded = load(disk, directory)
-    return loaded, open_journal(disk, directory, loaded)

@@ -58,7 +58,7 @@ class Leader:
     def durable_end(self) -> int:
         """The end of what this broker itself vouches for."""
         log = self.log
-        return log.recovery_point if log.config.flush_messages <= 1 else log.end_offset
+        return log.certain_end if log.config.flush_messages <= 1 else log.end_offset
 
     @property
     def last_stable_offset(self) -> int:

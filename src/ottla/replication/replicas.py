@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Final, Protocol, TypeVar
 
@@ -28,6 +29,7 @@ from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_errors import DirectoryError
 from ottla.storage.errors import StorageFault
 from ottla.storage.log import Log
+from ottla.storage.opening import Opened
 from ottla.storage.placing import NewReplica
 from ottla.storage.removal import FolderRemoval
 
@@ -68,6 +70,10 @@ class Replicas:
         self._offline: dict[TopicPartition, str] = {}
         #: Those of them that a full disk had no room for, and whether they were new: they are tried again.
         self._unmade: dict[TopicPartition, tuple[NewReplica, bool]] = {}
+        #: Those that are tried in a worker just now, and those that were opened since and have no role yet.
+        self._opening: set[TopicPartition] = set()
+        self._reopened: set[TopicPartition] = set()
+        self._workers = workers
         self._clock = clock
         self._remove_later = remove_later
         self._listeners: list[RoleListener] = []
@@ -107,6 +113,9 @@ class Replicas:
         answers: dict[TopicPartition, ErrorCode] = {}
         for state in states:
             tp = TopicPartition(state.topic, state.partition)
+            if tp in self._reopened and (log := self.directories.get(tp)) is not None:
+                self._reopened.discard(tp)
+                log.reconfigure(config_for(tp.topic))
             answers[tp] = self._apply_one(tp, state)
             yield None
         return answers
@@ -154,7 +163,13 @@ class Replicas:
         self._go_offline(replica.partition, reason)
 
     def make_missing(self) -> DiskSteps[None]:
-        """Tries again to make the logs that there was no room for. Who gets one is told until it has a role."""
+        """Tries again to make or open the logs that there was no room for; says which there are until they have roles."""
+        for tp, job in self.directories.prepare_roomless().items():
+            if tp not in self._opening:
+                self._opening.add(tp)
+                self._workers.thread(job).add_done_callback(partial(self._opened_again, tp))
+        if self._reopened and self.on_made is not None:
+            self.on_made(sorted(self._reopened))
         tried = list(islice(self._unmade.items(), _MADE_AT_ONCE))
         for is_new in (True, False):
             wanted = [replica for _, (replica, new) in tried if new == is_new]
@@ -170,7 +185,15 @@ class Replicas:
     @property
     def lacks_some(self) -> bool:
         """Whether there is anything to try again."""
-        return bool(self._unmade)
+        return bool(self._unmade or self._reopened or self.directories.has_roomless)
+
+    def _opened_again(self, tp: TopicPartition, done: asyncio.Future[Opened]) -> None:
+        self._opening.discard(tp)
+        if done.cancelled():
+            return
+        if self.directories.settle_roomless(tp, done.result()):
+            # It was opened with the settings of the start.
+            self._reopened.add(tp)
 
     def _apply_one(self, tp: TopicPartition, state: PartitionState) -> ErrorCode:
         if state.leader_epoch < self.epoch(tp):
@@ -239,6 +262,7 @@ class Replicas:
             self._drop_roles(tp)
             self._offline.pop(tp, None)
             self._unmade.pop(tp, None)
+            self._reopened.discard(tp)
             yield None
         if not delete:
             return {}
@@ -330,6 +354,11 @@ class Replicas:
     def _flush_failed(self, log: Log, error: OSError | StorageFault) -> None:
         if isinstance(error, StorageFault) and not error.directory_failed:
             log_event.warning_limited("a flush waits for space", key=str(log.tp), partition=log.tp, reason=error)
+            leader = self.leaders.get(log.tp)
+            if leader is not None and leader.log is log and leader.advance():
+                # The records are certain, and only what stands beside them is not.
+                self.waiters.changed(log.tp)
+                self.waiters.settle(self._clock.monotonic_ms())
         elif self.directories.get(log.tp) is log:
             # One that was deleted meanwhile has lost its files, which says nothing about the device.
             self.fail_directory_of(log.tp, f"fsync failed: {error}")

@@ -45,13 +45,8 @@ class Announced:
         self._replicas = replicas
 
     def log_config(self, topic: str) -> LogConfig:
-        """What governs a topic's logs. Overrides that are not sound are passed over with a warning."""
-        defaults = self._live.current.log
-        try:
-            return effective_log_config(self._metadata.topic_config(topic), defaults)
-        except ConfigError as error:
-            log_event.warning_limited("a topic's settings are not used", key=topic, topic=topic, reason=error)
-            return defaults
+        """What governs a topic's logs."""
+        return sound_log_config(topic, self._metadata.topic_config(topic), self._live.current.log)
 
     def check_broker_configs(self, broker: str, overrides: Mapping[str, str]) -> None:
         """Raises ConfigError where these dynamic settings of a broker, or of all, are not to be stored.
@@ -114,3 +109,17 @@ class Announced:
                         config = configs[topic] = self.log_config(topic)
                     log.reconfigure(config)
             yield
+
+
+def sound_log_config(topic: str, overrides: Mapping[str, str], defaults: LogConfig) -> LogConfig:
+    """What governs a topic's logs. Overrides that are not sound are passed over with a warning.
+
+    Among them may be one that was to keep records: so nothing is removed until somebody sets them right.
+    """
+    try:
+        return effective_log_config(overrides, defaults)
+    except ConfigError as error:
+        log_event.warning_limited(
+            "a topic's settings are not used, and it keeps everything", key=topic, topic=topic, reason=error
+        )
+        return defaults._replace(cleanup_policy=frozenset())

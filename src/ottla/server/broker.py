@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla import __version__, logs
 from ottla.config import Config, LogConfig
 from ottla.config.live import LiveConfig
-from ottla.config.topic import effective_log_config
 from ottla.controller.context import ClusterContext
 from ottla.controller.loading import load_topics
 from ottla.controller.rules import ControllerSettings
@@ -21,6 +20,7 @@ from ottla.controller.single import SingleController
 from ottla.coordination.errors import CoordinationError
 from ottla.coordination.interface import SessionEvent
 from ottla.coordination.local import LocalSession, open_local
+from ottla.coordination.store import StoreOptions, TreeStore
 from ottla.handlers.call import Services
 from ottla.handlers.checks import Checks
 from ottla.handlers.fetch import FetchHandler
@@ -44,13 +44,15 @@ from ottla.replication.waiters import Waiters
 from ottla.replication.writes import Writes
 from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.quotas import Quotas, Unlimited
-from ottla.server.announcements import Announced
+from ottla.server.adopting import warn_of_kept
+from ottla.server.announcements import Announced, sound_log_config
 from ottla.server.cleaning import Cleaning
 from ottla.server.dispatch import Dispatcher
 from ottla.server.group_partitions import GroupPartitions, journal_settings
 from ottla.server.housekeeping import Housekeeping
 from ottla.server.identity import coordination_directory, learn_identity, warn_if_stranger
 from ottla.server.listeners import ServedListener, Server, limits_of
+from ottla.server.tree_signs import TreeSigns
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_events import DirectoryEvent, Severity
 from ottla.storage.log import Log
@@ -95,6 +97,7 @@ class Broker:
         #: HOST:PORT of each listener: where it listens, whatever is advertised.
         self.listening_on: list[str] = []
         self._coordination: LocalSession | None = None
+        self._signs: TreeSigns | None = None
         self._directories: LogDirectories | None = None
         self._controller: SingleController | None = None
         self._server: Server | None = None
@@ -136,13 +139,17 @@ class Broker:
         for warning in self.config.warnings:
             log_event.warning(warning)
         ports = self.ports
-        self._coordination = coordination = await self._open_tree()
+        folder = coordination_directory(ports.disk, self.config.storage.log_dirs)
+        signs = self._signs = TreeSigns(ports, self.config.storage.log_dirs, folder)
+        self._coordination = coordination = await self._open_tree(folder, signs)
         coordination.listen(self._session_event)
-        self.broker_id, cluster = await learn_identity(coordination, ports, self.config)
+        self.broker_id, cluster = await learn_identity(coordination, ports, self.config, signs)
         topics = ClusterContext()
         await load_topics(coordination, topics)
         warn_if_stranger(self.broker_id, topics)
+        warn_of_kept(topics)
         directories = self._directories = self._open_directories(cluster, topics)
+        await signs.keep(coordination, lambda: directories.online_paths)
         self._server = server = self._make_server()
         self.endpoints = self._listen(server)
         self.services = services = self._assemble(coordination, directories)
@@ -157,6 +164,7 @@ class Broker:
             controller.replicas_recovered(self.broker_id, made)
         )
         await controller.start()
+        self._end_of_start(coordination.store, directories)
         await services.replicas.flush_found()
         self._dispatcher = Dispatcher(
             services, ProduceHandler(services), FetchHandler(services, ports.entropy), server.memory
@@ -173,9 +181,24 @@ class Broker:
         compiled = "no" if compiled_run() is None else "yes"
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__, compiled=compiled)
 
-    async def _open_tree(self) -> LocalSession:
+    def _end_of_start(self, tree: TreeStore, directories: LogDirectories) -> None:
+        """What the start wrote is in the tree, or waits for room; until then nothing is appended under its terms."""
+        tree.start_ends()
+        if not tree.is_behind:
+            return
+        log_event.error("the disk is full: reads are served, writes are refused until there is room")
+        held = list(directories.logs.values())
+        for log in held:
+            log.hold_back(tree.directory)
+
+        def caught_up() -> None:
+            for log in held:
+                log.go_on()
+
+        tree.on_caught_up = caught_up
+
+    async def _open_tree(self, directory: str, signs: TreeSigns) -> LocalSession:
         ports = self.ports
-        directory = coordination_directory(ports.disk, self.config.storage.log_dirs)
         try:
             return await open_local(
                 disk=ports.disk,
@@ -183,6 +206,8 @@ class Broker:
                 clock=ports.clock,
                 entropy=ports.entropy,
                 directory=directory,
+                options=StoreOptions(hold_back=True),
+                check=signs.check,
             )
         except OSError as error:
             if error.filename is None:  # writes do not know their file's name
@@ -212,7 +237,7 @@ class Broker:
 
         def config_for(topic: str) -> LogConfig | None:
             found = known.topics.get(topic)
-            return None if found is None else effective_log_config(found.configs, defaults)
+            return None if found is None else sound_log_config(topic, found.configs, defaults)
 
         def topic_id_for(topic: str) -> bytes | None:
             found = known.topics.get(topic)
@@ -351,6 +376,8 @@ class Broker:
             self.cleaning.close()
         if self._controller is not None:
             await self._controller.stop()
+        if self._signs is not None:
+            self._signs.close()
         if self._directories is not None:
             await self._close_directories(self._directories)
             self._directories = None

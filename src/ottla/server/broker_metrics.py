@@ -13,6 +13,7 @@ from ottla.metrics import Labels
 from ottla.model import NO_BROKER
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
+from ottla.server.adopting import keeps_everything
 from ottla.server.broker import Broker
 from ottla.server.cleaning_metrics import register_cleaning_metrics
 
@@ -64,6 +65,10 @@ class BrokerNumbers:
         topics = self._broker.metadata.topics.values()
         return sum(state.leader == NO_BROKER for topic in topics for state in topic.partitions)
 
+    def kept(self) -> int:
+        metadata = self._broker.metadata
+        return sum(keeps_everything(metadata.topic_config(name)) for name in metadata.topics)
+
     def brokers(self) -> int:
         return len(self._broker.metadata.brokers)
 
@@ -113,6 +118,7 @@ def register_broker_metrics(broker: Broker) -> None:
     )
     registry.gauges("kafka_log_log_size", "Bytes in a partition's segments.", _BY_PARTITION, numbers.log_sizes)
     gauge("kafka_log_logmanager_offlinelogdirectorycount", "Log directories that failed.", numbers.offline_directories)
+    gauge("ottla_topics_kept", "Topics that keep everything, as their own cleanup.policy is empty.", numbers.kept)
     gauge("kafka_brokers", "Brokers in the cluster.", numbers.brokers)
     registry.gauges("kafka_topic_partitions", "Partitions of a topic.", ("topic",), numbers.partitions_by_topic)
     registry.gauges(

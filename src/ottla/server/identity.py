@@ -21,6 +21,7 @@ from ottla.model import BrokerId
 from ottla.ports import Ports
 from ottla.ports.disk import Disk
 from ottla.server.adopting import adopt
+from ottla.server.tree_signs import TreeSigns
 from ottla.storage.directory import lock_directory
 from ottla.storage.directory_errors import LostIdentity, MisplacedTree
 from ottla.storage.identity import StoredIdentities, has_partitions, stored_identities
@@ -47,7 +48,9 @@ def coordination_directory(disk: Disk, log_dirs: Sequence[str]) -> str:
     return first
 
 
-async def learn_identity(coordination: Coordination, ports: Ports, config: Config) -> tuple[BrokerId, str]:
+async def learn_identity(
+    coordination: Coordination, ports: Ports, config: Config, signs: TreeSigns
+) -> tuple[BrokerId, str]:
     """This broker's id and its cluster's. Raises DirectoryError or ConfigError, with nothing written."""
     directories = config.storage.log_dirs
     stored = stored_identities(ports.disk, directories)
@@ -63,7 +66,7 @@ async def learn_identity(coordination: Coordination, ports: Ports, config: Confi
     for path, meta in stored.found.items():
         if meta.broker_id is None and has_partitions(ports.disk, path):
             log_event.warning(f"{stored.nameless[path]}; its partitions are taken for this broker's", id=broker_id)
-    await adopt(coordination, ports, config, broker_id, stored)
+    await adopt(coordination, ports, config, broker_id, stored, signs)
     return broker_id, await cluster_id(coordination, ports.entropy, stored.cluster_id)
 
 

@@ -27,7 +27,7 @@ from ottla.storage.identity import check_distinct
 from ottla.storage.loading import Loading
 from ottla.storage.log import Log
 from ottla.storage.moving import CopyCreation, FutureLog, copy_name, drop_copy, remove_marker, take_name
-from ottla.storage.opening import ConfigFor, Run, TopicIdFor, no_topic_id, run_in_turn
+from ottla.storage.opening import ConfigFor, Job, Opened, Run, TopicIdFor, no_topic_id, run_in_turn
 from ottla.storage.placing import NewReplica, check_any_online, check_paths, is_full
 from ottla.storage.removal import FolderRemoval
 from ottla.storage.replica_folders import ReplicaFolders
@@ -92,6 +92,29 @@ class LogDirectories(ReplicaFolders):
         self._moves = loading.moves
         self.removals = loading.removals
         self.offline = {tp: why for tp, why in loading.offline.items() if tp not in self._logs}
+        self._loading = loading
+
+    # What there was no room to open
+
+    @property
+    def has_roomless(self) -> bool:
+        """Whether there are partitions that lack nothing but room."""
+        return bool(self._loading.roomless)
+
+    def prepare_roomless(self) -> dict[TopicPartition, Job]:
+        """How those partitions are opened that lack nothing but room: for workers, with `settle_roomless` after it."""
+        return {tp: self._loading.prepare_again(tp) for tp in self._loading.roomless}
+
+    def settle_roomless(self, partition: TopicPartition, opened: Opened) -> bool:
+        """Whether the partition is open now."""
+        home = self._loading.settle_again(partition, opened)
+        if home is None:
+            if partition in self._loading.offline and partition in self.offline:
+                self.offline[partition] = self._loading.offline[partition]
+            return False
+        self.offline.pop(partition, None)
+        self._install(home, partition, home.logs[partition])
+        return True
 
     def cordon(self, paths: Collection[str]) -> None:
         """New replicas are placed in none of these from now on; what is in them stays and is served."""

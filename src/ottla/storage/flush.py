@@ -43,6 +43,7 @@ class Flush:
         "is_given_up",
         "offset",
         "paths",
+        "records_are_certain",
         "sizes",
     )
 
@@ -68,6 +69,8 @@ class Flush:
         self.failed = False
         #: The log was closed meanwhile without waiting for this.
         self.is_given_up = False
+        #: Whether only the files beside the log were refused.
+        self.records_are_certain = False
         self._disk = disk
         #: Log files, held open by a lease each.
         self._files = tuple(files)
@@ -118,6 +121,9 @@ class Flush:
             fault = StorageFault.of(path, error)
             if fault.directory_failed:
                 raise
+            if self._directory is not None:
+                self._disk.sync_directory(self._directory)
+            self.records_are_certain = True
             raise fault from error
 
     def _write_snapshot(self, snapshot: PendingSnapshot) -> None:
@@ -226,6 +232,8 @@ def take_back(log: Log, flush: Flush) -> None:
     """A flush did not come to its end, and nothing has failed: whatever it was to do is still to be done."""
     assert not flush.done
     assert not flush.failed
+    if flush.records_are_certain and flush.generation == log.generation:
+        log.certain_end = max(log.certain_end, flush.offset)
     log.unsynced_paths.extend(flush.paths)
     log.epochs.dirty = True
     log.names_changed = True
@@ -245,3 +253,4 @@ def settle(log: Log, flush: Flush) -> None:
         segment.synced = max(segment.synced, min(sizes.get(segment.base_offset, 0), segment.size))
     log.unsynced = [segment for segment in log.unsynced if not segment.is_clean]
     log.recovery_point = max(log.recovery_point, flush.offset)
+    log.certain_end = max(log.certain_end, flush.offset)

@@ -21,7 +21,7 @@ from ottla.storage.formats.names import FolderKind
 from ottla.storage.log import Log
 from ottla.storage.moving import FutureLog
 from ottla.storage.opening import ConfigFor, Job, Opened, Run, TopicIdFor, open_folder
-from ottla.storage.placing import adopt_topic_id
+from ottla.storage.placing import adopt_topic_id, is_full
 from ottla.storage.removal import FolderRemoval
 from ottla.storage.survey import Found, some_names, survey
 
@@ -42,6 +42,8 @@ class Loading:
         self.moves: dict[TopicPartition, FutureLog] = {}
         #: Partitions that are there and cannot be served, with the reason.
         self.offline: dict[TopicPartition, str] = {}
+        #: Those of them that lack nothing but room, and where they are.
+        self.roomless: dict[TopicPartition, LogDirectory] = {}
         self._directories = directories
         self._config_for = config_for
         self._topic_id_for = topic_id_for
@@ -150,6 +152,8 @@ class Loading:
             self._on_device(directory, partial(self._begin_anew, directory, partition))
         elif opened.log is None:
             self._take_offline(directory, partition, opened.damage)
+            if opened.is_roomless:
+                self.roomless[partition] = directory
         else:
             directory.logs[partition] = opened.log
             self._on_device(directory, partial(self._complete, directory, partition, opened.log))
@@ -157,13 +161,45 @@ class Loading:
     def _begin_anew(self, directory: LogDirectory, partition: TopicPartition) -> None:
         """The folder was emptied by hand: the former log's offsets go first, durably, and then it is as any other."""
         end = directory.checkpoints.known_end(partition)
-        directory.forget(partition)
+        try:
+            directory.forget(partition)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._take_offline(directory, partition, f"its folder was emptied, and the disk has no room: {error}")
+            self.roomless[partition] = directory
+            return
         directory.warn(
             self._on_event, f"its folder was emptied: it begins anew, without its records up to {end}", partition
         )
         config = self._config(partition.topic)
         assert config is not None, "it was opened with it"
         self._install(directory, partition, self._open(directory, directory.folder(partition), partition, config))
+
+    # What there was no room for
+
+    def prepare_again(self, partition: TopicPartition) -> Job:
+        """Opens the folder of one that is `roomless`; in a worker, since it may have much to check."""
+        directory, config = self.roomless[partition], self._config(partition.topic)
+        assert config is not None, "it was tried with it"
+        return partial(self._open, directory, directory.folder(partition), partition, config)
+
+    def settle_again(self, partition: TopicPartition, opened: Opened) -> LogDirectory | None:
+        """Takes what became of it; the directory that it is in now, or None where it is not served yet."""
+        directory = self.roomless.get(partition)
+        if directory is None or not directory.is_online or partition not in directory.unopened:
+            # It was deleted meanwhile, or set aside, or its directory has failed.
+            self.roomless.pop(partition, None)
+            if opened.log is not None:
+                LogDirectory.abandon(opened.log)
+            return None
+        if opened.is_roomless:
+            return None
+        del self.roomless[partition]
+        del directory.unopened[partition]
+        self.offline.pop(partition, None)
+        self._install(directory, partition, opened)
+        return directory if partition in directory.logs else None
 
     def _miss(self, found: Found) -> None:
         """Finds partitions of known topics whose records were here and whose folder is nowhere.
@@ -187,7 +223,11 @@ class Loading:
         """Writes the topic's id into a folder that lacks it."""
         topic_id = self._topic_id_for(partition.topic)
         if log.topic_id == ZERO_TOPIC_ID and topic_id is not None and topic_id != ZERO_TOPIC_ID:
-            adopt_topic_id(directory.disk, directory.folder(partition), topic_id)
+            try:
+                adopt_topic_id(directory.disk, directory.folder(partition), topic_id)
+            except OSError as error:
+                if not is_full(error):
+                    raise  # otherwise the next start does it
             log.topic_id = TopicId(topic_id)
 
     def _refuse_doubles(
@@ -276,6 +316,8 @@ class Loading:
         opened.warnings.tell()
         if opened.fault:
             self._fail(directory, opened.fault)
+        elif opened.is_roomless:
+            directory.warn(self._on_event, f"the copy in {name} is left in place: {opened.damage}", partition)
         elif opened.log is None:
             directory.warn(self._on_event, f"the copy in {name} is removed: {opened.damage}", partition)
             self._remove_copy(directory, partition, name)

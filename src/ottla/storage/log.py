@@ -80,7 +80,7 @@ class Log(AppendableLog):
                 recovery_point=recovery_point,
                 start_offset=start_offset,
                 now_ms=now_ms,
-                gaps_allowed=config.is_compacted or cleaned_to >= 0,
+                gaps_allowed=config.may_have_gaps or cleaned_to >= 0,
             )
         except OSError as error:
             raise StorageFault.of(directory, error) from error

@@ -218,6 +218,8 @@ def _begin_anew(
 def _warn(around: Surroundings, tp: TopicPartition, report: RecoveryReport) -> None:
     if report.truncated_bytes:
         kept = ", ".join(report.kept_aside) or "nothing: they are all zeros"
+        if report.lost_bytes:
+            kept = f"nothing of {report.lost_bytes} bytes, which the disk has no room for"
         around.warn(
             f"{tp}: the log was cut at offset {report.end_offset}, {report.truncated_bytes} bytes; kept aside: {kept}; "
             f"{report.reason}"

@@ -47,11 +47,11 @@ class LogState:
             "_usual",
             "_usual_bits",
         ),
-        *("around", "cleaned_to", "config", "end_offset", "generation", "names_changed", "next_offset"),
+        *("around", "certain_end", "cleaned_to", "config", "end_offset", "generation", "names_changed", "next_offset"),
         *("pending_snapshot", "places"),
         *("recovery", "recovery_point", "roll_offset", "roll_size", "roll_timestamp", "size", "snapshots"),
         *("staged_aborted", "staged_end", "start_offset", "swap", "topic_id", "touched", "tp", "unsynced"),
-        *("unsynced_paths",),
+        *("unsynced_paths", "waits_for"),
     )
 
     def __init__(
@@ -76,6 +76,9 @@ class LogState:
         self.next_offset = loaded.end_offset
         #: Everything below is on the medium.
         self.recovery_point = loaded.end_offset if loaded.report is None else min(recovery_point, loaded.end_offset)
+        #: All records below are on the medium: above the recovery point only while a full disk has no room for what a
+        #: start relies on beside them. recovery_point <= certain_end <= end_offset
+        self.certain_end = self.recovery_point
         #: Bytes in all segments.
         self.size = sum(segment.size for segment in loaded.segments)
         #: For the next flush to write, or for the one that runs.
@@ -116,6 +119,8 @@ class LogState:
         #: `roll_timestamp` or `roll_offset`.
         self.staged_end = self.active.size
         self.roll_size, self.roll_offset, self.roll_timestamp = ALWAYS, 0, 0
+        #: What has to have room on the disk before anything is appended here; None where nothing has.
+        self.waits_for: str | None = None
         self.reconfigure(config)
 
     def reconfigure(self, config: LogConfig) -> None:
@@ -129,6 +134,14 @@ class LogState:
         self._size_max = min(config.max_message_bytes, config.segment_bytes)
         self._future_ms = config.message_timestamp_after_max_ms
         self.roll_size = ALWAYS
+
+    def hold_back(self, waits_for: str) -> None:
+        """Refuses what is appended, as on a full disk, until `go_on`."""
+        self.waits_for = waits_for
+        self.roll_size = ALWAYS
+
+    def go_on(self) -> None:
+        self.waits_for = None
 
     @contextmanager
     def telling(self) -> Iterator[None]:
@@ -249,6 +262,7 @@ class LogState:
         self.generation += 1
         self.end_offset = self.next_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
+        self.certain_end = min(self.certain_end, offset)
         self.cleaned_to = min(self.cleaned_to, offset)
         self.staged_end = self.active.size
         self.roll_size = ALWAYS

@@ -33,6 +33,8 @@ class Opened(NamedTuple):
     is_stray: bool = False
     #: Whether somebody put an empty folder in the place of one with records, and so gave these up.
     is_emptied: bool = False
+    #: Whether all it lacks is room on the disk: it can be tried again.
+    is_roomless: bool = False
 
 
 #: Opens one folder. It touches nothing but that folder, so threads may do several at once.
@@ -96,7 +98,7 @@ def open_folder(
         if fault.kind is FaultKind.LOG_DAMAGED:
             return Opened(None, f"{fault}: put this right and start the broker again", "", warnings)
         if isinstance(error, StorageFault) and not error.directory_failed:
-            return Opened(None, f"{error}: make room and start the broker again", "", warnings)
+            return Opened(None, f"{error}: it is tried again until there is room", "", warnings, is_roomless=True)
         return Opened(None, "", str(error), warnings)
     log.topic_id = stored
     return Opened(log, "", "", warnings)

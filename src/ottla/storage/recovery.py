@@ -5,11 +5,16 @@ nothing is touched. Above it the last writes may be torn, missing, or out of ord
 likes: the log ends before the first batch that is not sound. What is cut is kept beside the log, in
 `<segment>.log.<position>.torn`, which neither we nor Kafka take for a log; a tail of nothing but zeros, as file systems
 leave behind, is not worth that.
+
+A disk that is full is no reason not to serve what is sound. Whole segments are set aside by renaming; a tail that
+there is no room to copy is cut first, which makes some, and is written then; indexes without room stay in memory.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -19,7 +24,7 @@ from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, INT32_MAX, L
 from ottla.records.checksum import crc32c
 from ottla.storage.batch_walk import header_fault, read_header
 from ottla.storage.epochs import EpochCache
-from ottla.storage.errors import BadBatch, CorruptLog, DamagedIndex
+from ottla.storage.errors import BadBatch, CorruptLog, DamagedIndex, StorageFault
 from ottla.storage.formats.names import LOG
 from ottla.storage.markers import apply_written
 from ottla.storage.producer_state import ProducerStates
@@ -29,6 +34,9 @@ from ottla.storage.snapshots import Snapshots, replay
 #: Read at once: large enough that system calls do not count, small enough to stay in the processor's cache.
 CHUNK_BYTES: Final = 1 << 20
 TORN: Final = ".torn"
+#: Of a tail that is held in memory while it is cut: more than a round of the network writes at once. A larger one has
+#: to wait for room, and its partition with it.
+TAIL_BYTES_MAX: Final = 64 << 20
 
 
 @dataclass(slots=True)
@@ -44,6 +52,8 @@ class RecoveryReport:
     reason: str = ""
     #: Where the cut bytes are.
     kept_aside: list[str] = field(default_factory=list)
+    #: How many of them there was no room for anywhere.
+    lost_bytes: int = 0
 
 
 class Recovered(NamedTuple):
@@ -103,10 +113,19 @@ class _Recovery:
                 break
             segment.synced = min(segment.synced, start)
             if segment.sealed:
-                segment.write_indexes()
+                self._write_indexes(segment)
         self.report.end_offset = self.next_offset
         self.producers.commit()
         return Recovered(self.segments, self.next_offset, self.report)
+
+    @staticmethod
+    def _write_indexes(segment: Segment) -> None:
+        try:
+            segment.write_indexes()
+        except OSError as error:
+            if StorageFault.of(segment.path(), error).directory_failed:
+                raise
+            # The disk is full. They are in memory, and whoever finds the files short one day makes them anew.
 
     def _read_producers(self, snapshots: Snapshots, log_start: int) -> None:
         """Producers' state where checking begins."""
@@ -256,53 +275,88 @@ class _Recovery:
         report = self.report
         report.reason = f"{segment.path()}, byte {position}: {reason}"
         for later in self.segments[number + 1 :]:
-            self._set_aside(later, 0)
-            later.remove()
+            self._set_whole_aside(later)
         del self.segments[number + 1 :]
-        self._set_aside(segment, position)
         if position == 0 and number > 0:
-            segment.remove()
+            self._set_whole_aside(segment)
             del self.segments[number:]
             self.segments[-1].unseal()
         else:
-            segment.unseal()
-            segment.file.truncate(position)
-            segment.file.sync()
-            segment.size = position
-            segment.synced = 0
+            self._cut(segment, position)
         # What is gone must not come back once other records have taken its offsets.
         segment.around.disk.sync_directory(segment.around.directory)
 
-    def _set_aside(self, segment: Segment, position: int) -> None:
-        """Keeps the bytes of a segment from `position` on in a file of their own."""
-        length = segment.size - position
-        if length == 0:
-            return
-        self.report.truncated_bytes += length
-        if _is_zero(segment.file, position, segment.size):
-            return
+    def _cut(self, segment: Segment, position: int) -> None:
+        """Ends the segment at `position`; what is behind is kept in a file of its own."""
+        size = segment.size - position
+        self.report.truncated_bytes += size
+        worth_it = size > 0 and not _is_zero(segment.file, position, segment.size)
+        path = self._free_name(segment, position)
+        tail = b""
+        if worth_it:
+            try:
+                self._keep(path, _pieces(segment.file, position, segment.size))
+            except OSError as error:
+                if StorageFault.of(path, error).directory_failed or size > TAIL_BYTES_MAX:
+                    raise
+                tail = b"".join(_pieces(segment.file, position, segment.size))
+        segment.unseal()
+        segment.file.truncate(position)
+        segment.file.sync()
+        segment.size = position
+        segment.synced = 0
+        if tail:
+            try:
+                self._keep(path, [tail])
+            except OSError as error:
+                if StorageFault.of(path, error).directory_failed:
+                    raise
+                self.report.lost_bytes += size
+
+    def _set_whole_aside(self, segment: Segment) -> None:
+        """Takes a whole segment out of the log."""
+        if segment.size:
+            self.report.truncated_bytes += segment.size
+            if not _is_zero(segment.file, 0, segment.size):
+                path = self._free_name(segment, 0)
+                segment.around.disk.rename(segment.path(LOG), path)
+                self.report.kept_aside.append(path)
+        segment.remove()
+
+    def _keep(self, path: str, pieces: Iterable[bytes]) -> None:
+        """Writes a file that holds what is cut; there is none where it raises OSError."""
+        disk = self.segments[0].around.disk
+        kept = disk.open(path, create=True)
+        try:
+            for piece in pieces:
+                kept.append([piece])
+            kept.sync()
+        except OSError:
+            with suppress(OSError):
+                disk.remove(path)
+            raise
+        finally:
+            kept.close()
+        self.report.kept_aside.append(path)
+
+    @staticmethod
+    def _free_name(segment: Segment, position: int) -> str:
         disk = segment.around.disk
         path = f"{segment.path(LOG)}.{position}{TORN}"
         again = 1
         while disk.exists(path):
             again += 1
             path = f"{segment.path(LOG)}.{position}.{again}{TORN}"
-        kept = disk.open(path, create=True)
-        try:
-            for at in range(position, segment.size, CHUNK_BYTES):
-                kept.append([segment.file.read(min(CHUNK_BYTES, segment.size - at), at)])
-            kept.sync()
-        finally:
-            kept.close()
-        self.report.kept_aside.append(path)
+        return path
+
+
+def _pieces(file: File, start: int, end: int) -> Iterator[bytes]:
+    for at in range(start, end, CHUNK_BYTES):
+        yield file.read(min(CHUNK_BYTES, end - at), at)
 
 
 def _is_zero(file: File, start: int, end: int) -> bool:
-    for at in range(start, end, CHUNK_BYTES):
-        piece = file.read(min(CHUNK_BYTES, end - at), at)
-        if piece.count(0) != len(piece):
-            return False
-    return True
+    return all(piece.count(0) == len(piece) for piece in _pieces(file, start, end))
 
 
 def recover(

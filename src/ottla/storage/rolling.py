@@ -8,13 +8,15 @@ them.
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from ottla.model import ErrorCode
 from ottla.records.batch import INT32_MAX, OFFSET_MAX
 from ottla.storage import offset_index, time_index
-from ottla.storage.errors import AppendRefused
+from ottla.storage.errors import AppendRefused, StorageFault
 from ottla.storage.flush import index_paths
 from ottla.storage.log_loading import create_segment
 from ottla.storage.log_state import ALWAYS
@@ -30,6 +32,8 @@ def before_batch(log: AppendableLog, size: int, first_offset: int, last_offset: 
 
     Raises AppendRefused where there are no offsets left for the batch.
     """
+    if log.waits_for is not None:
+        raise StorageFault.of(log.waits_for, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     with log.telling():
         _before_batch(log, size, first_offset, last_offset, timestamp)
 

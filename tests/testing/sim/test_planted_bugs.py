@@ -42,7 +42,7 @@ def recovery_point_before_the_flush(patch: pytest.MonkeyPatch) -> None:
     def prepared(log: Log, *, closing: bool) -> Any:
         found = prepare(log, closing=closing)
         if found is not None:
-            log.recovery_point = found.offset
+            log.recovery_point = log.certain_end = found.offset
         return found
 
     patch.setattr(flush, "prepare", prepared)

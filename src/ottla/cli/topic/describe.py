@@ -132,5 +132,7 @@ def _table(topic: dict[str, Any]) -> str:
     rows = topic["partitions"]
     overrides = " ".join(f"{name}={value}" for name, value in topic["configs"].items())
     head = f"{topic['topic']}  id={topic['id']}  {overrides}".rstrip()
+    if topic["configs"].get("cleanup.policy") == "":
+        head += "  (keeps everything: `ottla topic confirm`)"
     columns = {**_COLUMNS, **_OFFSET_COLUMNS} if any("start" in row for row in rows) else _COLUMNS
     return f"{head}\n{table_of(rows, columns)}"

@@ -72,7 +72,7 @@ class MemoryDisk:
         self._medium.capacity_bytes = size
 
     def fail(self, operation: str, pattern: str, number: int, *, after: int = 0, times: int | None = None) -> None:
-        """Makes an operation (`append`, `sync`, `rename`, ...; `*` for all) on matching paths raise OSError."""
+        """Makes an operation (`append`, `sync|rename`, ...; `*` for all) on matching paths raise OSError."""
         self._medium.faults.add(Fault(operation, pattern, number, after, times))
 
     def stop_failing(self) -> None:

@@ -14,6 +14,7 @@ class SimulatedCrash(BaseException):
 
 @dataclass(slots=True)
 class Fault:
+    #: Or several, with `|` between them; `*` for all.
     operation: str
     pattern: str
     number: int
@@ -52,7 +53,9 @@ class Faults:
     def check(self, operation: str, path: str) -> None:
         """Raises what was asked for."""
         for fault in self._faults:
-            if fault.operation not in {operation, "*"} or not fnmatchcase(path, fault.pattern):
+            if (operation not in fault.operation.split("|") and fault.operation != "*") or not fnmatchcase(
+                path, fault.pattern
+            ):
                 continue
             if fault.after > 0:
                 fault.after -= 1

@@ -15,6 +15,7 @@ from ottla.storage.formats import (
     meta_properties,
     offset_checkpoint,
     partition_metadata,
+    tree_sign,
 )
 from ottla.storage.formats.errors import FormatError
 
@@ -33,6 +34,11 @@ def _epochs(data: bytes) -> list[TextEntry]:
 
 def _meta(data: bytes) -> list[TextEntry]:
     meta_properties.decode(data)
+    return [PropertyEntry(name, value) for name, value in java_properties.decode(data).items()]
+
+
+def _tree_sign(data: bytes) -> list[TextEntry]:
+    tree_sign.decode(data)
     return [PropertyEntry(name, value) for name, value in java_properties.decode(data).items()]
 
 
@@ -55,6 +61,7 @@ DECODERS: Final[dict[str, Callable[[bytes], list[TextEntry]]]] = {
     meta_properties.FILE_NAME: _meta,
     partition_metadata.FILE_NAME: _partition_metadata,
     clean_shutdown.FILE_NAME: _clean_shutdown,
+    tree_sign.FILE_NAME: _tree_sign,
 }
 
 
