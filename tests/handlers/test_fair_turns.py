@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from ottla.handlers.fair_turns import EMPTY_LINES_MAX, HALF_MS, FairTurns, TurnOverdue
+from ottla.handlers.fair_turns import EMPTY_LINES_MAX, HALF_MS, FairTurns, TurnOverdue, _give_up
 from ottla.ports.memory import memory_ports
 
 FAR = 10**9
@@ -50,6 +50,40 @@ def test_one_at_a_time_and_nobody_is_forgotten(seed: int) -> None:
     assert served + overdue <= 100 <= served + overdue + cancelled
     assert served > 30
     assert len(turns) == 0
+
+
+@pytest.mark.parametrize("ends_first", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_turn_ends_in_the_moment_in_which_the_next_one_gives_up(ends_first: bool, late: bool) -> None:
+    ports = memory_ports(seed=1)
+    turns = FairTurns(ports.clock)
+
+    async def main() -> None:
+        turn = await turns.take("first", FAR)
+        gone = asyncio.ensure_future(turns.take("gone", FAR))
+        here = asyncio.ensure_future(turns.take("here", FAR))
+        await asyncio.sleep(0.01)
+        assert len(turns) == 2
+        _, place = turns._standing["gone"].waiting[0]
+
+        def gives_up() -> None:
+            if late:
+                _give_up(place)
+            else:
+                gone.cancel()
+
+        first, second = (turn.end, gives_up) if ends_first else (gives_up, turn.end)
+        first()
+        second()
+        if late and ends_first:
+            (await gone).end()  # it came in time
+        else:
+            with pytest.raises((asyncio.CancelledError, TurnOverdue)):
+                await gone
+        (await asyncio.wait_for(here, 5)).end()
+        assert len(turns) == 0
+
+    ports.loop.run_until_complete(main())
 
 
 def test_what_was_used_counts_and_is_forgotten() -> None:

@@ -91,7 +91,7 @@ class FairTurns:
             if entry in line.waiting:
                 line.waiting.remove(entry)
                 self._tidy(line, owner)
-            elif not place.cancelled():
+            elif not place.cancelled() and place.exception() is None:
                 self._next()  # the turn came at the moment in which its request ended
             raise
         finally:
@@ -119,12 +119,15 @@ class FairTurns:
 
     def _next(self) -> None:
         self._taken = False
-        if self._standing:
-            now_ms = self._clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
+        while self._standing:
             owner, line = min(self._standing.items(), key=lambda standing: standing[1].rank(now_ms))
             _, place = line.waiting.popleft()
-            self._begin(line, owner)
-            place.set_result(None)
+            if not place.done():
+                self._begin(line, owner)
+                place.set_result(None)
+                return
+            self._tidy(line, owner)  # its request has ended, and is about to find out
 
 
 def _give_up(place: asyncio.Future[None]) -> None:
