@@ -208,7 +208,8 @@ def test_settings_of_brokers(ottla: Command) -> None:
     (one,) = json.loads(ottla("config", "describe", "--broker", ident, "-o", "json").out)
     assert (one["name"], one["value"], one["source"]) == ("log.retention.ms", "6000", "dynamic-broker")
     assert settings(ottla("config", "describe", "--entity-type", "brokers", "--entity-default", "-o", "json").out) == {
-        "log.retention.ms": "5000"
+        "log.retention.ms": "5000",
+        "min.insync.replicas": "1",  # set for all brokers from the cluster's beginning, as by Kafka
     }
     for whose in (("--all-brokers",), ("--broker", ident)):
         words = ("config", "alter", *whose, "--delete-config", "log.retention.ms")

@@ -163,7 +163,7 @@ class Replicas:
         self._go_offline(replica.partition, reason)
 
     def make_missing(self) -> DiskSteps[None]:
-        """Tries again to make or open the logs that there was no room for; says which there are until they have roles."""
+        """Tries again to make or open the logs that lacked room; says which there are until they have roles."""
         for tp, job in self.directories.prepare_roomless().items():
             if tp not in self._opening:
                 self._opening.add(tp)

@@ -52,9 +52,15 @@ async def _describe(options: argparse.Namespace) -> int:
 
 
 def _is_set(entry: ConfigEntry) -> bool:
-    """By a client: what a property file says holds for all topics, and is shown for brokers only with --all."""
+    """By a client: what a property file says holds for all topics, and is shown for brokers only with --all.
+
+    `min.insync.replicas` is set for all brokers from a cluster's beginning: it is shown where it was changed.
+    """
     from ottla.client.admin_results import ConfigSource
 
+    if entry.source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG:
+        defaults = {each.value for each in entry.synonyms if each.source == ConfigSource.DEFAULT_CONFIG}
+        return entry.value not in defaults
     return entry.source not in {ConfigSource.DEFAULT_CONFIG, ConfigSource.STATIC_BROKER_CONFIG}
 
 
