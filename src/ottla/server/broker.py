@@ -158,7 +158,10 @@ class Broker:
         await controller.start()
         await services.replicas.flush_found()
         self._dispatcher = Dispatcher(
-            services, ProduceHandler(services), FetchHandler(services, ports.entropy), server.memory
+            services,
+            ProduceHandler(services),
+            FetchHandler(services, ports.entropy, server.memory),
+            server.memory,
         )
         server.open(self._dispatcher)
         keeping.start()
