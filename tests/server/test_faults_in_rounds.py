@@ -21,7 +21,7 @@ from tests.server.conftest import BrokerThread
 from tests.server.planted import SITES, Plant
 
 from ottla.model import ErrorCode
-from ottla.protocol.generated.fetch import FetchResponse
+from ottla.protocol.generated.fetch import FetchRequest, FetchResponse
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -34,7 +34,9 @@ from ottla.protocol.message import Message
 TOPICS = ("a", "b", "c")
 #: Connections of each kind, to each topic.
 EACH = 2
-VERSION = {"produce": 8, "produce any": 8, "fetch": 11, "commit": 7}
+VERSION = {"produce": 8, "produce any": 8, "fetch": 11, "fetch long": 11, "fetch session": 11, "commit": 7}
+#: How often a long fetch names its partition, to be as long as those that are served in steps.
+NAMED = 500
 #: Where nobody knows what is in a file, the directory goes offline: it is the only one here, so the broker ends.
 MAY_END_THE_BROKER = {"AppendableLog._note_written", "Segment.note_batches", "ProducerStates.commit"}
 
@@ -49,6 +51,7 @@ class Client:
         self.name = f"{kind}-{topic}-{number}".encode()
         self.count = 0
         self.peer = broker.connect()
+        self.session_id = self.session_epoch = 0
 
     def request(self) -> Message:
         self.count += 1
@@ -59,13 +62,26 @@ class Client:
             # Sizes that change, two requests in three of an idempotent producer, many records: no lane takes all.
             rows = [value + b"." * (self.count % 3) * 20] * 1
             return produce_request(batch(*rows, *[b"%s+%d" % (value, n) for n in range(20)]), topic=self.topic)
-        if self.kind == "fetch":
-            return fetch_request(0, topic=self.topic, max_wait_ms=0 if self.count % 2 else 50, min_bytes=1)
+        if self.kind.startswith("fetch"):
+            return self._fetch_request()
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=self.count)
         topics = [OffsetCommitRequestTopic(name=self.topic, partitions=[partition])]
         return OffsetCommitRequest(
             group_id=self.name.decode(), generation_id_or_member_epoch=-1, member_id="", topics=topics
         )
+
+    def _fetch_request(self) -> FetchRequest:
+        # What there is, or more than there ever is: it is waited for.
+        min_bytes = 1 if self.count % 3 else 1 << 30
+        request = fetch_request(0, topic=self.topic, max_wait_ms=0 if self.count % 2 else 50, min_bytes=min_bytes)
+        if self.kind == "fetch long":
+            request.topics[0].partitions *= NAMED
+        if self.kind == "fetch session":
+            request.session_id, request.session_epoch = self.session_id, self.session_epoch
+            if self.session_epoch:
+                request.topics = []
+            self.session_epoch += 1
+        return request
 
     def send(self) -> None:
         self.peer.send(self.peer.frame(self.request(), VERSION[self.kind]))
@@ -74,11 +90,17 @@ class Client:
         """The answer, or None where the connection was closed instead; a new one is then made."""
         kinds: dict[str, type[Message]] = {"fetch": FetchResponse, "commit": OffsetCommitResponse}
         try:
-            return self.peer.answer(kinds.get(self.kind, ProduceResponse), VERSION[self.kind])
+            answer = self.peer.answer(kinds.get(self.kind.split()[0], ProduceResponse), VERSION[self.kind])
         except (EOFError, ConnectionError):
             self.peer.socket.close()
             self.peer = self.broker.connect()
+            self.session_id = self.session_epoch = 0
             return None
+        if self.kind == "fetch session":
+            self.session_id = answer.session_id
+            if not self.session_id or answer.error_code:
+                self.session_id = self.session_epoch = 0
+        return answer
 
 
 class Room:
@@ -126,8 +148,8 @@ class Room:
             else:
                 assert partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR, "clients are to try again"
                 return False
-        if client.kind == "fetch":
-            for value in values(answer.responses[0].partitions[0]):
+        if client.kind.startswith("fetch"):
+            for value in [value for topic in answer.responses for value in values(topic.partitions[0])]:
                 assert value is not None
                 assert f"-{client.topic}-".encode() in value
         if client.kind == "commit":

@@ -6,10 +6,11 @@ fetch that would wait is read once by a worker, and answered from memory then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from ottla.ports import Workers
 from ottla.storage.log import Log
 from ottla.storage.reader import Slice
 
@@ -46,3 +47,20 @@ class Warming:
         for each in self._slices:
             if each.file is not None:
                 each.file.release()
+
+
+class Warmth:
+    """Yielded by work in steps, which goes on when a worker has read the slices through."""
+
+    def __init__(self, workers: Workers, slices: Sequence[Slice]) -> None:
+        self._workers = workers
+        self._slices = slices
+
+    def wait(self, resume: Callable[[], None]) -> None:
+        warming = Warming(self._slices)
+
+        def done(_: object) -> None:
+            warming.release()
+            resume()
+
+        self._workers.thread(warming.run).add_done_callback(done)

@@ -7,28 +7,39 @@ connection is busy meanwhile: what the client sends behind it waits its turn.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.cold_reads import Warming
-from ottla.handlers.fetch_answer import encode_answer, encode_empty, encode_nonsense
+from ottla.handlers.fetch_answer import encode_answer, encode_empty, encode_nonsense, nonsense_in_steps
+from ottla.handlers.fetch_asked import each_asked, each_forgotten, merged
 from ottla.handlers.fetch_checked import CheckedReader
+from ottla.handlers.fetch_in_steps import READ_AT_ONCE_MAX, InSteps, LongRequest, WatchedFetch
 from ottla.handlers.fetch_memo import Memo, remember
 from ottla.handlers.fetch_read import READ_COMMITTED, READ_UNCOMMITTED, PartitionRead, Reader
-from ottla.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Asked, Session, Sessions, Told
-from ottla.handlers.peer import FilePiece, Peer, Received
+from ottla.handlers.fetch_room import COPIED_A_ROUND_MAX, COPIED_BYTES_MAX, Room, Untaken
+from ottla.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, Session, Sessions
+from ottla.handlers.fetch_wait import FetchWait
+from ottla.handlers.fetch_watched import WatchedPartitions
+from ottla.handlers.peer import ANSWER_BYTES_MAX, FilePiece, Outgoing, Peer, Received
 from ottla.handlers.routes import FETCH, HOT
-from ottla.model import ErrorCode, TopicPartition
+from ottla.metadata import MetadataUpdate
+from ottla.model import ErrorCode
 from ottla.ports import Entropy
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.header import decode_request_header, request_body_start
+from ottla.protocol.header import decode_request_header, is_long, request_body_start
 from ottla.protocol.hot.fetch import FetchRequest, parse_fetch
+from ottla.protocol.hot.fetch_steps import parse_fetch_steps
+from ottla.protocol.primitives import Buffer
+from ottla.protocol.stepping import Allowance
 from ottla.records.batch import HEADER_SIZE
 from ottla.replication.leader import Leader
 from ottla.replication.round import Participant
 from ottla.security.quotas import Use
+from ottla.steps import Steps, at_once, pieces
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
 
 log_event = logs.logger("handlers")
@@ -37,88 +48,19 @@ _VERSION_MIN, _VERSION_MAX = HOT[FETCH]
 _BY_ID: Final = 13
 
 
-class FetchWait:
-    """A fetch from its frame to its answer."""
-
-    __slots__ = (
-        "asked",
-        "began_ms",
-        "client_id",
-        "correlation",
-        "handler",
-        "max_bytes",
-        "min_bytes",
-        "peer",
-        "reader",
-        "session",
-        "version",
-    )
-
-    def __init__(
-        self,
-        handler: FetchHandler,
-        peer: Peer,
-        version: int,
-        correlation: int,
-        request: FetchRequest,
-        asked: list[Asked],
-        session: Session | None,
-        bytes_max: int,
-    ) -> None:
-        self.handler = handler
-        self.peer = peer
-        self.version = version
-        self.correlation = correlation
-        self.min_bytes = request.min_bytes
-        self.max_bytes = min(request.max_bytes, bytes_max)
-        self.asked = asked
-        self.session = session
-        #: When its round began, where that has left it waiting.
-        self.began_ms: int | None = None
-        #: Known where quotas ask for it.
-        self.client_id: str | None = None
-        self.reader = handler.reader(peer, request)
-
-    def partitions(self) -> list[TopicPartition]:
-        return [read.tp for one in self.asked if isinstance(read := self.reader.leader(one), Leader)]
-
-    def first_try(self) -> bool:
-        """Answers at once where there is enough, an error to tell, or nothing to wait for."""
-        reads = self.reader.read_all(self.asked, self.max_bytes)
-        size = sum(read.size for read in reads)
-        if size >= self.min_bytes or not self.asked or any(read.error or read.diverging for read in reads):
-            self.handler.settle(self, reads)
-            return True
-        return False
-
-    def try_complete(self, now_ms: int) -> bool:
-        if not self._has_news():
-            return False
-        return self.first_try()
-
-    def _has_news(self) -> bool:
-        """A cheap look before all partitions are read: a thousand of them cost a millisecond to read."""
-        reader = self.reader
-        for one in self.asked:
-            leader = reader.leader(one)
-            if not isinstance(leader, Leader) or reader.limit(leader) > one.fetch_offset:
-                return True
-        return False
-
-    def failed(self, fault: Exception) -> None:
-        self.peer.abort()
-
-    def expire(self, now_ms: int) -> None:
-        self.handler.settle(self, self.reader.read_all(self.asked, self.max_bytes))
-
-
 class FetchHandler(Participant):
-    def __init__(self, services: Services, entropy: Entropy) -> None:
+    def __init__(self, services: Services, entropy: Entropy, untaken: Untaken) -> None:
         self.services = services
+        self.untaken = untaken
         self._waiters = services.replicas.waiters
-        self._sessions = Sessions(entropy, services.config.server.fetch_sessions_max)
-        self._bytes_max = services.config.server.fetch_bytes_max
+        self._sessions = Sessions(entropy, self.discard, services.config.server.fetch_sessions_max)
+        self.bytes_max = services.config.server.fetch_bytes_max
+        #: Records, and what stands around them.
+        self.answer_bytes_max = self.bytes_max + ANSWER_BYTES_MAX
         self._round = services.round
+        #: Records that answers have copied since this round began, and whether there was room for it.
+        self._copied = 0
+        self._has_room = True
         self._metrics = services.metrics
         #: Answers of this round that stand in the buffers of their requests, which the round keeps until its end.
         self._made: list[tuple[Peer, memoryview]] = []
@@ -130,6 +72,12 @@ class FetchHandler(Participant):
         self._unlimited = services.quotas.unlimited
         self._remembers = services.authorizer.allows_all and self._unlimited
         self._requests, self._times = services.metrics.of_api("Fetch")
+
+        services.metadata.listen(self._metadata_changed)
+
+    def begin(self) -> None:
+        self._copied = 0
+        self._has_room = self.untaken.has_room
 
     def serve(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
         memo = peer.fetch_memo
@@ -157,7 +105,7 @@ class FetchHandler(Participant):
         if segment.sealed and file.is_cold(size, position):
             return False
         head, data, view = memo.head, buffer.data, buffer.view
-        if size + head.room > len(data) or not peer.is_clear:
+        if size + head.room > len(data) or not peer.is_clear or not self._has_room:
             before = bytearray(head.room)
             at = head.fill(before, correlation, leader.high_watermark, log.start_offset, size)
             peer.answer(before[:at])
@@ -187,48 +135,140 @@ class FetchHandler(Participant):
 
     def _serve_any(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
         if not _VERSION_MIN <= version <= _VERSION_MAX:
-            self._refuse(peer, f"Fetch in version {version} is not served")
+            self.refuse(peer, f"Fetch in version {version} is not served")
+            return
+        if is_long(end - start):
+            self._serve_long(peer, buffer, start, end, version, correlation)
             return
         try:
             body = request_body_start(buffer.data, start, end)
             request = parse_fetch(buffer.data, body, version, end)
         except DecodeError as error:
-            self._refuse(peer, f"Fetch in version {version} cannot be read: {error}")
+            self.refuse(peer, f"Fetch in version {version} cannot be read: {error}")
             return
         self._requests.value += 1
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             self._others += 1
             peer.answer(encode_nonsense(version, correlation, request))
             return
-        session = self._session(request, version)
         client_id = None
         if not self._unlimited:
             client_id = decode_request_header(bytes(buffer.view[start:end]))[0].client_id
-        if isinstance(session, ErrorCode):
-            throttle_ms = self._throttle_ms(peer, client_id, request.replica_id, 0)
-            self._others += 1
-            peer.answer(encode_empty(version, correlation, session, request.session_id, throttle_ms))
+        wait: FetchWait
+        if request.session_epoch == FINAL_EPOCH:
+            self._sessions.close(request.session_id)
+            wait = FetchWait(self, peer, version, correlation, request)
+            wait.asked = merged(request)
+            wait.client_id = client_id
+            self._serve_wait(wait, request, buffer, start, end)
             return
-        asked = _asked(request) if session is None else list(session.partitions.values())
+        session = self._session(request, version)
+        if isinstance(session, ErrorCode):
+            self._refuse_session(peer, version, correlation, request, session, client_id)
+            return
+        fetch = self._watched(peer, version, correlation, request, session)
+        fetch.client_id = client_id
+        at_once(self._take_partitions(fetch, request))
+        self._metrics.total_fetches.value += len(fetch.watched)
+        fetch.begin()
+
+    def _serve_wait(self, wait: FetchWait, request: FetchRequest, buffer: Received, start: int, end: int) -> None:
+        """A request without a session."""
+        peer, asked = wait.peer, wait.asked
         self._metrics.total_fetches.value += len(asked)
-        wait = FetchWait(self, peer, version, correlation, request, asked, session, self._bytes_max)
-        wait.client_id = client_id
         if request.replica_id >= 0:
-            self._note_follower(wait, request.replica_id)
+            for one in asked:
+                wait.reader.note_follower(one)
         if self._remembers and len(asked) == 1:
             leader = wait.reader.leader(asked[0])
             if isinstance(leader, Leader) and leader.fencing(asked[0].current_leader_epoch) == ErrorCode.NONE:
-                peer.fetch_memo = memo = remember(buffer, start, end, version, request, leader, self._bytes_max)
+                peer.fetch_memo = memo = remember(buffer, start, end, wait.version, request, leader, self.bytes_max)
                 if memo is not None:
                     memo.traffic = self.services.replicas.traffic.of(leader.tp.topic)
         if wait.first_try():
             return
         if request.max_wait_ms <= 0:
-            self.settle(wait, wait.reader.read_all(asked, wait.max_bytes))
+            wait.answer_now()
             return
         wait.began_ms = self._round.began_ms
         peer.answer_later(partial(self._waiters.forget, wait))
         self._waiters.park(wait, wait.partitions(), self.services.clock.monotonic_ms() + request.max_wait_ms)
+
+    # -- requests that know what has changed, and long ones
+
+    def _serve_long(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+        frame = buffer.keep(start, end)
+        request = LongRequest(self, peer, version, correlation)
+        request.go_on(self._long_steps(request, frame), end - start)
+
+    def _long_steps(self, long: LongRequest, frame: Buffer) -> InSteps:
+        peer, version, correlation = long.peer, long.version, long.correlation
+        body = request_body_start(frame, 0, len(frame))
+        request = yield from parse_fetch_steps(frame, body, version, len(frame), Allowance())
+        self._requests.value += 1
+        if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+            return (yield from nonsense_in_steps(version, correlation, request, self.answer_bytes_max))
+        client_id = None if self._unlimited else decode_request_header(bytes(frame))[0].client_id
+        del frame
+        session: Session | ErrorCode | None = None
+        if request.session_epoch == FINAL_EPOCH:
+            self._sessions.close(request.session_id)
+        else:
+            session = self._session(request, version)
+        if isinstance(session, ErrorCode):
+            throttle_ms = self._throttle_ms(peer, client_id, request.replica_id, 0)
+            return [encode_empty(version, correlation, session, request.session_id, throttle_ms)]
+        fetch = self._watched(peer, version, correlation, request, session)
+        fetch.client_id = client_id
+        long.becomes(fetch)
+        yield from self._take_partitions(fetch, request)
+        self._metrics.total_fetches.value += len(fetch.watched)
+        return (yield from fetch.steps())
+
+    def _watched(
+        self, peer: Peer, version: int, correlation: int, request: FetchRequest, session: Session | None
+    ) -> WatchedFetch:
+        opens = session is None and request.session_epoch == INITIAL_EPOCH
+        return WatchedFetch(self, peer, version, correlation, request, session, opens_session=opens)
+
+    def _take_partitions(self, fetch: WatchedFetch, request: FetchRequest) -> Steps[None]:
+        forgotten = each_forgotten(request)
+        yield from fetch.watched.take_steps(each_asked(request))
+        for some in pieces(forgotten):
+            for key in some:
+                fetch.watched.forget(key)
+            yield
+        session = fetch.session
+        if session is None:
+            return
+        if not len(fetch.watched):
+            self._sessions.close(session.id)
+            fetch.end_session()
+        else:
+            self._sessions.updated(session)
+
+    def open_session(self, fetch: WatchedFetch) -> Session | None:
+        return self._sessions.open(
+            fetch.watched,
+            uses_ids=fetch.version >= _BY_ID,
+            privileged=fetch.reader.replica_id >= 0,
+            now_ms=self.services.clock.monotonic_ms(),
+        )
+
+    def discard(self, partitions: WatchedPartitions) -> None:
+        """Nobody wants to know of them any more."""
+        partitions.on_mark = None
+        steps = partitions.close_steps()
+        if len(partitions) <= READ_AT_ONCE_MAX:
+            at_once(steps)
+        else:
+            self.services.turns.go_on(steps, _forget, _tell)
+
+    def _metadata_changed(self, update: MetadataUpdate) -> None:
+        """Some may have asked for a topic by its id before anybody here knew that."""
+        for topic_id in {state.topic_id for state in update.partitions}:
+            self._waiters.topic_is_known(topic_id)
+        self._round.soon()
 
     def answer(self) -> None:
         """Sends the answers that were made in the requests' buffers, one after the other: a client on another processor
@@ -250,7 +290,7 @@ class FetchHandler(Participant):
                 try:
                     peer.answer_now(view)
                 except Exception as fault:
-                    self._end(peer, fault)
+                    self.end(peer, fault)
 
     def failed(self, fault: Exception) -> None:
         made, self._made = self._made, []
@@ -262,6 +302,15 @@ class FetchHandler(Participant):
             return Reader(self.services, request.replica_id, request.isolation_level)
         return CheckedReader(self.services, request.replica_id, request.isolation_level, peer)
 
+    def room(self) -> Room:
+        """For an answer that is read now."""
+        if not self.untaken.has_room:
+            return Room(0)
+        return Room(min(COPIED_BYTES_MAX, COPIED_A_ROUND_MAX - self._copied))
+
+    def throttle_ms(self, wait: FetchWait, size: int) -> int:
+        return self._throttle_ms(wait.peer, wait.client_id, wait.reader.replica_id, size)
+
     def _throttle_ms(self, peer: Peer, client_id: str | None, replica_id: int, size: int) -> int:
         """How long a consumer is to hold back after an answer with `size` bytes of records."""
         if self._unlimited or replica_id >= 0:
@@ -271,30 +320,21 @@ class FetchHandler(Participant):
         return max(throttle(Use.FETCHED_BYTES, size, now_ms), throttle(Use.REQUEST_TIME, 0.0, now_ms))
 
     def _session(self, request: FetchRequest, version: int) -> Session | ErrorCode | None:
-        """The session that the request speaks in; None for a full fetch without one."""
-        session_id, epoch = request.session_id, request.session_epoch
+        """The session that the request goes on with; None where it wants to open one."""
+        if request.session_epoch == INITIAL_EPOCH:
+            self._sessions.close(request.session_id)
+            return None
         now_ms = self.services.clock.monotonic_ms()
-        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            if session_id != NO_SESSION:
-                self._sessions.close(session_id)
-            if epoch == FINAL_EPOCH:
-                return None
-            privileged = request.replica_id >= 0
-            return self._sessions.open(
-                _asked(request), uses_ids=version >= _BY_ID, privileged=privileged, now_ms=now_ms
-            )
-        session = self._sessions.resume(session_id, epoch, uses_ids=version >= _BY_ID, now_ms=now_ms)
-        if isinstance(session, Session):
-            forgotten = [(topic, partition) for topic, partitions in request.forgotten for partition in partitions]
-            session.update(_asked(request), forgotten)
-        return session
+        return self._sessions.resume(
+            request.session_id, request.session_epoch, uses_ids=version >= _BY_ID, now_ms=now_ms
+        )
 
-    def _note_follower(self, wait: FetchWait, replica_id: int) -> None:
-        """What a follower asks for tells what it has, which may commit what others wait for."""
-        for one in wait.asked:
-            leader = wait.reader.leader(one)
-            if isinstance(leader, Leader) and leader.follower_fetched(replica_id, one.fetch_offset):
-                self._waiters.changed(leader.tp)
+    def _refuse_session(
+        self, peer: Peer, version: int, correlation: int, request: FetchRequest, error: ErrorCode, client_id: str | None
+    ) -> None:
+        throttle_ms = self._throttle_ms(peer, client_id, request.replica_id, 0)
+        self._others += 1
+        peer.answer(encode_empty(version, correlation, error, request.session_id, throttle_ms))
 
     def settle(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
         """Answers, and lets the connection go on; what is not in memory is brought there by a worker first."""
@@ -324,68 +364,63 @@ class FetchHandler(Participant):
         try:
             self._answer(wait, reads)
         except Exception as fault:
-            self._end(wait.peer, fault)
+            self.end(wait.peer, fault)
 
     @staticmethod
-    def _end(peer: Peer, fault: Exception) -> None:
+    def end(peer: Peer, fault: Exception) -> None:
         log_event.error("a request failed", api=FETCH, error="".join(traceback.format_exception(fault)))
         peer.abort()
 
     def _answer(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
-        session = wait.session
-        if wait.began_ms is None:
-            self._others += 1
-        else:
-            self._times.value += self.services.clock.monotonic_ms() - wait.began_ms
         if not self._unlimited:
-            size = sum(read.size for read in reads)
-            throttle_ms = self._throttle_ms(wait.peer, wait.client_id, wait.reader.replica_id, size)
+            throttle_ms = self.throttle_ms(wait, sum(read.size for read in reads))
             if throttle_ms:
-                self._answer_throttled(wait, throttle_ms)
+                # Nothing is sent to one who has had too much: it comes again for it, as with Kafka.
+                session_id = wait.throttled()
+                empty = encode_empty(wait.version, wait.correlation, ErrorCode.NONE, session_id, throttle_ms)
+                self.send(wait, (empty,))
                 return
         for read in reads:
-            read.load()
-        session_id = NO_SESSION
-        if session is not None:
-            session_id = session.id
-            # The first answer of a session tells everything, the following ones only what is new.
-            news = [read for read in reads if self._is_news(session, read)]
-            if session.epoch > 1:
-                reads = news
+            self.load(read)
+        reads, session_id, error = wait.answer(reads)
+        if error != ErrorCode.NONE:
+            self.send(wait, (encode_empty(wait.version, wait.correlation, error, session_id, 0),))
+            return
+        self.count(wait, reads)
+        self.send(wait, encode_answer(wait.version, wait.correlation, session_id, reads))
+
+    def load(self, read: PartitionRead) -> None:
+        read.load()
+        self._copied += len(read.records)
+
+    def count(self, wait: FetchWait, reads: Sequence[PartitionRead]) -> None:
+        """For metrics."""
         self._metrics.failed_fetches.value += sum(read.error != ErrorCode.NONE for read in reads)
         if wait.reader.replica_id < 0:
             traffic = self.services.replicas.traffic
             for read in reads:
                 if read.leader is not None:
                     traffic.of(read.leader.tp.topic).bytes_out += read.size
-        for piece in encode_answer(wait.version, wait.correlation, session_id, reads):
-            wait.peer.answer(piece)
-        if wait.began_ms is not None:
-            wait.peer.finish()
 
-    def _answer_throttled(self, wait: FetchWait, throttle_ms: int) -> None:
-        """Nothing is sent to one who has had too much: it comes again for it, as with Kafka."""
-        session_id = NO_SESSION
-        if wait.session is not None and wait.session.epoch > 1:
-            session_id = wait.session.id
-        elif wait.session is not None:
-            # It would have begun with this answer, which tells nothing.
-            self._sessions.close(wait.session.id)
-        wait.peer.answer(encode_empty(wait.version, wait.correlation, ErrorCode.NONE, session_id, throttle_ms))
-        if wait.began_ms is not None:
-            wait.peer.finish()
+    def send(self, wait: FetchWait | LongRequest, answer: Sequence[Outgoing]) -> None:
+        """Hands a whole answer over, and lets the connection go on."""
+        peer = wait.peer
+        for piece in answer:
+            peer.answer(piece)
+        if wait.began_ms is None:
+            self._others += 1
+        else:
+            self._times.value += self.services.clock.monotonic_ms() - wait.began_ms
+            peer.finish()
 
     @staticmethod
-    def _is_news(session: Session, read: PartitionRead) -> bool:
-        told = Told(read.high_watermark, read.log_start_offset, read.error)
-        has_records = bool(read.size) or read.diverging is not None
-        return session.is_news((read.asked.topic, read.asked.partition), told, has_records=has_records)
-
-    @staticmethod
-    def _refuse(peer: Peer, reason: str) -> None:
+    def refuse(peer: Peer, reason: str) -> None:
         log_event.warning_limited("closing a connection", peer=peer.host, reason=reason)
         peer.abort()
 
 
-def _asked(request: FetchRequest) -> list[Asked]:
-    return [Asked(topic, *partition) for topic, partitions in request.topics for partition in partitions]
+def _forget(_: object) -> None: ...
+
+
+def _tell(fault: Exception) -> None:
+    log_event.error("a fetch session could not be ended", error="".join(traceback.format_exception(fault)))

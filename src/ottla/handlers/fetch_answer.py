@@ -7,6 +7,8 @@ buffer, and is joined up to that buffer's size.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from ottla.handlers.fetch_read import PartitionRead
@@ -14,6 +16,8 @@ from ottla.handlers.peer import FilePiece, Outgoing
 from ottla.model import ErrorCode
 from ottla.protocol.hot.fetch import FetchRequest
 from ottla.protocol.hot.fetch_answer import RecordsGap, encode_fetch_response
+from ottla.protocol.hot.fetch_answer_steps import encode_fetch_response_steps
+from ottla.steps import Steps, pieces
 
 _NO_PREFERRED_REPLICA: Final = -1
 #: From here on topics are named by their ids.
@@ -32,6 +36,44 @@ def encode_answer(version: int, correlation: int, session_id: int, reads: list[P
     return [_outgoing(piece) for piece in pieces]
 
 
+def answer_in_steps(
+    version: int, correlation: int, session_id: int, reads: list[PartitionRead], limit: int
+) -> Steps[list[Outgoing]]:
+    """The same in steps. A fault here is one of ours, as is an answer of more than `limit` bytes."""
+    topics: list[tuple[str | bytes, _Partitions]] = []
+    first = 0
+    for some in pieces(enumerate(reads)):
+        for at, read in some:
+            if read.asked.topic != reads[first].asked.topic:
+                topics.append((reads[first].asked.topic, _Partitions(reads, first, at)))
+                first = at
+        yield
+    if reads:
+        topics.append((reads[first].asked.topic, _Partitions(reads, first, len(reads))))
+    encoded = yield from encode_fetch_response_steps(
+        version, topics, session_id=session_id, correlation_id=correlation, limit=limit
+    )
+    return [_outgoing(piece) for piece in encoded]
+
+
+class _Partitions(Sequence[tuple[Any, ...]]):
+    """A topic's partitions, each made when it is asked for: all of them together would take much memory."""
+
+    def __init__(self, reads: list[PartitionRead], start: int, end: int) -> None:
+        self._reads = reads
+        self._start = start
+        self._end = end
+
+    def __len__(self) -> int:
+        return self._end - self._start
+
+    def __getitem__(self, at: Any) -> Any:
+        return _partition(self._reads[self._start + at])
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return map(_partition, islice(self._reads, self._start, self._end))
+
+
 def encode_empty(version: int, correlation: int, error: int, session_id: int, throttle_ms: int) -> bytes:
     """An answer without partitions: to a request whose session is not what it thinks, or that is held back."""
     (piece,) = encode_fetch_response(
@@ -47,13 +89,30 @@ def encode_nonsense(version: int, correlation: int, request: FetchRequest) -> by
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     topics: list[tuple[str | bytes, list[tuple[Any, ...]]]] = []
     if version < _BY_ID:
-        topics = [
-            (topic, [(partition[0], error, -1, -1, -1, (), _NO_PREFERRED_REPLICA, b"") for partition in partitions])
-            for topic, partitions in request.topics
-        ]
+        topics = [(topic, [_nonsense(each[0]) for each in partitions]) for topic, partitions in request.topics]
     (piece,) = encode_fetch_response(version, topics, error=error, correlation_id=correlation)
     assert isinstance(piece, bytes)
     return piece
+
+
+def nonsense_in_steps(version: int, correlation: int, request: FetchRequest, limit: int) -> Steps[list[Outgoing]]:
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    topics: list[tuple[str | bytes, list[tuple[Any, ...]]]] = []
+    if version < _BY_ID:
+        for topic, partitions in request.topics:
+            answers: list[tuple[Any, ...]] = []
+            topics.append((topic, answers))
+            for some in pieces(partitions):
+                answers += [_nonsense(each[0]) for each in some]
+                yield
+    encoded = yield from encode_fetch_response_steps(
+        version, topics, error=error, correlation_id=correlation, limit=limit
+    )
+    return [_outgoing(piece) for piece in encoded]
+
+
+def _nonsense(partition: int) -> tuple[Any, ...]:
+    return (partition, ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1, -1, (), _NO_PREFERRED_REPLICA, b"")
 
 
 def _partition(read: PartitionRead) -> tuple[Any, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ottla.handlers.call import Services
+from ottla.handlers.fetch_asked import Asked
 from ottla.handlers.fetch_read import Reader
-from ottla.handlers.fetch_sessions import Asked
 from ottla.handlers.peer import Peer
 from ottla.model import ErrorCode
 from ottla.replication.leader import Leader

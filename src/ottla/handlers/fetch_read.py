@@ -6,36 +6,42 @@ limits could never pass it. What is read is a slice of a segment; its bytes are 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.cold_reads import is_warm
-from ottla.handlers.fetch_sessions import Asked
+from ottla.handlers.fetch_asked import Asked
+from ottla.handlers.fetch_room import Room
 from ottla.model import ErrorCode, TopicPartition
+from ottla.ports import File
 from ottla.replication.leader import Leader
+from ottla.steps import Steps
 from ottla.storage.errors import OffsetOutOfRange, StorageFault
 from ottla.storage.reader import Slice
 
 log_event = logs.logger("handlers")
 
-#: From this size on a slice goes from the segment to the socket by sendfile.
-SENDFILE_BYTES_MIN: Final = 32 * 1024
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 #: What an ordinary consumer gives as its replica id; a follower gives its broker id.
 CONSUMER: Final = -1
+#: Each takes some five microseconds.
+READS_A_STEP: Final = 8
 
 
 class PartitionRead:
     """What one partition of a fetch is answered with."""
 
     __slots__ = (
+        "_kept",
         "aborted",
         "asked",
         "diverging",
         "error",
         "high_watermark",
+        "is_copied",
         "last_stable_offset",
         "leader",
         "log_start_offset",
@@ -52,7 +58,10 @@ class PartitionRead:
         #: The leader that was read, also where it had to refuse.
         self.leader: Leader | None = None
         self.slice: Slice | None = None
-        #: The slice's bytes, where they are copied into the answer.
+        #: The slice's file, while it is held open.
+        self._kept: File | None = None
+        #: Whether the slice's bytes are copied into the answer, and these bytes.
+        self.is_copied = False
         self.records = b""
         #: Transactions among the records that were aborted; None where the client did not ask for committed reads.
         self.aborted: list[tuple[int, int]] | None = None
@@ -68,9 +77,31 @@ class PartitionRead:
             and not is_warm(self.leader.log, self.slice)
         )
 
+    def fit(self, room: Room, left: int) -> int:
+        """Takes up the answer's room for what was found, or leaves it for the client's next fetch. How many bytes of
+        records the answer may still have, of `left`."""
+        assert self.slice is not None
+        if room.copies(self.slice):
+            self.is_copied = True
+        elif not room.sends():
+            self.slice = None
+            return 0
+        return max(0, left - self.size)
+
+    def keep(self) -> None:
+        """Holds the file open until `let_go`: retention may take the segment away between two steps."""
+        if self.slice is not None and self.slice.file is not None:
+            self.slice.file.lease()
+            self._kept = self.slice.file
+
+    def let_go(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.release()
+
     def load(self) -> None:
-        """Reads a small slice, while a fault of the disk can still be told as this partition's."""
-        if self.slice is None or not 0 < self.slice.size < SENDFILE_BYTES_MIN:
+        """Reads what is copied, while a fault of the disk can still be told as this partition's."""
+        if self.slice is None or not self.is_copied:
             return
         try:
             self.records = self.slice.read()
@@ -89,6 +120,11 @@ class PartitionRead:
         return 0 if self.slice is None else self.slice.size
 
 
+def let_go(reads: Iterable[PartitionRead]) -> None:
+    for read in reads:
+        read.let_go()
+
+
 class Reader:
     """One kind of reader: a consumer with its isolation level, or a follower."""
 
@@ -101,17 +137,47 @@ class Reader:
         self._is_follower = replica_id >= 0
         self._committed = isolation_level == READ_COMMITTED
 
-    def read_all(self, asked: list[Asked], max_bytes: int) -> list[PartitionRead]:
+    def read_all(self, asked: Iterable[Asked], max_bytes: int, room: Room) -> list[PartitionRead]:
         reads = []
         left = max_bytes
         whole_first_batch = True
         for one in asked:
             read = self.read(one, left, whole_first_batch=whole_first_batch)
             if read.size:
-                left = max(0, left - read.size)
+                left = read.fit(room, left)
                 whole_first_batch = False
             reads.append(read)
         return reads
+
+    def read_steps(self, asked: Iterable[Asked], max_bytes: int, room: Room) -> Steps[list[PartitionRead]]:
+        """The same in steps. The reads hold their files open, and have to be let go."""
+        reads: list[PartitionRead] = []
+        left, whole_first_batch = max_bytes, True
+        try:
+            for done, one in enumerate(asked, 1):
+                read = self.read(one, left, whole_first_batch=whole_first_batch)
+                reads.append(read)
+                if read.size:
+                    left = read.fit(room, left)
+                    whole_first_batch = False
+                    read.keep()
+                if not done % READS_A_STEP:
+                    yield
+        except BaseException:
+            let_go(reads)
+            raise
+        return reads
+
+    def note_follower(self, asked: Asked) -> None:
+        """What a follower asks for tells what it has, which may commit what others wait for."""
+        if not self._is_follower:
+            return
+        leader = self.leader(asked)
+        if isinstance(leader, Leader) and leader.follower_fetched(self.replica_id, asked.fetch_offset):
+            self._services.replicas.waiters.changed(leader.tp)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        return self._services.metadata.topic_name(topic_id)
 
     def read(self, asked: Asked, max_bytes: int, *, whole_first_batch: bool) -> PartitionRead:
         leader = self.leader(asked)

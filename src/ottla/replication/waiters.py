@@ -33,8 +33,20 @@ class Waiter(Protocol):
         ...
 
 
+class Watcher(Protocol):
+    def changed(self) -> None:
+        """Called once, inside the change: it takes a note and does no more."""
+        ...
+
+
+#: A partition; or a topic's id that nobody knows, for those who asked for it by that.
+Watched = TopicPartition | bytes
+
+
 class Waiters:
     def __init__(self) -> None:
+        #: One watcher stands by itself, which nearly all do: a dict takes 200 bytes.
+        self._watchers: dict[Watched, Watcher | dict[Watcher, None]] = {}
         self._by_partition: dict[TopicPartition, dict[Waiter, None]] = {}
         self._keys: dict[Waiter, tuple[TopicPartition, ...]] = {}
         #: Those whose partition changed since the last `settle`, in the order of the changes.
@@ -77,6 +89,52 @@ class Waiters:
         standing = self._by_partition.get(partition)
         if standing:
             self._marked.update(standing)
+        if self._watchers:
+            self._call_watchers(partition)
+
+    def wake(self, waiter: Waiter) -> None:
+        """Lets one waiter try, whatever has changed for it; the next `settle` asks it."""
+        if waiter in self._keys:
+            self._marked[waiter] = None
+
+    # -- watchers
+
+    @property
+    def watched_count(self) -> int:
+        """Partitions that somebody watches."""
+        return len(self._watchers)
+
+    def watch(self, key: Watched, watcher: Watcher) -> None:
+        standing = self._watchers.get(key)
+        if standing is None:
+            self._watchers[key] = watcher
+        elif isinstance(standing, dict):
+            standing[watcher] = None
+        else:
+            self._watchers[key] = {standing: None, watcher: None}
+
+    def unwatch(self, key: Watched, watcher: Watcher) -> None:
+        standing = self._watchers.get(key)
+        if isinstance(standing, dict):
+            standing.pop(watcher, None)
+            if not standing:
+                del self._watchers[key]
+        elif standing is watcher:
+            del self._watchers[key]
+
+    def topic_is_known(self, topic_id: bytes) -> None:
+        """There is a topic with this id from now on."""
+        self._call_watchers(topic_id)
+
+    def _call_watchers(self, key: Watched) -> None:
+        standing = self._watchers.pop(key, None)
+        if isinstance(standing, dict):
+            for watcher in standing:
+                watcher.changed()
+        elif standing is not None:
+            standing.changed()
+
+    # -- ends
 
     def give_up(self, partition: TopicPartition, fault: Exception) -> None:
         """After a fault of ours with a partition: nobody waits for it any more, and its clients ask again."""

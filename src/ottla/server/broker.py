@@ -167,7 +167,10 @@ class Broker:
         self._end_of_start(coordination.store, directories)
         await services.replicas.flush_found()
         self._dispatcher = Dispatcher(
-            services, ProduceHandler(services), FetchHandler(services, ports.entropy), server.memory
+            services,
+            ProduceHandler(services),
+            FetchHandler(services, ports.entropy, server.memory),
+            server.memory,
         )
         server.open(self._dispatcher)
         keeping.start()

@@ -188,7 +188,10 @@ class Housekeeping:
         if high_watermark is None:
             return False
         now_ms = self._clock.wall_ms()
+        start = log.start_offset
         removals = log.expire(now_ms, high_watermark)
+        if log.start_offset != start:
+            self._replicas.waiters.changed(log.tp)  # a fetch session says it to its client
         for removal in removals:
             log_event.info("a segment is removed", partition=log.tp, file=removal.paths[0], bytes=removal.size)
             home = self._replicas.directories.directory_of(log.tp)
