@@ -172,6 +172,67 @@ def test_a_fault_of_whoever_takes_the_result(room: Room) -> None:
     assert room.ended == ["whole"]
 
 
+def test_a_fault_of_whoever_hears_of_a_fault(room: Room) -> None:
+    def broken() -> Steps[None]:
+        yield from counting(50, [])
+        raise ValueError("planted")
+
+    def deaf(_: Exception) -> None:
+        raise ValueError("planted as well")
+
+    async def scenario() -> None:
+        room.turns.go_on(broken(), room.ended.append, deaf)
+        room.begin(counting(100, [], "whole"))
+        await room.idle()
+
+    asyncio.run(scenario())
+    assert room.ended == ["whole"]
+
+
+def test_a_fault_of_what_work_waits_for_ends_that_work_alone(room: Room) -> None:
+    class Broken:
+        def wait(self, resume: Callable[[], None]) -> None:
+            raise ValueError("planted")
+
+    closed = []
+
+    def work() -> Generator[Any, None, None]:
+        try:
+            yield
+            yield Broken()
+        finally:
+            closed.append(True)
+
+    async def scenario() -> None:
+        room.begin(work())
+        room.begin(counting(100, [], "whole"))
+        await room.idle()
+
+    asyncio.run(scenario())
+    assert [str(each) for each in room.failed] == ["planted"]
+    assert room.ended == ["whole"]
+    assert closed == [True]
+
+
+def test_a_cancelled_coroutine_holds_up_no_other_work(room: Room) -> None:
+    """It is cancelled in the turn of the loop in which its work ends."""
+
+    async def scenario() -> None:
+        def ends() -> Steps[None]:
+            yield from counting(5000, [])
+            task.cancel()
+
+        task = asyncio.ensure_future(room.turns.to_end(ends()))
+        await asyncio.sleep(0)
+        room.begin(counting(10_000, [], "whole"))
+        await asyncio.gather(task, return_exceptions=True)
+        await room.idle()
+
+    asyncio.run(scenario())
+    assert room.ended == ["whole"]
+    assert not room.failed
+
+
 def test_work_that_pauses_takes_nobody_s_place(room: Room) -> None:
     gate = Gate()
 

@@ -96,6 +96,50 @@ def test_a_waiter_that_changes_something_when_done_wakes_the_next() -> None:
     assert second.completed == 1
 
 
+class Broken(Recorder):
+    """Raises whatever is asked of it, and cannot even give up."""
+
+    def try_complete(self, now_ms: int) -> bool:
+        raise ValueError("planted")
+
+    def expire(self, now_ms: int) -> None:
+        raise ValueError("planted")
+
+    def failed(self, fault: Exception) -> None:
+        raise ValueError("planted as well")
+
+
+def test_a_fault_of_one_costs_no_other_its_change() -> None:
+    waiters, first, broken, last = Waiters(), Recorder(), Broken(), Recorder()
+    for waiter in (first, broken, last):
+        waiter.ready = True
+        waiters.park(waiter, [A], 100)
+    waiters.changed(A)
+    waiters.settle(1)
+    assert (first.completed, last.completed, len(waiters)) == (1, 1, 0)
+
+
+def test_a_fault_of_one_costs_no_other_its_deadline() -> None:
+    waiters, first, broken, last = Waiters(), Recorder(), Broken(), Recorder()
+    for waiter in (first, broken, last):
+        waiters.park(waiter, [A], 100)
+    waiters.expire(100)
+    assert (first.expired, last.expired, len(waiters)) == (1, 1, 0)
+
+
+def test_a_partition_that_is_given_up_is_given_up_by_all() -> None:
+    class Noting(Recorder):
+        def failed(self, fault: Exception) -> None:
+            given_up.append(self)
+
+    given_up: list[Recorder] = []
+    waiters, first, broken, last = Waiters(), Noting(), Broken(), Noting()
+    for waiter in (first, broken, last):
+        waiters.park(waiter, [A], 100)
+    waiters.give_up(A, ValueError("planted"))
+    assert (given_up, len(waiters)) == ([first, last], 0)
+
+
 def test_deadlines_of_the_departed_do_not_pile_up() -> None:
     waiters = Waiters()
     for _ in range(10_000):

@@ -92,3 +92,73 @@ def test_who_takes_nothing_is_closed_only_while_others_wait(room: Room, monkeypa
 
     asyncio.run(scenario())
     assert room.closed == [stalled]
+
+
+@pytest.mark.parametrize("taken", [0, LARGE_BYTES - 1])
+def test_who_sends_much_and_takes_next_to_nothing_is_closed_too(
+    taken: int, room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes that a client sends, or takes one by one, do not keep its answers alive while others wait for the room."""
+    monkeypatch.setattr(answer_memory, "_LOOK_S", 0.001)
+    holder: Any = Holder()
+
+    async def scenario() -> None:
+        gone_on = asyncio.Event()
+        room.memory.note(holder, 2 * HELD_BYTES_MAX)
+        room.memory.wait(gone_on.set)
+        for ms in range(0, 3 * STALLED_MS, STALLED_MS // 5):
+            room.clock.ms = holder.last_active_ms = ms
+            if not room.closed:
+                room.memory.note(holder, 2 * HELD_BYTES_MAX - (taken if ms else 0))
+            await asyncio.sleep(0.005)
+        await asyncio.wait_for(gone_on.wait(), 10)
+        room.memory.close()
+
+    asyncio.run(scenario())
+    assert room.closed == [holder]
+
+
+def test_who_takes_its_answer_is_not_closed(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_memory, "_LOOK_S", 0.001)
+    holder: Any = Holder()
+
+    async def scenario() -> None:
+        left = 2 * HELD_BYTES_MAX
+        room.memory.note(holder, left)
+        room.memory.wait(lambda: None)
+        for ms in range(0, 3 * STALLED_MS, STALLED_MS // 5):
+            room.clock.ms = ms
+            left -= LARGE_BYTES // 4
+            room.memory.note(holder, left)
+            await asyncio.sleep(0.005)
+        room.memory.close()
+
+    asyncio.run(scenario())
+    assert not room.closed
+
+
+def test_a_fault_in_closing_one_costs_no_other_its_look(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_memory, "_LOOK_S", 0.001)
+    first: Any = Holder()
+    second: Any = Holder()
+    closing: list[Any] = []
+
+    def close(connection: Any) -> None:
+        closing.append(connection)
+        if len(closing) == 1:
+            raise ValueError("planted")
+        room.memory.note(connection, 0)
+
+    memory = room.memory = AnswerMemory(room.clock, close)
+
+    async def scenario() -> None:
+        gone_on = asyncio.Event()
+        memory.note(first, HELD_BYTES_MAX)
+        memory.note(second, HELD_BYTES_MAX)
+        room.clock.ms = STALLED_MS * 2
+        memory.wait(gone_on.set)
+        await asyncio.wait_for(gone_on.wait(), 10)
+        memory.close()
+
+    asyncio.run(scenario())
+    assert {*closing} == {first, second}

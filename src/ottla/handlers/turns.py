@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import traceback
 from collections import deque
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
+from ottla import logs
 from ottla.ports import Clock
 from ottla.steps import Steps
+
+log_event = logs.logger("handlers")
 
 T = TypeVar("T")
 
@@ -136,9 +140,9 @@ class Turns:
     def give_up(self, job: Job) -> None:
         """Ends work that nobody waits for any more; nothing is called."""
         if not job.over:
-            job.over = True
-            job.line.leave(job)
-            job.steps.close()
+            self._end(job)
+            if not job.steps.gi_running:  # in the middle of a step it is closed behind it
+                job.steps.close()
 
     async def to_end(self, steps: Steps[T]) -> T:
         """The result, for a handler that waits for other things too."""
@@ -147,7 +151,10 @@ class Turns:
             result: T = ended.result
             return result
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        job = self.go_on(steps, future.set_result, future.set_exception)
+        # Whoever waits here may be cancelled in the turn in which the work ends.
+        job = self.go_on(
+            steps, partial(_settle, future, future.set_result), partial(_settle, future, future.set_exception)
+        )
         try:
             return await future
         finally:
@@ -165,12 +172,14 @@ class Turns:
             return
         job = line.begun[0]
         try:
-            found = self.slice(job.steps)
+            self._take(job, self.slice(job.steps))
         except Exception as fault:
-            self._end(job)
-            job.failed(fault)
-        else:
-            self._take(job, found)
+            self._fail(job, fault)
+        finally:
+            # Whatever becomes of this work, the others have their turns.
+            self._wake_or_rest()
+
+    def _wake_or_rest(self) -> None:
         if self._small.begun or self._large.begun:
             # The collector of garbage would look through what long work holds, some hundred thousand objects, in a
             # pause of its own: it is kept from it. That takes no time, and what the work lets go of is freed as ever.
@@ -180,17 +189,28 @@ class Turns:
             gc.unfreeze()
 
     def _take(self, job: Job, found: Ended | Pause | None) -> None:
-        if found is None:
+        if job.over:
+            job.steps.close()
+        elif found is None:
             job.line.begun.rotate(-1)
         elif isinstance(found, Ended):
             self._end(job)
-            try:
-                job.done(found.result)
-            except Exception as fault:
-                job.failed(fault)
+            job.done(found.result)
         else:
             job.line.leave(job)
             found.wait(partial(self._resume, job))
+
+    def _fail(self, job: Job, fault: Exception) -> None:
+        self._end(job)
+        try:
+            job.steps.close()
+            job.failed(fault)
+        except Exception as second:
+            log_event.error(
+                "long work could not be given up",
+                reason=repr(fault),
+                error="".join(traceback.format_exception(second)),
+            )
 
     @staticmethod
     def _end(job: Job) -> None:
@@ -201,3 +221,8 @@ class Turns:
         if not job.over:
             job.line.add(job)
             self._wake_soon()
+
+
+def _settle(future: asyncio.Future[Any], settle: Callable[[Any], None], result: Any) -> None:
+    if not future.done():
+        settle(result)

@@ -180,4 +180,13 @@ def _give_up(waiter: Waiter, fault: Exception) -> None:
         waiter=type(waiter).__name__,
         error="".join(traceback.format_exception(fault)),
     )
-    waiter.failed(fault)
+    try:
+        waiter.failed(fault)
+    except Exception as second:
+        # Others wait for the same: they are asked all the same.
+        log_event.error(
+            "a request that waited could not be given up",
+            key=type(waiter).__name__,
+            waiter=type(waiter).__name__,
+            error="".join(traceback.format_exception(second)),
+        )

@@ -2,7 +2,8 @@
 
 Small answers are as many as connections are, and those are counted. What is left of a large one is counted here. When
 all of them together reach the bound, no more long answers are made until there is room; and as long as somebody waits
-for it, connections whose clients have taken nothing for some seconds are closed.
+for it, connections whose clients have taken next to nothing for some seconds are closed. What counts is what they take:
+a client that sends on and never reads would else keep the room from all others for as long as it likes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ log_event = logs.logger("server")
 LARGE_BYTES: Final = 16 * 1024
 #: All of them together; the one that reaches it may go beyond it.
 HELD_BYTES_MAX: Final = 64 * 1024 * 1024
-#: How long a client may take nothing of its answer while others wait for the room.
+#: How long a client may take less than `LARGE_BYTES` of its answer while others wait for the room.
 STALLED_MS: Final = 5_000
 _LOOK_S: Final = 0.5
 
@@ -35,6 +36,8 @@ class AnswerMemory:
         #: Bytes by connection, of those with large answers.
         self.held: dict[Connection, int] = {}
         self.bytes = 0
+        #: What each of them held when its client had last taken something worth the name, and when that was.
+        self._taken: dict[Connection, tuple[int, int]] = {}
         self._waiting: list[Callable[[], None]] = []
         self._timer: asyncio.TimerHandle | None = None
 
@@ -47,10 +50,19 @@ class AnswerMemory:
         self.bytes += size - self.held.pop(connection, 0)
         if size >= LARGE_BYTES:
             self.held[connection] = size
+            self._note_taken(connection, size)
         else:
             self.bytes -= size
+            self._taken.pop(connection, None)
         if self._waiting and self.has_room:
             self._wake()
+
+    def _note_taken(self, connection: Connection, size: int) -> None:
+        before, since_ms = self._taken.get(connection, (size, -1))
+        if since_ms < 0 or before - size >= LARGE_BYTES:
+            self._taken[connection] = (size, self._clock.monotonic_ms())
+        elif size > before:
+            self._taken[connection] = (size, since_ms)
 
     def wait(self, resume: Callable[[], None]) -> None:
         """Calls once there is room again."""
@@ -68,14 +80,13 @@ class AnswerMemory:
         if not self._waiting:
             return
         late_ms = self._clock.monotonic_ms() - STALLED_MS
-        stalled = [connection for connection in self.held if connection.last_active_ms < late_ms]
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+        stalled = [connection for connection, (_, since_ms) in self._taken.items() if since_ms < late_ms]
         for connection in stalled:
             log_event.warning_limited(
                 "closing a connection that does not take its answer", peer=connection.host, bytes=self.held[connection]
             )
             self._close(connection)
-        if self._waiting and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
 
     def close(self) -> None:
         if self._timer is not None:
