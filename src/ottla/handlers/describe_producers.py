@@ -59,7 +59,7 @@ def handle(call: Call, request: DescribeProducersRequest) -> Steps[DescribeProdu
 class _Answer:
     """Partitions that were answered already, and how much there is still room for."""
 
-    __slots__ = ("_call", "_nobody", "_room", "_short", "_short_left", "_told")
+    __slots__ = ("_call", "_is_full", "_nobody", "_room", "_short", "_short_left", "_told")
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -68,6 +68,8 @@ class _Answer:
         self._short: dict[str, dict[int, PartitionResponse]] = {}
         self._short_left = SHORT_ANSWERS_KEPT_MAX
         self._room = PRODUCERS_TOLD_MAX
+        #: A partition did not fit: none is looked at any more.
+        self._is_full = False
         self._nobody: list[ProducerState] = []
 
     def partition(self, topic: str, index: int) -> Steps[PartitionResponse]:
@@ -79,6 +81,8 @@ class _Answer:
             leader = _leader(self._call, topic, index)
             if isinstance(leader, ErrorCode):
                 return self._without(topic, index, leader, None)
+            if self._is_full:
+                return self._without(topic, index, ErrorCode.POLICY_VIOLATION, TOO_MANY)
             try:
                 producers = yield from _producers(leader)
             except StorageFault as fault:
@@ -87,9 +91,8 @@ class _Answer:
                 return self._without(topic, index, ErrorCode.NONE, None)
             told = PartitionResponse(partition_index=index, error_message=None, active_producers=producers)
         count = len(told.active_producers)
-        if count > self._room and self._told:
-            # All that come behind it are refused as well, and none of them is looked at.
-            self._room = 0
+        if self._is_full or (count > self._room and self._told):
+            self._is_full = True
             return self._without(topic, index, ErrorCode.POLICY_VIOLATION, TOO_MANY)
         self._told[topic, index] = told
         self._room -= min(count, self._room)
