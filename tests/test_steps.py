@@ -9,7 +9,7 @@ import pytest
 
 from ottla.ports.memory.loop import VirtualLoop
 from ottla.ports.memory.workers import MemoryWorkers
-from ottla.steps import STEPS_A_TURN, DiskSteps, Work, at_once, counted, done_at_once, in_turns
+from ottla.steps import STEPS_A_TURN, DiskSteps, Work, at_once, counted, done_at_once, in_turns, taken
 
 
 class Refused(Exception):
@@ -98,3 +98,15 @@ def test_others_have_their_turn_between_the_steps() -> None:
 
 def test_counted_in_the_order_of_the_first_times() -> None:
     assert list(at_once(counted("abracadabra")).items()) == [("a", 5), ("b", 2), ("r", 2), ("c", 1), ("d", 1)]
+
+
+def test_what_is_taken_comes_in_order_and_leaves_its_list() -> None:
+    items = list(range(7))
+    left = []
+    seen = []
+    for piece in taken(items, 3):
+        seen.append(piece)
+        left.append(len(items))
+    assert seen == [[0, 1, 2], [3, 4, 5], [6]]
+    assert left == [4, 1, 0]
+    assert list(taken([])) == []

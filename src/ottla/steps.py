@@ -58,6 +58,19 @@ def pieces(items: Iterable[T], size: int = PIECE) -> Iterator[tuple[T, ...]]:
         yield piece
 
 
+def taken(items: list[T], size: int = PIECE) -> Iterator[list[T]]:
+    """All items in their order, in lists of at most `size`; each is taken out of `items`, which is empty in the end.
+
+    What was asked for need not be held beside the whole of its answer.
+    """
+    items.reverse()
+    while items:
+        piece = items[-size:]
+        del items[-size:]
+        piece.reverse()
+        yield piece
+
+
 #: Something that blocks, for a worker.
 Work = Callable[[], object]
 

@@ -7,7 +7,8 @@ is copied in the background and changes over when the copy is level.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final, NamedTuple
 
 from ottla.handlers.call import Call
 from ottla.model import ErrorCode, TopicPartition
@@ -15,47 +16,96 @@ from ottla.protocol.generated.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
     AlterReplicaLogDirTopicResult,
 )
 from ottla.security.authorizer import Operation
-from ottla.steps import pieces
+from ottla.steps import Steps, pieces, taken
 from ottla.storage.directory_errors import DirectoryNotFound, DirectoryOffline, MoveRefused, PartitionOffline
 from ottla.storage.errors import StorageFault
 
-#: Looked at in one turn of the loop: each takes some microseconds, unless it is moved.
-_PARTITIONS_A_TURN: Final = 256
+#: Each takes some microseconds, unless it is moved.
+_PARTITIONS_A_STEP: Final = 16
+#: Each takes a microsecond, its partitions aside.
+_TOPICS_A_STEP: Final = 32
+
+_Results = dict[str, list[AlterReplicaLogDirPartitionResult]]
 
 
-async def handle(call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
-    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+class _Move(NamedTuple):
+    """Of a replica that is here, with the result that says how it went."""
+
+    tp: TopicPartition
+    path: str
+    result: AlterReplicaLogDirPartitionResult
+
+
+def handle(
+    call: Call, request: AlterReplicaLogDirsRequest
+) -> Steps[AlterReplicaLogDirsResponse | Coroutine[Any, Any, AlterReplicaLogDirsResponse]]:
+    results: _Results = {}
+    moves: list[_Move] = []
     allowed = call.allowed_on_cluster(Operation.ALTER)
-    for directory in request.dirs:
-        for topic in directory.topics:
-            for piece in pieces(topic.partitions, _PARTITIONS_A_TURN):
-                for partition in piece:
-                    error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-                    if allowed:
-                        error = await _move(call, TopicPartition(topic.name, partition), directory.path)
-                    result = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=error)
-                    results.setdefault(topic.name, []).append(result)
-                await asyncio.sleep(0)
-    return AlterReplicaLogDirsResponse(
-        throttle_time_ms=call.throttle_ms(),
-        results=[
-            AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions)
-            for name, partitions in results.items()
-        ],
-    )
+    for some in taken(request.dirs, _TOPICS_A_STEP):
+        for directory in some:
+            for topics in taken(directory.topics, _TOPICS_A_STEP):
+                for topic in topics:
+                    yield from _topic(call, topic, directory.path if allowed else None, results, moves)
+                yield
+        yield
+    response = yield from _response(call, results)
+    return _moved(call, moves, response) if moves else response
+
+
+def _topic(
+    call: Call, topic: AlterReplicaLogDirTopic, path: str | None, results: _Results, moves: list[_Move]
+) -> Steps[None]:
+    """Its results, with what has yet to be moved; `path` is None for a client that may not."""
+    for piece in taken(topic.partitions, _PARTITIONS_A_STEP):
+        for partition in piece:
+            tp = TopicPartition(topic.name, partition)
+            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED if path is None else _preferred(call, tp, path)
+            result = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=error or ErrorCode.NONE)
+            if error is None and path is not None:
+                moves.append(_Move(tp, path, result))
+            results.setdefault(topic.name, []).append(result)
+        yield
+
+
+def _response(call: Call, results: _Results) -> Steps[AlterReplicaLogDirsResponse]:
+    topics: list[AlterReplicaLogDirTopicResult] = []
+    for piece in pieces(results.items()):
+        topics += [AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions) for name, partitions in piece]
+        yield
+    return AlterReplicaLogDirsResponse(throttle_time_ms=call.throttle_ms(), results=topics)
+
+
+def _preferred(call: Call, tp: TopicPartition, path: str) -> ErrorCode | None:
+    """Notes the directory for a replica that is not here yet, or of which there is none, anywhere; None where it is."""
+    directories = call.services.replicas.directories
+    if directories.get(tp) is not None or tp in directories.offline:
+        return None
+    try:
+        directories.prefer(tp, path)
+    except DirectoryNotFound:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    except (DirectoryOffline, PartitionOffline, StorageFault):
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    known = call.services.metadata.partition(tp.topic, tp.partition) is not None
+    return ErrorCode.REPLICA_NOT_AVAILABLE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def _moved(call: Call, moves: list[_Move], response: AlterReplicaLogDirsResponse) -> AlterReplicaLogDirsResponse:
+    for piece in taken(moves, _PARTITIONS_A_STEP):
+        for move in piece:
+            move.result.error_code = await _move(call, move.tp, move.path)
+        await asyncio.sleep(0)  # what is refused, or is there already, waits for nothing
+    return response
 
 
 async def _move(call: Call, tp: TopicPartition, path: str) -> ErrorCode:
     replicas = call.services.replicas
     try:
-        if replicas.directories.get(tp) is None and tp not in replicas.directories.offline:
-            replicas.directories.prefer(tp, path)
-            # Noted, but the replica is not here yet; or there is none, anywhere.
-            known = call.services.metadata.partition(tp.topic, tp.partition) is not None
-            return ErrorCode.REPLICA_NOT_AVAILABLE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         # One after the other, so that changes of topics come in between.
         await replicas.change(replicas.moves.starting(tp, path))
     except DirectoryNotFound:

@@ -19,7 +19,7 @@ from ottla.protocol.generated.delete_records import (
     DeleteRecordsTopicResult,
 )
 from ottla.security.authorizer import Operation
-from ottla.steps import Steps, pieces
+from ottla.steps import Steps, taken
 from ottla.storage.errors import OffsetOutOfRange, StorageFault
 
 log_event = logs.logger("handlers")
@@ -27,16 +27,19 @@ log_event = logs.logger("handlers")
 TO_HIGH_WATERMARK: Final = -1
 #: Each takes some microseconds.
 _PARTITIONS_A_STEP: Final = 16
+#: Each takes a microsecond, its partitions aside.
+_TOPICS_A_STEP: Final = 32
 
 
 def handle(call: Call, request: DeleteRecordsRequest) -> Steps[DeleteRecordsResponse]:
     topics: list[DeleteRecordsTopicResult] = []
-    for topic in request.topics:
-        partitions: list[DeleteRecordsPartitionResult] = []
-        for piece in pieces(topic.partitions, _PARTITIONS_A_STEP):
-            partitions += [_partition(call, topic.name, asked) for asked in piece]
-            yield
-        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
+    for some in taken(request.topics, _TOPICS_A_STEP):
+        for topic in some:
+            partitions: list[DeleteRecordsPartitionResult] = []
+            for piece in taken(topic.partitions, _PARTITIONS_A_STEP):
+                partitions += [_partition(call, topic.name, asked) for asked in piece]
+                yield
+            topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
         yield
     return DeleteRecordsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ottla.handlers.call import Call
 from ottla.model import ErrorCode, TopicPartition
@@ -16,7 +16,7 @@ from ottla.protocol.generated.describe_log_dirs import (
 )
 from ottla.replication.watermarks import CurrentWatermarks
 from ottla.security.authorizer import Operation
-from ottla.steps import Steps, pieces
+from ottla.steps import Steps, pieces, taken
 from ottla.storage.directory_status import DirectoryStatus
 
 
@@ -25,11 +25,12 @@ def handle(call: Call, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirs
         return DescribeLogDirsResponse(
             throttle_time_ms=call.throttle_ms(), error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]
         )
-    wanted = None
-    if request.topics is not None:
-        wanted = yield from _wanted(request.topics)
     replicas = call.services.replicas
     statuses = yield from replicas.directories.describing(CurrentWatermarks(replicas.leaders, replicas.followers))
+    wanted = None
+    if request.topics is not None:
+        held = yield from _held(statuses)
+        wanted = yield from _wanted(request.topics, held)
     results = []
     for status in statuses:
         result = yield from _result(status, wanted)
@@ -37,12 +38,27 @@ def handle(call: Call, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirs
     return DescribeLogDirsResponse(throttle_time_ms=call.throttle_ms(), results=results)
 
 
-def _wanted(topics: Sequence[DescribableLogDirTopic]) -> Steps[set[TopicPartition]]:
-    wanted: set[TopicPartition] = set()
-    for topic in topics:
-        for piece in pieces(topic.partitions):
-            wanted.update(TopicPartition(topic.topic, partition) for partition in piece)
+def _held(statuses: Sequence[DirectoryStatus]) -> Steps[dict[str, set[int]]]:
+    held: dict[str, set[int]] = {}
+    for status in statuses:
+        for piece in pieces(status.replicas):
+            for replica in piece:
+                held.setdefault(replica.partition.topic, set()).add(replica.partition.partition)
             yield
+    return held
+
+
+def _wanted(topics: list[DescribableLogDirTopic], held: Mapping[str, set[int]]) -> Steps[set[TopicPartition]]:
+    """Those of the request that are held: however many others it names, they take no memory."""
+    wanted: set[TopicPartition] = set()
+    for some in taken(topics):
+        for topic in some:
+            here = held.get(topic.topic)
+            if here is None:
+                continue
+            for piece in taken(topic.partitions):
+                wanted.update(TopicPartition(topic.topic, partition) for partition in here.intersection(piece))
+                yield
         yield
     return wanted
 

@@ -23,11 +23,13 @@ from ottla.protocol.generated.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from ottla.records.errors import RecordError
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
+from ottla.steps import Steps, pieces, taken
 from ottla.storage.errors import StorageFault
 from ottla.storage.time_lookup import Elsewhere, Lookup, Pause, TimestampOffset
 
@@ -61,6 +63,10 @@ Found = tuple[int, int, int]
 _NOTHING: Final[Found] = (-1, -1, -1)
 
 
+#: Each takes some microseconds, unless it is looked up by its timestamp.
+_PARTITIONS_A_STEP: Final = 16
+#: Each takes a microsecond, its partitions aside.
+_TOPICS_A_STEP: Final = 32
 #: Look-ups end after so long, or after the request's own time-out (version 10): what they walk has no other bound.
 SECONDS_MAX: Final = 30
 #: Look-ups of one request that are begun at once; each may take a millisecond. Others have their turns between more.
@@ -100,25 +106,44 @@ class _Lookups:
         return None
 
 
-def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse | Coroutine[Any, Any, ListOffsetsResponse]:
-    asked: set[tuple[str, int]] = set()
-    twice: set[tuple[str, int]] = set()
-    for topic in request.topics:
-        for partition in topic.partitions:
-            key = (topic.name, partition.partition_index)
-            (twice if key in asked else asked).add(key)
-    topics = []
+def handle(
+    call: Call, request: ListOffsetsRequest
+) -> Steps[ListOffsetsResponse | Coroutine[Any, Any, ListOffsetsResponse]]:
+    twice = yield from _asked_twice(request.topics)
+    topics: list[ListOffsetsTopicResponse] = []
     lookups = _Lookups()
-    for topic in request.topics:
-        answers: list[ListOffsetsPartitionResponse] = []
-        for partition in topic.partitions:
-            if (topic.name, partition.partition_index) in twice:
-                answers.append(_failed(partition, ErrorCode.INVALID_REQUEST))
-            else:
-                answers.append(_partition(call, request, topic.name, partition, answers, lookups))
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    for some in taken(request.topics, _TOPICS_A_STEP):
+        for topic in some:
+            answers: list[ListOffsetsPartitionResponse] = []
+            for piece in taken(topic.partitions, _PARTITIONS_A_STEP):
+                for partition in piece:
+                    begun = lookups.begun
+                    if (topic.name, partition.partition_index) in twice:
+                        answers.append(_failed(partition, ErrorCode.INVALID_REQUEST))
+                    else:
+                        answers.append(_partition(call, request, topic.name, partition, answers, lookups))
+                    if begun < lookups.begun:
+                        yield
+                yield
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        yield
     response = ListOffsetsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
     return _finished(call, request, response, lookups.unfinished) if lookups.unfinished else response
+
+
+def _asked_twice(topics: list[ListOffsetsTopic]) -> Steps[set[tuple[str, int]]]:
+    """The partitions that are asked for more than once."""
+    asked: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for some in pieces(topics):
+        for topic in some:
+            for piece in pieces(topic.partitions):
+                for partition in piece:
+                    key = (topic.name, partition.partition_index)
+                    (twice if key in asked else asked).add(key)
+                yield
+        yield
+    return twice
 
 
 async def _finished(

@@ -5,6 +5,8 @@ A follower cuts its log there, a consumer learns from it that the log it read wa
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.handlers.call import Call
 from ottla.handlers.topic_partitions import leader_for
 from ottla.model import ErrorCode
@@ -16,16 +18,25 @@ from ottla.protocol.generated.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from ottla.security.authorizer import Operation
+from ottla.steps import Steps, taken
 from ottla.storage.errors import StorageFault
 
+#: Each takes some microseconds.
+_PARTITIONS_A_STEP: Final = 16
+#: Each takes a microsecond, its partitions aside.
+_TOPICS_A_STEP: Final = 32
 
-def handle(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    topics = [
-        OffsetForLeaderTopicResult(
-            topic=topic.topic, partitions=[_partition(call, topic.topic, asked) for asked in topic.partitions]
-        )
-        for topic in request.topics
-    ]
+
+def handle(call: Call, request: OffsetForLeaderEpochRequest) -> Steps[OffsetForLeaderEpochResponse]:
+    topics: list[OffsetForLeaderTopicResult] = []
+    for some in taken(request.topics, _TOPICS_A_STEP):
+        for topic in some:
+            partitions: list[EpochEndOffset] = []
+            for piece in taken(topic.partitions, _PARTITIONS_A_STEP):
+                partitions += [_partition(call, topic.topic, asked) for asked in piece]
+                yield
+            topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+        yield
     return OffsetForLeaderEpochResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
 
 

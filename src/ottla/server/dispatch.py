@@ -126,6 +126,8 @@ class Dispatcher:
     def _finished(self, header: RequestHeader, steps: Steps[Any]) -> Steps[Any]:
         """The answer in bytes, where it is known when the handler has ended."""
         result = yield from steps
+        if type(result) is Later and result.response is not None:
+            result = result.response
         if not isinstance(result, Message):
             return result
         while not self._memory.has_room:

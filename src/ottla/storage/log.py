@@ -19,6 +19,7 @@ from typing import NamedTuple
 from ottla.config import LogConfig
 from ottla.model import TopicPartition
 from ottla.ports import Disk
+from ottla.steps import Steps
 from ottla.storage import flush as flushes
 from ottla.storage import retention, rolling, truncation, txn_lookup
 from ottla.storage.errors import BadBatch, CorruptLog, FaultKind, OffsetOutOfRange, StorageFault
@@ -166,6 +167,10 @@ class Log(AppendableLog):
     def describe_producers(self) -> list[ActiveProducer]:
         """Raises StorageFault where they are read for the first time and cannot be."""
         return self.producers.describe()
+
+    def describing_producers(self) -> Steps[list[ActiveProducer]]:
+        """The same in steps, but for the reading: each as it is when it is reached."""
+        return (yield from self.producers.describing())
 
     # -- flushing
 
