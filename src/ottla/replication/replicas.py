@@ -120,7 +120,7 @@ class Replicas:
                 self.directories.create_many(missing, now_ms=self._clock.wall_ms(), is_new=is_new)
             except (DirectoryError, StorageFault) as fault:
                 waits = isinstance(fault, StorageFault) and not fault.directory_failed
-                reason = f"{fault}; it is tried again until there is room" if waits else str(fault)
+                reason = f"{fault}; it is tried again until it can be made" if waits else str(fault)
                 for replica in missing:
                     if self.directories.get(replica.partition) is None:
                         if waits:
@@ -289,7 +289,7 @@ class Replicas:
 
     def _flush_failed(self, log: Log, error: OSError | StorageFault) -> None:
         if isinstance(error, StorageFault) and not error.directory_failed:
-            log_event.warning_limited("a flush waits for space", key=str(log.tp), partition=log.tp, reason=error)
+            log_event.warning_limited("a flush has to wait", key=str(log.tp), partition=log.tp, reason=error)
         elif self.directories.get(log.tp) is log:
             # One that was deleted meanwhile has lost its files, which says nothing about the device.
             self.fail_directory_of(log.tp, f"fsync failed: {error}")

@@ -18,9 +18,8 @@ from ottla.model import TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.replication.replicas import Replicas
 from ottla.storage.checkpoints import CheckpointWrite
-from ottla.storage.errors import StorageFault
+from ottla.storage.errors import StorageFault, passes
 from ottla.storage.log import Log
-from ottla.storage.placing import is_full
 from ottla.storage.removal import FolderRemoval
 
 log_event = logs.logger("server")
@@ -29,6 +28,8 @@ log_event = logs.logger("server")
 _SLICE: Final = 200
 #: The first retention after a start waits this long, as Kafka's does.
 _FIRST_DELAY_MS_MAX: Final = 30_000
+#: After this, files that could not be removed for want of a descriptor are tried again.
+_REMOVED_AGAIN_MS: Final = 10_000
 #: How often logs are tried again that a full disk had no room for.
 _MISSING_LOGS_INTERVAL_MS: Final = 2_000
 
@@ -127,7 +128,10 @@ class Housekeeping:
 
         def done(future: asyncio.Future[None]) -> None:
             error = None if future.cancelled() else future.exception()
-            if isinstance(error, OSError):
+            if isinstance(error, OSError) and passes(error):
+                log_event.warning_limited("files cannot be removed for now", directory=log_directory, reason=error)
+                self.remove_later(removal, log_directory, _REMOVED_AGAIN_MS)
+            elif isinstance(error, OSError):
                 self._replicas.fail_directory(log_directory, f"files could not be removed: {error}")
 
         timer = asyncio.get_running_loop().call_later(delay_ms / 1000, run)
@@ -158,12 +162,15 @@ class Housekeeping:
         try:
             work(log)
         except StorageFault as fault:
-            if fault.directory_failed:
-                self._replicas.fail_directory_of(log.tp, str(fault))
-            else:
-                log_event.warning_limited("housekeeping is held up", partition=log.tp, reason=fault)
-        except OSError as fault:
+            self._held_up(log, fault)
+        except OSError as error:
+            self._held_up(log, StorageFault.of(log.directory, error))
+
+    def _held_up(self, log: Log, fault: StorageFault) -> None:
+        if fault.directory_failed:
             self._replicas.fail_directory_of(log.tp, str(fault))
+        else:
+            log_event.warning_limited("housekeeping is held up", partition=log.tp, reason=fault)
 
     def _retain(self) -> None:
         self._sliced("retention slices", self._retain_one)
@@ -227,12 +234,12 @@ class Housekeeping:
             if not isinstance(error, OSError):
                 then()
                 return
-            if is_full(error):
-                # What is removed makes room.
+            if passes(error):
+                # What is removed may make room.
                 then()
                 # The old one still holds. It is due again at the next interval, whether anything changes or not.
                 self._watermarks, self._recovery_points, self._starts = {}, {}, {}
-                log_event.warning_limited("a checkpoint waits for space", directory=write.directory, reason=error)
+                log_event.warning_limited("a checkpoint has to wait", directory=write.directory, reason=error)
                 return
             self._replicas.fail_directory(write.directory, f"a checkpoint could not be written: {error}")
 

@@ -24,7 +24,7 @@ from ottla.storage.directory_errors import (
 )
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.directory_table import DirectoryTable
-from ottla.storage.errors import StorageFault
+from ottla.storage.errors import StorageFault, passes
 from ottla.storage.formats.names import FolderKind
 from ottla.storage.identity import check_distinct
 from ottla.storage.loading import Loading
@@ -37,7 +37,6 @@ from ottla.storage.placing import (
     check_any_online,
     check_paths,
     emptiest,
-    is_full,
     make_log,
     refuse_while_offline,
 )
@@ -121,7 +120,7 @@ class LogDirectories(DirectoryTable):
         """Creates what is not there yet; all are durable when it returns.
 
         A replica that is not new may only be made anew while no directory is away that could have it. Raises
-        DirectoryError, or StorageFault when the disk is full; what was created before that stays.
+        DirectoryError, or StorageFault when there is no room or no descriptor; what was created before that stays.
         """
         touched: dict[str, LogDirectory] = {}
         try:
@@ -311,7 +310,7 @@ class LogDirectories(DirectoryTable):
             try:
                 write.run()
             except OSError as error:
-                if not is_full(error):
+                if not passes(error):
                     self.fail_directory(write.directory, error.strerror or str(error))
 
     def truncating(self, partition: TopicPartition, offset: int) -> None:

@@ -17,7 +17,7 @@ from ottla.ports.entropy import Entropy
 from ottla.storage.checkpoints import Checkpoints, CheckpointWrite, Offsets
 from ottla.storage.directory_errors import DirectoryLocked
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
-from ottla.storage.errors import StorageFault
+from ottla.storage.errors import StorageFault, has_no_descriptor
 from ottla.storage.formats import clean_shutdown
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import LOCK, FolderKind, format_folder
@@ -103,7 +103,10 @@ class LogDirectory:
         return os.path.join(self.path, format_folder(partition))
 
     def take(self, identity: Identity, on_event: OnEvent) -> None:
-        """Creates, locks, checks and reads; an I/O fault puts it offline. Raises DirectoryLocked and WrongIdentity."""
+        """Creates, locks, checks and reads; an I/O fault puts it offline.
+
+        Raises DirectoryLocked and WrongIdentity, and OSError where it is only that no descriptor is left.
+        """
         try:
             self._make()
             self._lock = lock_directory(self.disk, self.path)
@@ -113,6 +116,10 @@ class LogDirectory:
         except FormatError as error:
             self._give_up(f"{error}: nobody can tell whose directory it is; restore the file or remove the directory")
         except OSError as error:
+            if has_no_descriptor(error):
+                # Nothing is known of the directory yet: without it a start would be one with half of the logs.
+                self.release()
+                raise
             self._give_up(f"it cannot be used: {error.strerror or error}")
         except BaseException:
             self.release()

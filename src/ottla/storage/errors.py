@@ -11,15 +11,34 @@ from ottla.model import ErrorCode, TopicPartition
 
 #: The disk has no room for us; everything that is on it stays readable.
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: No descriptor is left to this process, or to the machine. The disk has nothing to do with it.
+_NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class FaultKind(Enum):
     #: Writes are refused until there is room again; reads go on.
     DISK_FULL = "disk full"
+    #: What needs another file opened is refused until there is a descriptor again; what is open goes on.
+    NO_DESCRIPTOR = "no descriptor"
     #: The directory cannot be trusted any more: all its partitions go offline.
     DIRECTORY_FAILED = "directory failed"
     #: One log is damaged; the directory and its other logs are fine.
     LOG_DAMAGED = "log damaged"
+
+
+def has_no_descriptor(error: OSError) -> bool:
+    return error.errno in _NO_DESCRIPTOR
+
+
+def passes(error: OSError) -> bool:
+    """Whether the directory is fine, and the same may succeed later: there was no room, or no descriptor."""
+    return error.errno in _FULL or error.errno in _NO_DESCRIPTOR
+
+
+def _kind_of(error: OSError) -> FaultKind:
+    if error.errno in _FULL:
+        return FaultKind.DISK_FULL
+    return FaultKind.NO_DESCRIPTOR if error.errno in _NO_DESCRIPTOR else FaultKind.DIRECTORY_FAILED
 
 
 class StorageFault(Exception):
@@ -33,7 +52,7 @@ class StorageFault(Exception):
 
     @classmethod
     def of(cls, path: str, error: OSError) -> StorageFault:
-        return cls(FaultKind.DISK_FULL if error.errno in _FULL else FaultKind.DIRECTORY_FAILED, path, error)
+        return cls(_kind_of(error), path, error)
 
     @classmethod
     def of_ours(cls, path: str, fault: Exception) -> StorageFault:

@@ -17,6 +17,7 @@ from ottla.ports.entropy import Entropy
 from ottla.storage import moving
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
+from ottla.storage.errors import has_no_descriptor
 from ottla.storage.formats.names import FolderKind
 from ottla.storage.log import Log
 from ottla.storage.moving import FutureLog
@@ -79,6 +80,8 @@ class Loading:
                 try:
                     found.append(survey(directory, self._on_event))
                 except OSError as error:
+                    if has_no_descriptor(error):
+                        raise
                     self._fail(directory, error.strerror or str(error))
         return found
 
@@ -91,6 +94,8 @@ class Loading:
         try:
             step()
         except OSError as error:
+            if has_no_descriptor(error):
+                raise
             self._fail(directory, error.strerror or str(error))
 
     def _config(self, topic: str) -> LogConfig | None:

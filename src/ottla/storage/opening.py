@@ -13,7 +13,7 @@ from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.ports.disk import Disk
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_events import LogWarnings, OnEvent
-from ottla.storage.errors import CorruptLog, LostRecords, StorageFault
+from ottla.storage.errors import CorruptLog, FaultKind, LostRecords, StorageFault
 from ottla.storage.formats import partition_metadata
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.offset_checkpoint import CLEANER_OFFSETS, LOG_STARTS, RECOVERY_POINTS
@@ -90,10 +90,13 @@ def open_folder(
     except CorruptLog as error:
         return Opened(None, str(error), "", warnings)
     except (OSError, StorageFault) as error:
+        fault = error if isinstance(error, StorageFault) else StorageFault.of(folder, error)
         if not directory.disk.is_directory(folder):
             return Opened(None, f"{folder} is not a folder: move it away", "", warnings)
-        if isinstance(error, StorageFault) and not error.directory_failed:
-            return Opened(None, f"{error}: make room and start the broker again", "", warnings)
+        if fault.kind is FaultKind.NO_DESCRIPTOR:
+            return Opened(None, f"{fault}: raise the limit on open files and start the broker again", "", warnings)
+        if not fault.directory_failed:
+            return Opened(None, f"{fault}: make room and start the broker again", "", warnings)
         return Opened(None, "", str(error), warnings)
     log.topic_id = stored
     return Opened(log, "", "", warnings)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Final
 
 from ottla.ports.memory.namespace import problem
+
+#: What every operation asks for that cannot do without a descriptor. `*` leaves it out: a disk has nothing to do with it.
+DESCRIPTOR: Final = "descriptor"
 
 
 class SimulatedCrash(BaseException):
@@ -52,7 +56,8 @@ class Faults:
     def check(self, operation: str, path: str) -> None:
         """Raises what was asked for."""
         for fault in self._faults:
-            if fault.operation not in {operation, "*"} or not fnmatchcase(path, fault.pattern):
+            wanted = {operation} if operation == DESCRIPTOR else {operation, "*"}
+            if fault.operation not in wanted or not fnmatchcase(path, fault.pattern):
                 continue
             if fault.after > 0:
                 fault.after -= 1
