@@ -58,7 +58,7 @@ class Snapshots:
         It need not be durable by itself: its checksum tells a torn one.
         """
         path = self.path(offset)
-        file = self.around.disk.open(path, create=True)
+        file = self.around.files.opening(lambda: self.around.disk.open(path, create=True))
         try:
             file.truncate(0)
             file.append([producer_snapshot.encode(producers.snapshot())])

@@ -118,5 +118,3 @@ def test_random_shortage(first: int) -> None:
         shortage.run()
         acknowledged += shortage.one.history.acknowledged_count
     assert acknowledged > 500
-
-

@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.ports.memory.namespace import problem
 
-#: What every operation asks for that cannot do without a descriptor. `*` leaves it out: a disk has nothing to do with it.
+#: What every operation asks for that needs a descriptor. `*` leaves it out: a disk has nothing to do with it.
 DESCRIPTOR: Final = "descriptor"
 
 
