@@ -16,6 +16,7 @@ from ottla import logs
 from ottla.config import Config
 from ottla.ports import Ports
 from ottla.ports.real import new_event_loop, real_ports
+from ottla.ports.real.descriptors import raise_limit
 from ottla.server.broker import Broker, StartFault
 from ottla.server.broker_metrics import register_broker_metrics
 from ottla.server.group_metrics import register_group_metrics
@@ -81,6 +82,7 @@ def report_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
 async def serve(config: Config, started: Callable[[Broker], None]) -> None:
     """Runs a broker on this machine until it is told to stop by SIGINT or SIGTERM."""
     logs.configure(level=config.observe.log_level, json=config.observe.log_json)
+    raise_limit()
     ports = real_ports()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -16,6 +16,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Generator
 from functools import partial
+from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from ottla import logs
@@ -141,7 +142,7 @@ class Turns:
         """Ends work that nobody waits for any more; nothing is called."""
         if not job.over:
             self._end(job)
-            if not job.steps.gi_running:  # in the middle of a step it is closed behind it
+            if getgeneratorstate(job.steps) != GEN_RUNNING:  # in the middle of a step it is closed behind it
                 job.steps.close()
 
     async def to_end(self, steps: Steps[T]) -> T:

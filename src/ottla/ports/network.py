@@ -96,6 +96,11 @@ Round = Callable[[list[tuple[Any, int]]], bool]
 
 
 class Network(Protocol):
+    @property
+    def connections_end(self) -> int:
+        """The first descriptor that no connection should have: from there on they are kept back for files."""
+        ...
+
     def listen(self, host: str, port: int, accept: Accept, on_round: Round) -> Listening:
         """Accepts on an address (port 0: a free one). All connections of one `on_round` share its rounds."""
         ...

@@ -159,7 +159,7 @@ class Replicas:
         waits = isinstance(fault, StorageFault) and not fault.directory_failed
         if waits:
             self._unmade[replica.partition] = (replica, is_new)
-        reason = f"{fault}; it is tried again until there is room" if waits else str(fault)
+        reason = f"{fault}; it is tried again until it can be made" if waits else str(fault)
         self._go_offline(replica.partition, reason)
 
     def make_missing(self) -> DiskSteps[None]:
@@ -353,7 +353,7 @@ class Replicas:
 
     def _flush_failed(self, log: Log, error: OSError | StorageFault) -> None:
         if isinstance(error, StorageFault) and not error.directory_failed:
-            log_event.warning_limited("a flush waits for space", key=str(log.tp), partition=log.tp, reason=error)
+            log_event.warning_limited("a flush has to wait", key=str(log.tp), partition=log.tp, reason=error)
             leader = self.leaders.get(log.tp)
             if leader is not None and leader.log is log and leader.advance():
                 # The records are certain, and only what stands beside them is not.

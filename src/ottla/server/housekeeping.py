@@ -19,9 +19,8 @@ from ottla.replication.watermarks import CurrentWatermarks
 from ottla.server.removals import Removable, Removals
 from ottla.steps import DiskSteps, Steps, in_turns, pieces
 from ottla.storage.checkpoints import CheckpointWrite
-from ottla.storage.errors import StorageFault
+from ottla.storage.errors import StorageFault, passes
 from ottla.storage.log import Log
-from ottla.storage.placing import is_full
 from ottla.storage.removal import FolderRemoval
 from ottla.storage.retention import EXPIRED_AT_ONCE
 
@@ -29,6 +28,8 @@ log_event = logs.logger("server")
 
 #: The first retention after a start waits this long, as Kafka's does.
 _FIRST_DELAY_MS_MAX: Final = 30_000
+#: After this, files that could not be removed for want of a descriptor are tried again.
+_REMOVED_AGAIN_MS: Final = 10_000
 #: How often logs are tried again that a full disk had no room for.
 _MISSING_LOGS_INTERVAL_MS: Final = 2_000
 
@@ -149,8 +150,11 @@ class Housekeeping:
         """Removes files in a worker after a delay, in which readers that hold them may finish."""
         self._removals.add(removal, log_directory, delay_ms)
 
-    def _not_removed(self, log_directory: str, fault: OSError) -> None:
-        if StorageFault.of(log_directory, fault).directory_failed:
+    def _not_removed(self, removal: Removable, log_directory: str, fault: OSError) -> None:
+        if passes(fault):
+            log_event.warning_limited("files cannot be removed for now", directory=log_directory, reason=fault)
+            self.remove_later(removal, log_directory, _REMOVED_AGAIN_MS)
+        elif StorageFault.of(log_directory, fault).directory_failed:
             self._replicas.fail_directory(log_directory, f"files could not be removed: {fault}")
         else:
             log_event.warning_limited("files could not be removed", directory=log_directory, reason=fault)
@@ -172,13 +176,16 @@ class Housekeeping:
         try:
             return work(log)
         except StorageFault as fault:
-            if fault.directory_failed:
-                self._replicas.fail_directory_of(log.tp, str(fault))
-            else:
-                log_event.warning_limited("housekeeping is held up", partition=log.tp, reason=fault)
-        except OSError as fault:
-            self._replicas.fail_directory_of(log.tp, str(fault))
+            self._held_up(log, fault)
+        except OSError as error:
+            self._held_up(log, StorageFault.of(log.directory, error))
         return False
+
+    def _held_up(self, log: Log, fault: StorageFault) -> None:
+        if fault.directory_failed:
+            self._replicas.fail_directory_of(log.tp, str(fault))
+        else:
+            log_event.warning_limited("housekeeping is held up", partition=log.tp, reason=fault)
 
     def _retain(self) -> Steps[None]:
         return self._on_each(self._retain_one)
@@ -251,11 +258,11 @@ class Housekeeping:
         return going_on
 
     def _is_survived(self, write: CheckpointWrite, error: OSError) -> bool:
-        if not is_full(error):
+        if not passes(error):
             self._replicas.fail_directory(write.directory, f"a checkpoint could not be written: {error}")
             return False
         # What is removed makes room, and the old one still holds. It is due again at the next interval, whether
         # anything changes or not.
         self._written.clear()
-        log_event.warning_limited("a checkpoint waits for space", directory=write.directory, reason=error)
+        log_event.warning_limited("a checkpoint has to wait", directory=write.directory, reason=error)
         return True

@@ -4,6 +4,9 @@ A connection over a limit is closed as soon as it is accepted, before a byte of 
 over `max.connections` it leaves them waiting, so that a client learns of it by a time-out only. As with Kafka, clients
 never shut out brokers: on the listener that brokers use among themselves, and on the controller's, `max.connections` is
 no limit; the client that was idle longest makes room.
+
+The system's limit on open files is one on connections too: a share of it is kept back for storage, which could not go
+on in its next segment otherwise (`ports/real/descriptors.py`).
 """
 
 from __future__ import annotations
@@ -146,12 +149,18 @@ class Server:
         held = self._by_address.get(address, 0)
         allowed = self._limits.connections_by_address.get(address, self._limits.connections_per_address_max)
         on_listener = self._by_listener.get(listener.name, 0)
-        full = len(self._connections) >= self._limits.connections_max
+        no_descriptor = channel.fileno() >= self._network.connections_end
+        full = no_descriptor or len(self._connections) >= self._limits.connections_max
         own_limit = self._limits.connections_by_listener.get(listener.name)
         over = (full and not self._is_protected(listener)) or (own_limit is not None and on_listener >= own_limit)
         if held >= allowed or over:
             log_event.warning_limited(
-                "refusing a connection over the limit", peer=address, open=len(self._connections), from_peer=held
+                "refusing a connection: what is left of the limit on open files is kept back for storage"
+                if no_descriptor
+                else "refusing a connection over the limit",
+                peer=address,
+                open=len(self._connections),
+                from_peer=held,
             )
             return None
         if full:

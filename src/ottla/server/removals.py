@@ -34,10 +34,10 @@ class _Queued(NamedTuple):
 
 
 class Removals:
-    def __init__(self, workers: Workers, clock: Clock, failed: Callable[[str, OSError], None]) -> None:
+    def __init__(self, workers: Workers, clock: Clock, failed: Callable[[Removable, str, OSError], None]) -> None:
         self._workers = workers
         self._clock = clock
-        #: Called with the log directory in which files could not be removed.
+        #: Called with what could not be removed, and its log directory.
         self._failed = failed
         self._queue: list[_Queued] = []
         self._numbers = count()
@@ -88,21 +88,21 @@ class Removals:
         self._running = True
         self._workers.thread(lambda: _removed(batch)).add_done_callback(self._done)
 
-    def _done(self, future: asyncio.Future[dict[str, OSError]]) -> None:
+    def _done(self, future: asyncio.Future[list[tuple[_Queued, OSError]]]) -> None:
         self._running = False
         if future.cancelled():
             return
-        for directory, fault in future.result().items():
-            self._failed(directory, fault)
+        for queued, fault in future.result():
+            self._failed(queued.removal, queued.log_directory, fault)
         self._arm()
 
 
-def _removed(batch: list[_Queued]) -> dict[str, OSError]:
-    """Blocks; returns the first fault of each log directory that had one."""
-    faults: dict[str, OSError] = {}
+def _removed(batch: list[_Queued]) -> list[tuple[_Queued, OSError]]:
+    """Blocks; returns what could not be removed."""
+    faults: list[tuple[_Queued, OSError]] = []
     for queued in batch:
         try:
             queued.removal.run()
         except OSError as fault:
-            faults.setdefault(queued.log_directory, fault)
+            faults.append((queued, fault))
     return faults

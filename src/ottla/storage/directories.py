@@ -20,7 +20,7 @@ from ottla.storage.checkpoints import CheckpointWrite
 from ottla.storage.directory import Identity, LogDirectory
 from ottla.storage.directory_errors import MoveRefused, PartitionOffline
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
-from ottla.storage.errors import StorageFault
+from ottla.storage.errors import StorageFault, passes
 from ottla.storage.folder_batches import FolderRenaming
 from ottla.storage.formats.names import FolderKind
 from ottla.storage.identity import check_distinct
@@ -28,7 +28,7 @@ from ottla.storage.loading import Loading
 from ottla.storage.log import Log
 from ottla.storage.moving import CopyCreation, FutureLog, copy_name, drop_copy, remove_marker, take_name
 from ottla.storage.opening import ConfigFor, Job, Opened, Run, TopicIdFor, no_topic_id, run_in_turn
-from ottla.storage.placing import NewReplica, check_any_online, check_paths, is_full
+from ottla.storage.placing import NewReplica, check_any_online, check_paths
 from ottla.storage.removal import FolderRemoval
 from ottla.storage.replica_folders import ReplicaFolders
 from ottla.storage.stopping import LastFlush, prepare_last_flushes, stop_directory
@@ -253,7 +253,7 @@ class LogDirectories(ReplicaFolders):
             try:
                 write.run()
             except OSError as error:
-                if not is_full(error):
+                if not passes(error):
                     self.fail_directory(write.directory, error.strerror or str(error))
 
     def truncating(self, partition: TopicPartition, offset: int) -> None:

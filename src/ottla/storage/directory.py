@@ -18,7 +18,7 @@ from ottla.steps import Steps, at_once, pieces
 from ottla.storage.checkpoints import FILES, Checkpoints, CheckpointWrite, Offsets
 from ottla.storage.directory_errors import DirectoryLocked
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
-from ottla.storage.errors import StorageFault
+from ottla.storage.errors import StorageFault, has_no_descriptor
 from ottla.storage.formats import clean_shutdown
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import LOCK, FolderKind, format_folder
@@ -120,7 +120,10 @@ class LogDirectory:
         return os.path.join(self.path, name)
 
     def take(self, identity: Identity, on_event: OnEvent) -> None:
-        """Creates, locks, checks and reads; an I/O fault puts it offline. Raises DirectoryLocked and WrongIdentity."""
+        """Creates, locks, checks and reads; an I/O fault puts it offline.
+
+        Raises DirectoryLocked and WrongIdentity, and OSError where it is only that no descriptor is left.
+        """
         try:
             self._make()
             self._lock = lock_directory(self.disk, self.path)
@@ -130,6 +133,10 @@ class LogDirectory:
         except FormatError as error:
             self._give_up(f"{error}: nobody can tell whose directory it is; restore the file or remove the directory")
         except OSError as error:
+            if has_no_descriptor(error):
+                # Nothing is known of the directory yet: without it a start would be one with half of the logs.
+                self.release()
+                raise
             self._give_up(f"it cannot be used: {error.strerror or error}")
         except BaseException:
             self.release()

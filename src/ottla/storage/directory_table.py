@@ -19,11 +19,10 @@ from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_errors import DirectoryNotFound, DirectoryOffline
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.directory_status import DirectoryStatus, describe_directory
-from ottla.storage.errors import StorageFault
+from ottla.storage.errors import StorageFault, passes
 from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
 from ottla.storage.log import Log
 from ottla.storage.moving import FutureLog
-from ottla.storage.placing import is_full
 from ottla.storage.removal import FolderRemoval
 
 NO_OFFSETS: Final[Mapping[TopicPartition, int]] = MappingProxyType({})
@@ -155,11 +154,11 @@ class DirectoryTable:
 
     @contextmanager
     def _device(self, directory: LogDirectory) -> Iterator[None]:
-        """What fails inside is the directory's fault, and takes it offline; a full disk is only told."""
+        """What fails inside is the directory's fault, and takes it offline; what passes by itself is only told."""
         try:
             yield
         except OSError as error:
-            if is_full(error):
+            if passes(error):
                 raise StorageFault.of(directory.path, error) from error
             self.fail_directory(directory.path, error.strerror or str(error))
             raise DirectoryOffline(f"the log directory {directory.path} has failed: {error}") from error

@@ -19,15 +19,36 @@ _OF_A_NAME: Final = frozenset(
         *(errno.EBUSY, errno.ENOTEMPTY),
     }
 )
+#: No descriptor is left to this process, or to the machine. The disk has nothing to do with it.
+_NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class FaultKind(Enum):
     #: Writes are refused until there is room again; reads go on.
     DISK_FULL = "disk full"
+    #: What needs another file opened is refused until there is a descriptor again; what is open goes on.
+    NO_DESCRIPTOR = "no descriptor"
     #: The directory cannot be trusted any more: all its partitions go offline.
     DIRECTORY_FAILED = "directory failed"
     #: One log is damaged, or something else has taken a name in its folder; the directory and its other logs are fine.
     LOG_DAMAGED = "log damaged"
+
+
+def has_no_descriptor(error: OSError) -> bool:
+    return error.errno in _NO_DESCRIPTOR
+
+
+def passes(error: OSError) -> bool:
+    """Whether the directory is fine, and the same may succeed later: there was no room, or no descriptor."""
+    return error.errno in _FULL or error.errno in _NO_DESCRIPTOR
+
+
+def _kind_of(error: OSError) -> FaultKind:
+    if error.errno in _FULL:
+        return FaultKind.DISK_FULL
+    if error.errno in _NO_DESCRIPTOR:
+        return FaultKind.NO_DESCRIPTOR
+    return FaultKind.LOG_DAMAGED if error.errno in _OF_A_NAME else FaultKind.DIRECTORY_FAILED
 
 
 class StorageFault(Exception):
@@ -42,14 +63,13 @@ class StorageFault(Exception):
 
     @classmethod
     def of(cls, path: str, error: OSError) -> StorageFault:
-        if error.errno in _FULL:
-            return cls(FaultKind.DISK_FULL, path, error)
-        return cls(FaultKind.LOG_DAMAGED if error.errno in _OF_A_NAME else FaultKind.DIRECTORY_FAILED, path, error)
+        return cls(_kind_of(error), path, error)
 
     @classmethod
     def halfway(cls, path: str, error: OSError) -> StorageFault:
         """Of a change that consists of several: nobody may go on with what is there now."""
-        return cls(FaultKind.DISK_FULL if error.errno in _FULL else FaultKind.DIRECTORY_FAILED, path, error)
+        kind = _kind_of(error)
+        return cls(FaultKind.DIRECTORY_FAILED if kind is FaultKind.LOG_DAMAGED else kind, path, error)
 
     @classmethod
     def of_ours(cls, path: str, fault: Exception) -> StorageFault:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.ports import Disk, File
-from ottla.storage.errors import StorageFault
+from ottla.storage.errors import StorageFault, has_no_descriptor
 from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.formats.names import INDEX, TIME_INDEX, TXN_INDEX
 from ottla.storage.segment import Segment
@@ -86,14 +86,25 @@ class Flush:
     def run(self) -> None:
         """Blocks. Raises OSError when anything is not on the medium for certain.
 
-        Raises StorageFault where there is no room for a file beside the log: nothing is lost, and another flush may do
-        it all again (`Log.flush_refused`).
+        Raises StorageFault where there is no room for a file beside the log, or no descriptor: nothing is lost, and
+        another flush may do it all again (`Log.flush_refused`).
         """
         assert not self.done, "a flush runs once"
         assert not self.failed, "a failed flush is never tried again"
         try:
             for file in self._files:
                 file.sync()
+            self._sync_beside()
+        except OSError:
+            self.failed = True
+            raise
+        finally:
+            for file in self._files:
+                file.release()
+        self.done = True
+
+    def _sync_beside(self) -> None:
+        try:
             for path in self.paths:
                 self._sync_path(path)
             if self._snapshot is not None:
@@ -103,13 +114,10 @@ class Flush:
                 self._write_epochs(*self._epochs)
             elif self._directory is not None:
                 self._disk.sync_directory(self._directory)
-        except OSError:
-            self.failed = True
+        except OSError as error:
+            if has_no_descriptor(error):  # so that it was not even tried
+                raise StorageFault.of(error.filename or "", error) from error
             raise
-        finally:
-            for file in self._files:
-                file.release()
-        self.done = True
 
     def _write_epochs(self, path: str, entries: list[tuple[int, int]]) -> None:
         if self.is_given_up:
@@ -166,7 +174,7 @@ def _write_indexes(log: Log) -> None:
     except OSError as error:
         if StorageFault.of(log.directory, error).directory_failed:
             raise
-        # The disk is full. Records matter more, and a later flush tries the index again.
+        # The disk is full, or so. Records matter more, and a later flush tries the index again.
         return
     log.unsynced_paths.extend(index_paths(log.active))
 

@@ -103,7 +103,8 @@ class IndexedFile:
 
     def _open_file(self) -> File:
         disk = self.around.disk
-        self._file = file = disk.open_read_only(self.path()) if self.sealed else disk.open(self.path())
+        opens = disk.open_read_only if self.sealed else disk.open
+        self._file = file = self.around.files.opening(lambda: opens(self.path()))
         self._note_open()
         return file
 
@@ -209,7 +210,7 @@ class IndexedFile:
         if self.size == 0:
             return b""
         try:
-            return self.around.disk.read_file(self.path(kind))
+            return self.around.files.opening(lambda: self.around.disk.read_file(self.path(kind)))
         except FileNotFoundError:
             raise DamagedIndex("it is missing") from None
 
@@ -305,7 +306,7 @@ class IndexedFile:
             times.persisted = len(times)
 
     def write_beside(self, kind: str, data: bytes, position: int) -> None:
-        file = self.around.disk.open(self.path(kind), create=True)
+        file = self.around.files.opening(lambda: self.around.disk.open(self.path(kind), create=True))
         try:
             if file.size() > position:
                 file.truncate(position)

@@ -17,11 +17,12 @@ from ottla.ports.entropy import Entropy
 from ottla.storage import moving
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
+from ottla.storage.errors import has_no_descriptor, passes
 from ottla.storage.formats.names import FolderKind
 from ottla.storage.log import Log
 from ottla.storage.moving import FutureLog
 from ottla.storage.opening import ConfigFor, Job, Opened, Run, TopicIdFor, open_folder
-from ottla.storage.placing import adopt_topic_id, is_full
+from ottla.storage.placing import adopt_topic_id
 from ottla.storage.removal import FolderRemoval
 from ottla.storage.survey import Found, some_names, survey
 
@@ -81,6 +82,8 @@ class Loading:
                 try:
                     found.append(survey(directory, self._on_event))
                 except OSError as error:
+                    if has_no_descriptor(error):
+                        raise
                     self._fail(directory, error.strerror or str(error))
         return found
 
@@ -93,6 +96,8 @@ class Loading:
         try:
             step()
         except OSError as error:
+            if has_no_descriptor(error):
+                raise
             self._fail(directory, error.strerror or str(error))
 
     def _config(self, topic: str) -> LogConfig | None:
@@ -164,7 +169,7 @@ class Loading:
         try:
             directory.forget(partition)
         except OSError as error:
-            if not is_full(error):
+            if not passes(error):
                 raise
             self._take_offline(directory, partition, f"its folder was emptied, and the disk has no room: {error}")
             self.roomless[partition] = directory
@@ -226,7 +231,7 @@ class Loading:
             try:
                 adopt_topic_id(directory.disk, directory.folder(partition), topic_id)
             except OSError as error:
-                if not is_full(error):
+                if not passes(error):
                     raise  # otherwise the next start does it
             log.topic_id = TopicId(topic_id)
 

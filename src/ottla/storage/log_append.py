@@ -256,8 +256,11 @@ class AppendableLog(LogState):
         """What the disk refused, in storage's words; None for a fault of ours after which the log is as it was."""
         fault = StorageFault.of(segment.path(), error) if isinstance(error, OSError) else None
         self.discard_staged()
+        file = segment.open_file
+        if file is None:
+            return fault  # it could not even be opened
         try:
-            segment.file.truncate(segment.size)
+            file.truncate(segment.size)
         except OSError as second:
             # What is behind the end is unknown: nothing may be appended to it any more.
             return StorageFault(FaultKind.DIRECTORY_FAILED, segment.path(), second)

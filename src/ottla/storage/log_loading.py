@@ -131,7 +131,7 @@ def _existing(
 def create_segment(around: Surroundings, base_offset: int) -> Segment:
     """A new, empty segment, whose file is there."""
     segment = Segment(around, base_offset, 0, sealed=False)
-    file = around.disk.open(segment.path(), create=True)
+    file = around.files.opening(lambda: around.disk.open(segment.path(), create=True))
     try:
         if file.size():
             file.truncate(0)

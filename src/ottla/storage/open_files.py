@@ -4,11 +4,18 @@ Segments open their files when they are needed. When too many are open the longe
 chance: use sets a flag, which costs the hot path one store, and the search clears it. A segment with unsynced bytes
 stays open, since a write error is certain to be told only to those who had the file open; so active segments that are
 never flushed may exceed the bound.
+
+Where the system has no descriptor left, half of them close at once, and what was to be opened is tried again.
 """
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
+
+from ottla.storage.errors import has_no_descriptor
+
+T = TypeVar("T")
 
 FILES_MAX: Final = 512
 
@@ -55,3 +62,21 @@ class OpenFiles:
                 self._open.append(oldest)
             else:
                 oldest.release_files()
+
+    def opening(self, opens: Callable[[], T]) -> T:
+        """What opens a file, once more if it got no descriptor and others could be closed for it."""
+        try:
+            return opens()
+        except OSError as error:
+            if not has_no_descriptor(error) or not self._close_half():
+                raise
+        return opens()
+
+    def _close_half(self) -> bool:
+        """Closes the half that was opened first, as far as it may be; whether there was any."""
+        closable = [each for each in self._open if each.is_open and each.is_clean]
+        closed = closable[: (len(closable) + 1) // 2]
+        for each in closed:
+            each.release_files()
+        self._open = [each for each in self._open if each.is_open]
+        return bool(closed)

@@ -92,13 +92,14 @@ def open_folder(
     except CorruptLog as error:
         return Opened(None, str(error), "", warnings)
     except (OSError, StorageFault) as error:
+        fault = error if isinstance(error, StorageFault) else StorageFault.of(folder, error)
         if not directory.disk.is_directory(folder):
             return Opened(None, f"{folder} is not a folder: move it away", "", warnings)
-        fault = error if isinstance(error, StorageFault) else StorageFault.of(folder, error)
         if fault.kind is FaultKind.LOG_DAMAGED:
             return Opened(None, f"{fault}: put this right and start the broker again", "", warnings)
-        if isinstance(error, StorageFault) and not error.directory_failed:
-            return Opened(None, f"{error}: it is tried again until there is room", "", warnings, is_roomless=True)
+        if not fault.directory_failed:
+            what = "a descriptor" if fault.kind is FaultKind.NO_DESCRIPTOR else "room"
+            return Opened(None, f"{fault}: it is tried again until there is {what}", "", warnings, is_roomless=True)
         return Opened(None, "", str(error), warnings)
     log.topic_id = stored
     return Opened(log, "", "", warnings)

@@ -6,7 +6,6 @@ next start completes it, or creating the replica again.
 
 from __future__ import annotations
 
-import errno
 import os.path
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -105,7 +104,3 @@ def make_log(
 def adopt_topic_id(disk: Disk, folder: str, topic_id: bytes) -> None:
     """Completes a replica whose creation a crash cut short, or that an older Kafka made."""
     partition_metadata.write(disk, os.path.join(folder, partition_metadata.FILE_NAME), topic_id)
-
-
-def is_full(error: OSError) -> bool:
-    return error.errno in {errno.ENOSPC, errno.EDQUOT}

@@ -110,7 +110,7 @@ def roll(log: AppendableLog, base_offset: int) -> None:
             return
         if len(log.segments) == 1 and log.names_changed:
             # A power cut must not leave the second segment without the first: no hole would tell that one is missing.
-            log.around.disk.sync_directory(log.directory)
+            log.around.files.opening(lambda: log.around.disk.sync_directory(log.directory))
         old.seal()
         try:
             log.take_snapshot()

@@ -10,7 +10,7 @@ from random import Random
 
 from ottla.ports.clock import Clock
 from ottla.ports.disk import File
-from ottla.ports.memory.faults import Fault, Faults
+from ottla.ports.memory.faults import DESCRIPTOR, Fault, Faults
 from ottla.ports.memory.file import MemoryFile
 from ottla.ports.memory.inode import Inode
 from ottla.ports.memory.namespace import Folder, Namespace, parts, problem
@@ -72,7 +72,10 @@ class MemoryDisk:
         self._medium.capacity_bytes = size
 
     def fail(self, operation: str, pattern: str, number: int, *, after: int = 0, times: int | None = None) -> None:
-        """Makes an operation (`append`, `sync|rename`, ...; `*` for all) on matching paths raise OSError."""
+        """Makes an operation (`append`, `sync|rename`, ...; `*` for all) on matching paths raise OSError.
+
+        `descriptor` is whatever needs one: opening, reading a whole file, listing or syncing a folder; not in `*`.
+        """
         self._medium.faults.add(Fault(operation, pattern, number, after, times))
 
     def stop_failing(self) -> None:
@@ -114,6 +117,7 @@ class MemoryDisk:
     # The port
 
     def open(self, path: str, *, create: bool = False) -> File:
+        self.check(DESCRIPTOR, path)
         self.check("open", path)
         folder, name = self._medium.names.place(path)
         node = folder.entries.get(name)
@@ -125,6 +129,7 @@ class MemoryDisk:
         return self._opened(path, node, writable=True)
 
     def open_read_only(self, path: str) -> File:
+        self.check(DESCRIPTOR, path)
         self.check("open", path)
         return self._opened(path, self._medium.names.file(path), writable=False)
 
@@ -136,10 +141,12 @@ class MemoryDisk:
         return MemoryFile(self, node, path, self._boot, writable=writable)
 
     def read_file(self, path: str) -> bytes:
+        self.check(DESCRIPTOR, path)
         self.check("read", path)
         return bytes(self._medium.names.file(path).data)
 
     def names(self, directory: str) -> list[str]:
+        self.check(DESCRIPTOR, directory)
         self.check("names", directory)
         return sorted(self._medium.names.folder(directory).entries)
 
@@ -219,6 +226,7 @@ class MemoryDisk:
         self.count("remove", path)
 
     def remove_tree(self, path: str) -> None:
+        self.check(DESCRIPTOR, path)
         self.check("remove_tree", path)
         folder = self._medium.names.folder(path)
         for name in sorted(folder.entries):
@@ -232,6 +240,7 @@ class MemoryDisk:
         self.count("remove_tree", path)
 
     def sync_directory(self, path: str) -> None:
+        self.check(DESCRIPTOR, path)
         self.check("sync_directory", path)
         folder = self._medium.names.folder(path)
         self.count("sync_directory", path)

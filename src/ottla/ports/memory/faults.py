@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Final
 
 from ottla.ports.memory.namespace import problem
+
+#: What every operation asks for that needs a descriptor. `*` leaves it out: a disk has nothing to do with it.
+DESCRIPTOR: Final = "descriptor"
 
 
 class SimulatedCrash(BaseException):
@@ -53,9 +57,9 @@ class Faults:
     def check(self, operation: str, path: str) -> None:
         """Raises what was asked for."""
         for fault in self._faults:
-            if (operation not in fault.operation.split("|") and fault.operation != "*") or not fnmatchcase(
-                path, fault.pattern
-            ):
+            wanted = set(fault.operation.split("|"))
+            is_wanted = operation in wanted or ("*" in wanted and operation != DESCRIPTOR)
+            if not is_wanted or not fnmatchcase(path, fault.pattern):
                 continue
             if fault.after > 0:
                 fault.after -= 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import sys
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final
@@ -188,6 +189,9 @@ class MemoryListening:
 
 
 class MemoryNetwork:
+    #: As many as there are: nothing here has a descriptor.
+    connections_end: Final = sys.maxsize
+
     def __init__(self, fabric: Fabric, name: str, address: str) -> None:
         self.fabric = fabric
         self.name = name

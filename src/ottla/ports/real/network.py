@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla import logs
 from ottla.ports.network import Accept, Round
 from ottla.ports.real.channel import PortableChannel, Rounds, SocketChannel
+from ottla.ports.real.descriptors import end_of_connections
 
 if TYPE_CHECKING:
     import asyncio
@@ -130,9 +131,10 @@ class RealListening:
 
 
 class RealNetwork:
-    __slots__ = ("_listening", "_portable", "_rounds")
+    __slots__ = ("_listening", "_portable", "_rounds", "connections_end")
 
     def __init__(self, *, portable: bool = False) -> None:
+        self.connections_end: Final = end_of_connections()
         self._portable = portable
         self._listening: list[RealListening] = []
         self._rounds: dict[Round, Rounds] = {}

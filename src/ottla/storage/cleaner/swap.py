@@ -129,6 +129,7 @@ class Swap:
                 with suppress(FileNotFoundError):
                     disk.remove(path(kind, suffix))
         # The log may now change: a `.swap` that comes back would be completed.
+        self._log.names_changed = True  # so that a flush does it where this cannot
         with suppress(FileNotFoundError):
             disk.sync_directory(self._log.directory)
 
