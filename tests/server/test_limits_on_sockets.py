@@ -25,6 +25,7 @@ from ottla.protocol.generated.api_versions import ApiVersionsRequest
 from ottla.protocol.generated.produce import ProduceResponse
 from ottla.server.broker import Broker
 from ottla.server.request_memory import BoundedRounds
+from ottla.server.rounds import BEGINNING_BYTES_MAX
 
 Make = Callable[..., BrokerThread]
 
@@ -134,7 +135,7 @@ def test_memory_that_the_system_refuses_costs_one_connection_and_not_the_broker(
         resource.prlimit(up.child.pid, resource.RLIMIT_AS, (1 << 30, 1 << 30))
         peers = [stack.enter_context(Peer(up.port)) for _ in range(12)]
         for peer in peers:
-            peer.send(LARGEST + bytes(1000))
+            peer.send(LARGEST + bytes(BEGINNING_BYTES_MAX))
         refused = 0
         for peer in peers:
             peer.socket.settimeout(0.2)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla import logs
 from ottla.config.slices import ServerConfig
@@ -27,6 +28,11 @@ from ottla.server.request_memory import BoundedRounds
 from ottla.server.rounds import Dispatch, Rounds
 
 log_event = logs.logger("server")
+
+#: How often all connections are looked at. A request that takes longer to come holds no more memory than it has bytes.
+LOOK_MS: Final = 1_000
+#: Connections that are looked at in one turn of the loop.
+LOOKED_AT: Final = 256
 
 
 class ServedListener(NamedTuple):
@@ -221,25 +227,42 @@ class Server:
     # -- idle connections
 
     def _sweep_later(self) -> None:
-        if self._limits.idle_ms_max > 0:
-            delay_s = max(0.05, min(10.0, self._limits.idle_ms_max / 4000))
-            self._sweep = asyncio.get_running_loop().call_later(delay_s, self._close_idle)
+        idle_ms_max = self._limits.idle_ms_max
+        delay_s = max(0.05, min(LOOK_MS, idle_ms_max / 4 if idle_ms_max > 0 else LOOK_MS) / 1000)
+        self._sweep = asyncio.get_running_loop().call_later(delay_s, self._look_at_all)
 
-    def _close_idle(self) -> None:
+    def _look_at_all(self) -> None:
+        self._look_at(iter(list(self._connections)))
+
+    def _look_at(self, left: Iterator[Connection]) -> None:
+        """Looks at some, and at the others in the loop's next turns."""
         now_ms = self._clock.monotonic_ms()
+        some = list(islice(left, LOOKED_AT))
+        for connection in some:
+            if not connection.released:
+                self._look_at_one(connection, now_ms)
+        if some:
+            self._sweep = asyncio.get_running_loop().call_later(0, self._look_at, left)
+        else:
+            self._sweep_later()
+
+    def _look_at_one(self, connection: Connection, now_ms: int) -> None:
+        waits = connection.busy or connection.slots or connection.muted
+        if connection.buffer is not None and (waits or connection.begun_ms <= now_ms - LOOK_MS):
+            self._rounds.shrink(connection)
+        if waits:
+            # Nothing is read of it, so that it cannot be late with anything.
+            connection.begun_ms = now_ms
+            if connection.busy or connection.slots:
+                return
+        if self._limits.idle_ms_max <= 0:
+            return
         oldest_ms = now_ms - self._limits.idle_ms_max
-        for connection in list(self._connections):
-            if connection.busy or connection.slots or connection.muted:
-                # Nothing is read of it, so that it cannot be late with anything.
-                connection.begun_ms = now_ms
-                if connection.busy or connection.slots:
-                    continue
-            if connection.last_active_ms < oldest_ms:
-                self._rounds.close_connection(connection)
-            elif connection.buffer is not None and connection.begun_ms < oldest_ms:
-                log_event.warning_limited("closing a connection whose request never came whole", peer=connection.host)
-                self._rounds.close_connection(connection)
-        self._sweep_later()
+        if connection.last_active_ms < oldest_ms:
+            self._rounds.close_connection(connection)
+        elif connection.buffer is not None and connection.begun_ms < oldest_ms:
+            log_event.warning_limited("closing a connection whose request never came whole", peer=connection.host)
+            self._rounds.close_connection(connection)
 
     # -- stop
 

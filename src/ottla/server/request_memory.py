@@ -34,6 +34,10 @@ class BoundedRounds(Rounds):
         super()._cut(connection, buffer)
         self._count(connection)
 
+    def shrink(self, connection: Connection) -> None:
+        super().shrink(connection)
+        self._count(connection)
+
     def _settle_one(self, connection: Connection) -> None:
         super()._settle_one(connection)
         if connection in self._starved and not connection.released:

@@ -28,6 +28,13 @@ log_event = logs.logger("server")
 FRAMES_A_ROUND: Final = 32
 #: What waits for its turn is copied, up to this size, so that its buffer can be used by others.
 PARKED_BYTES_MAX: Final = 4096
+#: The beginning of a frame, up to this size, gets a buffer of its own: crowds that send no more would hold 64 KB each.
+BEGINNING_BYTES_MAX: Final = 1024
+#: What is left free behind a rest that was moved, for the next bytes.
+ROOM_BYTES: Final = 1024
+#: A rest of more than this is not worth another buffer: the one it has is no more than twice as large. Pages of larger
+#: ones come with the bytes that are sent.
+SHRUNK_BYTES_MAX: Final = FIRST_READ_BYTES // 2
 #: What frames may take in one round, those of control connections apart, before all others have their turn.
 ROUND_MS: Final = 5
 #: A look at the clock comes after so many connections and one more.
@@ -337,7 +344,10 @@ class Rounds:
         if start == end:
             connection.buffer = None
             self._release(buffer)
-        elif needed > buffer.size - start or end == buffer.size:
+        elif end - start <= BEGINNING_BYTES_MAX and (buffer.size >= FIRST_READ_BYTES or end == buffer.size):
+            self._move_to_little(connection, buffer)
+            self._release(buffer)
+        elif (needed > buffer.size - start and end - start > BEGINNING_BYTES_MAX) or end == buffer.size:
             self._move_rest(connection, buffer, max(needed, FIRST_READ_BYTES))
         if needed == 0 and 4 <= end - start < 12:
             length = int.from_bytes(data[start : start + 4], "big", signed=True)
@@ -362,6 +372,26 @@ class Rounds:
         connection.start = 0
         connection.end = rest
         self._release(buffer)
+
+    @staticmethod
+    def _move_to_little(connection: Connection, buffer: Buffer) -> None:
+        """Leaves no more room than for a little; `_move_rest` makes it once more has come."""
+        rest = connection.end - connection.start
+        little = Buffer(rest + ROOM_BYTES)
+        little.data[:rest] = buffer.data[connection.start : connection.end]
+        connection.buffer = little
+        connection.start = 0
+        connection.end = rest
+
+    def shrink(self, connection: Connection) -> None:
+        """Outside of a round: what a connection holds becomes no more than what it has sent, and a little."""
+        assert not self._running
+        buffer, rest = connection.buffer, connection.end - connection.start
+        if buffer is None or buffer.size != FIRST_READ_BYTES or rest > SHRUNK_BYTES_MAX:
+            return
+        self._move_to_little(connection, buffer)
+        if not buffer.in_use:
+            self._pool.give_back(buffer)
 
     def _release(self, buffer: Buffer) -> None:
         """Gives a buffer back, at once if nobody needs what stood in it."""
