@@ -160,7 +160,7 @@ class Dispatcher:
         """A request that may be long: what does not end in its first slice goes on in turns with others."""
         ended = self._turns.slice(steps)
         if isinstance(ended, Ended):
-            self._take(connection, header, ended.result, started_ms)
+            self._take(connection, header, ended.result, started_ms, in_steps=True)
         else:
             self._go_on(connection, header, steps, started_ms, 0)
 
@@ -211,8 +211,11 @@ class Dispatcher:
         try:
             if in_steps and isinstance(response, Message):
                 steps = self._finished(header, _nothing_more(response))
-                self._go_on(connection, header, steps, started_ms, 0)
-                return
+                ended = self._turns.slice(steps)
+                if not isinstance(ended, Ended):
+                    self._go_on(connection, header, steps, started_ms, 0)
+                    return
+                response = ended.result
             self._answer(connection, header, response, started_ms)
             connection.finish()
         except Exception as error:

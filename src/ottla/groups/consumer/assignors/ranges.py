@@ -7,26 +7,52 @@ member ids, and the first ones get one partition more where it does not come out
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from ottla.groups.consumer.assignors.model import Candidate, Demand, Targets
 from ottla.model import TopicId
 
 
 def assign(demand: Demand) -> Targets:
-    by_topic: dict[TopicId, list[str]] = {}
-    for candidate in sorted(demand.candidates, key=_order):
-        for topic in candidate.topics:
-            by_topic.setdefault(topic, []).append(candidate.id)
+    subscribers = _subscriber_counts(demand)
     targets: Targets = {}
-    for topic, members in by_topic.items():
-        each, more = divmod(demand.counts[topic], len(members))
+    for topic, members in _takers(demand, subscribers).items():
+        each, more = divmod(demand.counts[topic], subscribers[topic])
         start = 0
         for place, member in enumerate(members):
             end = start + each + (place < more)
-            if start == end:
-                break
             targets.setdefault(member, {})[topic] = frozenset(range(start, end))
             start = end
     return targets
+
+
+def _subscriber_counts(demand: Demand) -> dict[TopicId, int]:
+    """Most members want the same topics: each subscription is looked through once."""
+    counts: dict[TopicId, int] = {}
+    for topics, members in Counter(candidate.topics for candidate in demand.candidates).items():
+        for topic in topics:
+            counts[topic] = counts.get(topic, 0) + members
+    return counts
+
+
+def _takers(demand: Demand, topics: Iterable[TopicId]) -> dict[TopicId, list[str]]:
+    """Of each topic the first subscribers, as many as it has partitions: those behind them get none of it.
+
+    A thousand members that want a thousand topics are a million pairs; those that get something are no more than there
+    are partitions.
+    """
+    takers: dict[TopicId, list[str]] = {topic: [] for topic in topics if demand.counts[topic]}
+    left = set(takers)
+    for candidate in sorted(demand.candidates, key=_order):
+        if not left:
+            break
+        for topic in left & candidate.topics:
+            members = takers[topic]
+            members.append(candidate.id)
+            if len(members) == demand.counts[topic]:
+                left.remove(topic)
+    return takers
 
 
 def _order(candidate: Candidate) -> tuple[bool, bytes]:
