@@ -323,11 +323,11 @@ class Rounds:
                     self._park(connection, buffer)
                     return
                 self._patient_left -= 1
+            buffer.is_last = frame_end == end
             if serve is not None:
                 buffer.in_use = True
                 serve(connection, buffer, start + 4, frame_end, version, correlation)
             else:
-                buffer.is_last = frame_end == end
                 self._dispatch.serve(connection, buffer, start + 4, frame_end)
             start = frame_end
             if connection.closed:
