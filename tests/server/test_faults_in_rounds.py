@@ -18,7 +18,8 @@ import pytest
 from tests.handlers.frames import batch, fetch, fetch_request, produce_request, values
 from tests.handlers.groups import PROPERTIES, find
 from tests.server.conftest import BrokerThread
-from tests.server.planted import SITES, Plant
+from tests.server.planted import SITES, Plant, Planted
+from tests.server.test_connections import until
 
 from ottla.model import ErrorCode
 from ottla.protocol.generated.fetch import FetchResponse
@@ -30,6 +31,7 @@ from ottla.protocol.generated.offset_commit import (
 )
 from ottla.protocol.generated.produce import ProduceResponse
 from ottla.protocol.message import Message
+from ottla.server.broker import Broker
 
 TOPICS = ("a", "b", "c")
 #: Connections of each kind, to each topic.
@@ -186,3 +188,29 @@ def test_a_fault_in_a_step(
     with BrokerThread(str(tmp_path), **PROPERTIES) as again:
         room.broker = again
         room.check()
+
+
+def close_all(broker: Broker) -> int:
+    """As the sweep of idle connections does; how many are left."""
+    server = broker._server
+    assert server is not None
+    for connection in list(server._connections):
+        server._rounds.close_connection(connection)
+    return broker.connection_count
+
+
+def test_a_fault_in_giving_a_request_up_closes_its_connection_all_the_same(tmp_path: Path) -> None:
+    """Else its socket would stay open and be told of again and again, and the sweep of idle ones never come back."""
+    with BrokerThread(str(tmp_path)) as broker:
+        broker.create_topic("a")
+        peer = broker.connect()
+        peer.send(peer.frame(fetch_request(0, topic="a", max_wait_ms=60_000, min_bytes=1), 11))
+        until(lambda: broker.look(lambda each: len(each.services.replicas.waiters)) == 1)  # type: ignore[union-attr]
+        closed = broker.look(lambda each: next(iter(each._server._connections)))  # type: ignore[union-attr]
+
+        def broken() -> None:
+            raise Planted
+
+        closed.cancel = broken
+        assert broker.look(close_all) == 0
+        assert peer.is_closed()

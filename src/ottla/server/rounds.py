@@ -468,12 +468,14 @@ class Rounds:
         self._backlog.pop(connection, None)
         try:
             connection.release()
-        finally:
-            if connection.buffer is not None:
-                self._used.append(connection.buffer)
-                connection.buffer = None
-            self._note_unsent(connection)
-            self._closed(connection)
+        except Exception as fault:
+            # Its socket is closed all the same.
+            self._failed(connection, fault)
+        if connection.buffer is not None:
+            self._used.append(connection.buffer)
+            connection.buffer = None
+        self._note_unsent(connection)
+        self._closed(connection)
 
     def close_connection(self, connection: Connection) -> None:
         """Closes from outside a round: idle for too long, or the server stops."""
