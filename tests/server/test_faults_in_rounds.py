@@ -190,6 +190,67 @@ def test_a_fault_in_a_step(
         room.check()
 
 
+PRODUCE = "ottla.handlers.produce"
+LANES = "ottla.handlers.produce_lanes"
+#: The second fault comes where the first one is dealt with; each with the calls that pass before it.
+TWO_FAULTS = {
+    "unwritten, then unsettled": (
+        ("ottla.replication.writes", "Writes._write", 0),
+        (PRODUCE, "ProduceHandler._settle_quick", 0),
+    ),
+    "unwritten, then unheld": (
+        ("ottla.replication.writes", "Writes._write", 0),
+        ("ottla.server.connection", "Connection.hold", 0),
+    ),
+    "no run, then no run again": (
+        ("ottla.storage.log_append", "AppendableLog.stage_run", 0),
+        (LANES, "Lanes._staged_end", 1),
+    ),
+    "no run, then not one by one": (
+        ("ottla.storage.log_append", "AppendableLog.stage_run", 0),
+        (PRODUCE, "ProduceHandler._stage_collected", 0),
+    ),
+    "unanswered, then unclosed": ((LANES, "Lanes._answer", 0), ("ottla.server.connection", "Connection.abort", 0)),
+    "unwritten, then undiscarded": (
+        ("ottla.replication.writes", "Writes._write", 0),
+        ("ottla.storage.log_append", "AppendableLog.discard_staged", 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["lanes", "pure"])
+@pytest.mark.parametrize("faults", TWO_FAULTS.values(), ids=list(TWO_FAULTS))
+def test_two_faults_in_a_round(
+    faults: tuple[tuple[str, str, int], ...], compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if compiled:
+        pytest.importorskip("ottla.native.lane", reason="nothing is compiled")
+        monkeypatch.delenv("OTTLA_PURE", raising=False)
+    else:
+        monkeypatch.setenv("OTTLA_PURE", "1")
+    plants = [Plant(module, name, behind=False) for module, name, _ in faults]
+    with monkeypatch.context() as patch:
+        for plant in plants:
+            plant.put_in(patch)
+        with BrokerThread(str(tmp_path), **PROPERTIES) as broker:
+            room = Room(broker)
+            settled(room)
+            settled(room)
+            for plant, (_, _, calls) in zip(plants, faults, strict=True):
+                plant.calls_left = calls
+            room.ask_all()
+            for plant in plants:
+                plant.calls_left = None
+            lost = broker.look(lambda each: each.lost)
+            if lost is None:
+                settled(room)
+                room.check()
+            assert lost is None or faults[1][1] == "AppendableLog.discard_staged", lost
+    with BrokerThread(str(tmp_path), **PROPERTIES) as again:
+        room.broker = again
+        room.check()
+
+
 def close_all(broker: Broker) -> int:
     """As the sweep of idle connections does; how many are left."""
     server = broker._server
