@@ -7,6 +7,7 @@ and everybody can go on.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from tests.server.planted import SITES, Plant, Planted
 from tests.server.test_connections import until
 
 from ottla.model import ErrorCode
+from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.generated.fetch import FetchResponse
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,
@@ -274,4 +276,18 @@ def test_a_fault_in_giving_a_request_up_closes_its_connection_all_the_same(tmp_p
 
         closed.cancel = broken
         assert broker.look(close_all) == 0
+        assert peer.is_closed()
+
+
+def test_who_waits_for_something_that_was_cancelled_is_not_left_waiting(tmp_path: Path) -> None:
+    async def cancelled(*_: Any, **__: Any) -> Any:
+        raise asyncio.CancelledError
+
+    with BrokerThread(str(tmp_path)) as broker:
+        peer = broker.connect()
+        request = CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)])
+        services = broker.broker.services
+        assert services is not None
+        services.controller.create_topics = cancelled  # type: ignore[method-assign]
+        peer.send(peer.frame(request, 5))
         assert peer.is_closed()
