@@ -9,6 +9,7 @@ from tests.handlers.frames import batch, fetch, produce_request, values
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.model import ErrorCode
+from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.generated.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from ottla.protocol.hot.produce import PLAIN_PARTS_MAX
 
@@ -91,3 +92,30 @@ def test_one_that_is_cut_short_closes_the_connection(make_broker: type[BrokerThr
     cut = whole[:-40]
     peer.send(struct.pack(">i", len(cut) - 4) + cut[4:])
     assert peer.is_closed()
+
+
+def test_what_is_sent_behind_it_does_not_overwrite_it(make_broker: type[BrokerThread]) -> None:
+    """A frame that is too large to be copied stays in its buffer, into which the connection goes on receiving."""
+    first = produce_request(batch(b"x" * (5 << 20)))
+    value = b"." * 10
+    data = [PartitionProduceData(index=n % 3, records=batch(b"%6d" % n + value)) for n in range(50_000)]
+    request = ProduceRequest(acks=1, timeout_ms=5000, topic_data=[TopicProduceData(name="t", partition_data=data)])
+    question = ApiVersionsRequest(client_software_name="c" * 30_000, client_software_version="1")
+    with make_broker() as broker, broker.connect() as peer:
+        broker.create_topic("t", 3)
+        peer.socket.settimeout(60)
+        long_frame = peer.frame(request, 9)
+        assert 4 << 20 < len(long_frame) < 6 << 20
+        # One whose buffer has room for the small one behind it, and goes on to the long one.
+        for _ in range(3):
+            peer.send(peer.frame(first, 9) + peer.frame(question, 3))
+            assert peer.answer(ProduceResponse, 9)
+            assert peer.answer(ApiVersionsResponse, 3)
+        peer.send(long_frame + b"".join(peer.frame(question, 3) for _ in range(300)))
+        (topic,) = peer.answer(ProduceResponse, 9).responses
+        assert {each.error_code for each in topic.partition_responses} == {ErrorCode.NONE}
+        for _ in range(300):
+            peer.answer(ApiVersionsResponse, 3)
+        for partition in range(3):
+            stored = values(fetch(peer, topic="t", partition=partition, max_bytes=1 << 26, partition_max_bytes=1 << 26))
+            assert stored == [b"%6d" % n + value for n in range(partition, 50_000, 3)]

@@ -280,6 +280,29 @@ def test_what_is_given_up_is_closed_and_calls_nobody(room: Room, *, paused: bool
     assert not room.failed
 
 
+def test_work_may_give_itself_up(room: Room) -> None:
+    """One of its steps ends the connection that it is for."""
+    closed = []
+
+    def work() -> Steps[None]:
+        try:
+            yield from counting(5000, [])
+            room.turns.give_up(job)
+            yield from counting(10**9, [])
+        finally:
+            closed.append(True)
+
+    async def scenario() -> None:
+        nonlocal job
+        job = room.begin(work())
+        room.begin(counting(100, [], "whole"))
+        await room.idle()
+
+    job: Any = None
+    asyncio.run(scenario())
+    assert (room.ended, room.failed, closed) == (["whole"], [], [True])
+
+
 def test_a_coroutine_waits_for_the_result(room: Room) -> None:
     async def scenario() -> list[str]:
         return [await room.turns.to_end(counting(count, [], str(count))) for count in (1, 500)]

@@ -7,7 +7,11 @@ from random import Random
 from tests.replication.roles_world import DIRECTORIES, OTHER, TP, US, RolesWorld
 from tests.storage.log_world import append
 
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, TopicPartition
+from ottla.replication.follower import Follower
+from ottla.replication.leader import Leader
+from ottla.replication.replicas import Replicas
+from ottla.replication.waiters import Waiters
 from ottla.storage.formats import offset_checkpoint
 
 BOTH = (US, OTHER)
@@ -27,6 +31,9 @@ class Waits:
 
     def expire(self, now_ms: int) -> None:
         raise AssertionError("nothing is that late")
+
+    def failed(self, fault: Exception) -> None:
+        raise AssertionError("nothing fails") from fault
 
 
 def test_a_leader_becomes_a_follower_and_a_leader_again() -> None:
@@ -182,3 +189,46 @@ def test_terms_survive_a_crash_after_a_change_of_roles() -> None:
     world.start()
     world.role(epoch=3, replicas=BOTH, isr=(US,), is_new=False)
     assert world.leader.log.epochs.entries() == [(1, 0), (3, 1)]
+
+
+class Broken:
+    """A listener that raises at whatever it is told."""
+
+    def became_leader(self, leader: Leader) -> None:
+        raise ValueError("planted")
+
+    def became_follower(self, follower: Follower) -> None:
+        raise ValueError("planted")
+
+    def resigned(self, tp: TopicPartition) -> None:
+        raise ValueError("planted")
+
+
+def test_a_fault_of_one_listener_costs_no_other_and_no_partition_its_role() -> None:
+    world = RolesWorld()
+    told = RolesWorld()
+    world.replicas = Replicas(
+        US, world.replicas.directories, Waiters(), world.ports.workers, world.ports.clock, lambda _: None
+    )
+    world.replicas.listen(Broken())
+    world.replicas.listen(told)
+    partitions = range(4)
+    states = [world.state(1, replicas=BOTH, partition=partition) for partition in partitions]
+    assert {*world.replicas.apply(states, lambda _: world.config).values()} == {ErrorCode.NONE}
+    assert told.told == [("leads", 1)] * 4
+    waits = Waits(world)
+    leaders = list(world.replicas.leaders.values())
+    for path in DIRECTORIES:
+        world.replicas.fail_directory(path, "planted")
+    assert told.told[4:] == [("resigned", -1)] * 4
+    assert not any(leader.active for leader in leaders)
+    assert waits.asked == 1
+    assert not world.replicas.leaders
+
+
+def test_a_fault_of_a_listener_costs_no_follower_its_role() -> None:
+    world = RolesWorld()
+    world.replicas.listen(Broken())
+    world.role(1, replicas=BOTH)
+    assert world.role(2, leader=OTHER, replicas=BOTH) == ErrorCode.NONE
+    assert world.follower.epoch == 2

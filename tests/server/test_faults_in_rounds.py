@@ -7,6 +7,7 @@ and everybody can go on.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,9 +19,11 @@ import pytest
 from tests.handlers.frames import batch, fetch, fetch_request, produce_request, values
 from tests.handlers.groups import PROPERTIES, find
 from tests.server.conftest import BrokerThread
-from tests.server.planted import SITES, Plant
+from tests.server.planted import SITES, Plant, Planted
+from tests.server.test_connections import until
 
 from ottla.model import ErrorCode
+from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.generated.fetch import FetchRequest, FetchResponse
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,
@@ -30,6 +33,7 @@ from ottla.protocol.generated.offset_commit import (
 )
 from ottla.protocol.generated.produce import ProduceResponse
 from ottla.protocol.message import Message
+from ottla.server.broker import Broker
 
 TOPICS = ("a", "b", "c")
 #: Connections of each kind, to each topic.
@@ -208,3 +212,104 @@ def test_a_fault_in_a_step(
     with BrokerThread(str(tmp_path), **PROPERTIES) as again:
         room.broker = again
         room.check()
+
+
+PRODUCE = "ottla.handlers.produce"
+LANES = "ottla.handlers.produce_lanes"
+#: The second fault comes where the first one is dealt with; each with the calls that pass before it.
+TWO_FAULTS = {
+    "unwritten, then unsettled": (
+        ("ottla.replication.writes", "Writes._write", 0),
+        (PRODUCE, "ProduceHandler._settle_quick", 0),
+    ),
+    "unwritten, then unheld": (
+        ("ottla.replication.writes", "Writes._write", 0),
+        ("ottla.server.connection", "Connection.hold", 0),
+    ),
+    "no run, then no run again": (
+        ("ottla.storage.log_append", "AppendableLog.stage_run", 0),
+        (LANES, "Lanes._staged_end", 1),
+    ),
+    "no run, then not one by one": (
+        ("ottla.storage.log_append", "AppendableLog.stage_run", 0),
+        (PRODUCE, "ProduceHandler._stage_collected", 0),
+    ),
+    "unanswered, then unclosed": ((LANES, "Lanes._answer", 0), ("ottla.server.connection", "Connection.abort", 0)),
+    "unwritten, then undiscarded": (
+        ("ottla.replication.writes", "Writes._write", 0),
+        ("ottla.storage.log_append", "AppendableLog.discard_staged", 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["lanes", "pure"])
+@pytest.mark.parametrize("faults", TWO_FAULTS.values(), ids=list(TWO_FAULTS))
+def test_two_faults_in_a_round(
+    faults: tuple[tuple[str, str, int], ...], compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if compiled:
+        pytest.importorskip("ottla.native.lane", reason="nothing is compiled")
+        monkeypatch.delenv("OTTLA_PURE", raising=False)
+    else:
+        monkeypatch.setenv("OTTLA_PURE", "1")
+    plants = [Plant(module, name, behind=False) for module, name, _ in faults]
+    with monkeypatch.context() as patch:
+        for plant in plants:
+            plant.put_in(patch)
+        with BrokerThread(str(tmp_path), **PROPERTIES) as broker:
+            room = Room(broker)
+            settled(room)
+            settled(room)
+            for plant, (_, _, calls) in zip(plants, faults, strict=True):
+                plant.calls_left = calls
+            room.ask_all()
+            for plant in plants:
+                plant.calls_left = None
+            lost = broker.look(lambda each: each.lost)
+            if lost is None:
+                settled(room)
+                room.check()
+            assert lost is None or faults[1][1] == "AppendableLog.discard_staged", lost
+    with BrokerThread(str(tmp_path), **PROPERTIES) as again:
+        room.broker = again
+        room.check()
+
+
+def close_all(broker: Broker) -> int:
+    """As the sweep of idle connections does; how many are left."""
+    server = broker._server
+    assert server is not None
+    for connection in list(server._connections):
+        server._rounds.close_connection(connection)
+    return broker.connection_count
+
+
+def test_a_fault_in_giving_a_request_up_closes_its_connection_all_the_same(tmp_path: Path) -> None:
+    """Else its socket would stay open and be told of again and again, and the sweep of idle ones never come back."""
+    with BrokerThread(str(tmp_path)) as broker:
+        broker.create_topic("a")
+        peer = broker.connect()
+        peer.send(peer.frame(fetch_request(0, topic="a", max_wait_ms=60_000, min_bytes=1), 11))
+        until(lambda: broker.look(lambda each: len(each.services.replicas.waiters)) == 1)  # type: ignore[union-attr]
+        closed = broker.look(lambda each: next(iter(each._server._connections)))  # type: ignore[union-attr]
+
+        def broken() -> None:
+            raise Planted
+
+        closed.cancel = broken
+        assert broker.look(close_all) == 0
+        assert peer.is_closed()
+
+
+def test_who_waits_for_something_that_was_cancelled_is_not_left_waiting(tmp_path: Path) -> None:
+    async def cancelled(*_: Any, **__: Any) -> Any:
+        raise asyncio.CancelledError
+
+    with BrokerThread(str(tmp_path)) as broker:
+        peer = broker.connect()
+        request = CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)])
+        services = broker.broker.services
+        assert services is not None
+        services.controller.create_topics = cancelled  # type: ignore[method-assign]
+        peer.send(peer.frame(request, 5))
+        assert peer.is_closed()

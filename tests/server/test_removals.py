@@ -29,7 +29,7 @@ class RemovalsWorld:
         self.removed: list[tuple[int, str]] = []
         self.failed: list[tuple[str, int | None]] = []
         self.removals = Removals(
-            self.ports.workers, self.ports.clock, lambda path, fault: self.failed.append((path, fault.errno))
+            self.ports.workers, self.ports.clock, lambda _, path, fault: self.failed.append((path, fault.errno))
         )
         self.began_ms = self.ports.clock.monotonic_ms()
 

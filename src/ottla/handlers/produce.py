@@ -261,7 +261,10 @@ class ProduceHandler(Participant):
         if not answered and not self._open:
             return
         for peer, memo, correlation, first, last in waiting:
-            self._settle_quick(peer, memo, correlation, Appended(first, last, -1, False, memo.log.start_offset))
+            try:
+                self._settle_quick(peer, memo, correlation, Appended(first, last, -1, False, memo.log.start_offset))
+            except Exception as fault:
+                self._end(peer, fault)
         opened, self._open = self._open, []
         more_partitions = 0
         for entry in opened:

@@ -96,6 +96,7 @@ class ProduceChecks:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             log_event.error("a request failed", api=PRODUCE, error="".join(traceback.format_exception(error)))
+        if error is not None or task.cancelled():
             peer.abort()
 
     def _abandon(self, task: asyncio.Future[None], size: int) -> None:

@@ -35,6 +35,9 @@ class Lanes:
         self._gathered: list[Run] = []
         #: Those that are staged, with the offset behind them.
         self._staged: list[tuple[Run, int]] = []
+        #: Requests of this round that are taken out of their runs already, and not served in another way yet.
+        self._collected: list[tuple[Peer, Memo, int, bytearray]] = []
+        self._waiting: list[Recognised] = []
 
     def open(self, peer: Peer, memo: Memo) -> None:
         """From the next request on the connection has a lane, where it can have one."""
@@ -51,10 +54,9 @@ class Lanes:
 
     def stage(self, now_ms: int) -> list[tuple[Peer, Memo, int, bytearray]]:
         """Stages what the lanes have collected; returns the requests that need the ordinary way after all."""
-        others: list[tuple[Peer, Memo, int, bytearray]] = []
         gathered = self._gathered
         if not gathered:
-            return others
+            return []
         for run in gathered:
             end = self._staged_end(run, now_ms)
             if end >= 0:
@@ -62,11 +64,12 @@ class Lanes:
                 continue
             data, at = run.data(), 0
             for (peer, memo), correlation, size, _, _ in run.requests():
-                others.append((peer, memo, correlation, bytearray(data[at : at + size])))
+                self._collected.append((peer, memo, correlation, bytearray(data[at : at + size])))
                 at += size
             run.clear()
         gathered.clear()
-        return others
+        collected, self._collected = self._collected, []
+        return collected
 
     def _staged_end(self, run: Run, now_ms: int) -> int:
         """The offset behind a run that the log has taken; -1 where it has taken nothing of it."""
@@ -89,32 +92,35 @@ class Lanes:
     def answer(self) -> tuple[int, list[Recognised]]:
         """Answers what was written; returns how many requests there were, and those that cannot be answered yet."""
         requests = 0
-        others: list[Recognised] = []
-        staged, self._staged = self._staged, []
-        for run, end in staged:
+        for run, end in self._staged:
             requests += len(run)
             try:
-                self._answer(run, end, others)
+                self._answer(run, end)
             except Exception as fault:
                 log_event.error("answers failed", error="".join(traceback.format_exception(fault)))
                 _close_all(run)
             run.clear()
-        return requests, others
+        self._staged.clear()
+        waiting, self._waiting = self._waiting, []
+        return requests, waiting
 
-    def _answer(self, run: Run, end: int, others: list[Recognised]) -> None:
+    def _answer(self, run: Run, end: int) -> None:
         leader: Leader = run.owner
         if leader.fault is None and leader.high_watermark >= end:
             for (peer, _), rest in run.answer(leader.log.start_offset):
                 peer.left_over(rest)
         else:
             for (peer, memo), correlation, _, first, last in run.requests():
-                others.append((peer, memo, correlation, first, last))
+                self._waiting.append((peer, memo, correlation, first, last))
 
     def give_up(self) -> None:
         """Forgets what the round has of them. Nothing of it is answered, so that its clients have to ask again."""
         runs = [*self._gathered, *(run for run, _ in self._staged)]
-        self._gathered.clear()
-        self._staged.clear()
+        peers = [*(entry[0] for entry in self._collected), *(entry[0] for entry in self._waiting)]
+        for kept in (self._gathered, self._staged, self._collected, self._waiting):
+            kept.clear()
+        for peer in peers:
+            peer.abort()
         for run in runs:
             _close_all(run)
             run.clear()

@@ -16,7 +16,6 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Generator
 from functools import partial
-from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from ottla import logs
@@ -104,6 +103,8 @@ class Turns:
         #: The line whose turn it is, and the other.
         self._lines = deque((self._small, self._large))
         self._wake: asyncio.Handle | None = None
+        #: The one that is at work just now.
+        self._served: Job | None = None
 
     def __len__(self) -> int:
         return len(self._small) + len(self._large)
@@ -142,7 +143,7 @@ class Turns:
         """Ends work that nobody waits for any more; nothing is called."""
         if not job.over:
             self._end(job)
-            if getgeneratorstate(job.steps) != GEN_RUNNING:  # in the middle of a step it is closed behind it
+            if job is not self._served:  # that is closed behind its step
                 job.steps.close()
 
     async def to_end(self, steps: Steps[T]) -> T:
@@ -171,13 +172,14 @@ class Turns:
         line = self._lines[0] if self._lines[0].begun else self._lines[1]
         if not line.begun:
             return
-        job = line.begun[0]
+        job = self._served = line.begun[0]
         try:
             self._take(job, self.slice(job.steps))
         except Exception as fault:
             self._fail(job, fault)
         finally:
             # Whatever becomes of this work, the others have their turns.
+            self._served = None
             self._wake_or_rest()
 
     def _wake_or_rest(self) -> None:

@@ -7,6 +7,7 @@ written by `writes.py`.
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
@@ -36,6 +37,7 @@ from ottla.storage.removal import FolderRemoval
 log_event = logs.logger("replication")
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 #: Logs that are tried again in one turn of the loop; each is some files.
 _MADE_AT_ONCE: Final = 100
@@ -224,7 +226,7 @@ class Replicas:
             former.successor = leader
         self.leaders[tp] = leader
         for listener in self._listeners:
-            listener.became_leader(leader)
+            _tell(listener.became_leader, leader, tp)
 
     def _follow(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
         high_watermark = self._known_high_watermark(tp)
@@ -232,7 +234,7 @@ class Replicas:
         self._drop_roles(tp)
         self.followers[tp] = follower
         for listener in self._listeners:
-            listener.became_follower(follower)
+            _tell(listener.became_follower, follower, tp)
 
     def _known_high_watermark(self, tp: TopicPartition) -> int:
         role = self.leaders.get(tp) or self.followers.get(tp)
@@ -243,7 +245,7 @@ class Replicas:
         if leader is not None:
             leader.active = False
             for listener in self._listeners:
-                listener.resigned(tp)
+                _tell(listener.resigned, tp, tp)
         self.followers.pop(tp, None)
         self.waiters.changed(tp)
 
@@ -393,3 +395,16 @@ class Replicas:
         self._drop_roles(tp)
         if tp not in self.directories.offline:  # of those the directories have told
             log_event.error("partition is offline", partition=tp, reason=reason)
+
+
+def _tell(call: Callable[[R], None], role: R, tp: TopicPartition) -> None:
+    """A fault of ours in one coordinator must not cost the others, nor other partitions, their roles."""
+    try:
+        call(role)
+    except Exception as fault:
+        log_event.error(
+            "a coordinator could not follow a change of role",
+            key=str(tp),
+            partition=tp,
+            error="".join(traceback.format_exception(fault)),
+        )

@@ -74,7 +74,7 @@ class BufferPool:
     def give_back(self, buffer: Buffer) -> None:
         if buffer.kept:
             return
-        buffer.in_use = False
+        buffer.in_use = buffer.is_last = False
         size = buffer.size
         if size == FIRST_READ_BYTES:
             if len(self.kept_small) < _KEPT_SMALL_MAX:

@@ -293,9 +293,15 @@ class Connection:
         if self.released:
             return
         self.released = self.closed = True
-        if self.cancel is not None:
-            self.cancel()
-            self.cancel = None
+        cancel, self.cancel = self.cancel, None
+        try:
+            if cancel is not None:
+                cancel()
+        finally:
+            # A socket that stays open is reported as readable for ever, and its client never learns of the end.
+            self._let_go()
+
+    def _let_go(self) -> None:
         for piece in (*self.unsent, *self.answers):
             if type(piece) is FilePiece:
                 piece.file.release()
@@ -303,6 +309,8 @@ class Connection:
         self.answers.clear()
         self.slots = ()
         self.produce_memo = self.fetch_memo = None
-        # Its descriptor's number may be another connection's at once.
-        self.leave_lane()
-        self.channel.close()
+        try:
+            # Its descriptor's number may be another connection's at once.
+            self.leave_lane()
+        finally:
+            self.channel.close()

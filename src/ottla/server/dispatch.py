@@ -196,6 +196,8 @@ class Dispatcher:
     ) -> None:
         self._tasks.pop(task, None)
         if task.cancelled():
+            # By the stop, or with something that it waited for: nobody else ends the client's wait.
+            connection.abort()
             return
         error = task.exception()
         if isinstance(error, Exception):

@@ -330,11 +330,11 @@ class Rounds:
                     self._park(connection, buffer)
                     return
                 self._patient_left -= 1
+            buffer.is_last = frame_end == end
             if serve is not None:
                 buffer.in_use = True
                 serve(connection, buffer, start + 4, frame_end, version, correlation)
             else:
-                buffer.is_last = frame_end == end
                 self._dispatch.serve(connection, buffer, start + 4, frame_end)
             start = frame_end
             if connection.closed:
@@ -498,12 +498,14 @@ class Rounds:
         self._backlog.pop(connection, None)
         try:
             connection.release()
-        finally:
-            if connection.buffer is not None:
-                self._used.append(connection.buffer)
-                connection.buffer = None
-            self._note_unsent(connection)
-            self._closed(connection)
+        except Exception as fault:
+            # Its socket is closed all the same.
+            self._failed(connection, fault)
+        if connection.buffer is not None:
+            self._used.append(connection.buffer)
+            connection.buffer = None
+        self._note_unsent(connection)
+        self._closed(connection)
 
     def close_connection(self, connection: Connection) -> None:
         """Closes from outside a round: idle for too long, or the server stops."""
