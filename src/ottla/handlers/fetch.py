@@ -17,7 +17,7 @@ from ottla.handlers.cold_reads import Warming
 from ottla.handlers.fetch_answer import encode_answer, encode_empty, encode_nonsense, nonsense_in_steps
 from ottla.handlers.fetch_asked import merged
 from ottla.handlers.fetch_checked import CheckedReader
-from ottla.handlers.fetch_in_steps import READ_AT_ONCE_MAX, InSteps, LongRequest, WatchedFetch
+from ottla.handlers.fetch_in_steps import READ_AT_ONCE_MAX, REQUEST_BYTES_MAX, InSteps, LongRequest, WatchedFetch
 from ottla.handlers.fetch_memo import Memo, remember
 from ottla.handlers.fetch_read import READ_COMMITTED, READ_UNCOMMITTED, PartitionRead, Reader
 from ottla.handlers.fetch_room import COPIED_A_ROUND_MAX, COPIED_BYTES_MAX, Room, Untaken
@@ -204,7 +204,7 @@ class FetchHandler(Participant):
     def _long_steps(self, long: LongRequest, frame: Buffer) -> InSteps:
         peer, version, correlation = long.peer, long.version, long.correlation
         body = request_body_start(frame, 0, len(frame))
-        request = yield from parse_fetch_steps(frame, body, version, len(frame), Allowance())
+        request = yield from parse_fetch_steps(frame, body, version, len(frame), Allowance(REQUEST_BYTES_MAX))
         self._requests.value += 1
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return (yield from nonsense_in_steps(version, correlation, request, self.answer_bytes_max))

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 #: Marked partitions that are read within a round: a millisecond and a half.
 READ_AT_ONCE_MAX: Final = 256
 
+#: What a request may hold in memory once it is decoded: eighty thousand partitions. Each is held twice more, as what is
+#: watched and as what is read of it, which makes 64 MB in all.
+REQUEST_BYTES_MAX: Final = 24 << 20
+
 InSteps = Generator[Pause | None, None, list[Outgoing] | None]
 
 
