@@ -15,13 +15,13 @@ from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.cold_reads import Warming
 from ottla.handlers.fetch_answer import encode_answer, encode_empty, encode_nonsense, nonsense_in_steps
-from ottla.handlers.fetch_asked import each_asked, each_forgotten, merged
+from ottla.handlers.fetch_asked import merged
 from ottla.handlers.fetch_checked import CheckedReader
-from ottla.handlers.fetch_in_steps import READ_AT_ONCE_MAX, InSteps, LongRequest, WatchedFetch
+from ottla.handlers.fetch_in_steps import READ_AT_ONCE_MAX, REQUEST_BYTES_MAX, InSteps, LongRequest, WatchedFetch
 from ottla.handlers.fetch_memo import Memo, remember
 from ottla.handlers.fetch_read import READ_COMMITTED, READ_UNCOMMITTED, PartitionRead, Reader
 from ottla.handlers.fetch_room import COPIED_A_ROUND_MAX, COPIED_BYTES_MAX, Room, Untaken
-from ottla.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, Session, Sessions
+from ottla.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Session, Sessions
 from ottla.handlers.fetch_wait import FetchWait
 from ottla.handlers.fetch_watched import WatchedPartitions
 from ottla.handlers.peer import ANSWER_BYTES_MAX, FilePiece, Outgoing, Peer, Received
@@ -39,7 +39,7 @@ from ottla.records.batch import HEADER_SIZE
 from ottla.replication.leader import Leader
 from ottla.replication.round import Participant
 from ottla.security.quotas import Use
-from ottla.steps import Steps, at_once, pieces
+from ottla.steps import Steps, at_once
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
 
 log_event = logs.logger("handlers")
@@ -156,7 +156,8 @@ class FetchHandler(Participant):
             client_id = decode_request_header(bytes(buffer.view[start:end]))[0].client_id
         wait: FetchWait
         if request.session_epoch == FINAL_EPOCH:
-            self._sessions.close(request.session_id)
+            if request.session_id != NO_SESSION:
+                self._sessions.close(request.session_id)
             wait = FetchWait(self, peer, version, correlation, request)
             wait.asked = merged(request)
             wait.client_id = client_id
@@ -169,7 +170,6 @@ class FetchHandler(Participant):
         fetch = self._watched(peer, version, correlation, request, session)
         fetch.client_id = client_id
         at_once(self._take_partitions(fetch, request))
-        self._metrics.total_fetches.value += len(fetch.watched)
         fetch.begin()
 
     def _serve_wait(self, wait: FetchWait, request: FetchRequest, buffer: Received, start: int, end: int) -> None:
@@ -204,7 +204,7 @@ class FetchHandler(Participant):
     def _long_steps(self, long: LongRequest, frame: Buffer) -> InSteps:
         peer, version, correlation = long.peer, long.version, long.correlation
         body = request_body_start(frame, 0, len(frame))
-        request = yield from parse_fetch_steps(frame, body, version, len(frame), Allowance())
+        request = yield from parse_fetch_steps(frame, body, version, len(frame), Allowance(REQUEST_BYTES_MAX))
         self._requests.value += 1
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return (yield from nonsense_in_steps(version, correlation, request, self.answer_bytes_max))
@@ -222,7 +222,6 @@ class FetchHandler(Participant):
         fetch.client_id = client_id
         long.becomes(fetch)
         yield from self._take_partitions(fetch, request)
-        self._metrics.total_fetches.value += len(fetch.watched)
         return (yield from fetch.steps())
 
     def _watched(
@@ -232,12 +231,7 @@ class FetchHandler(Participant):
         return WatchedFetch(self, peer, version, correlation, request, session, opens_session=opens)
 
     def _take_partitions(self, fetch: WatchedFetch, request: FetchRequest) -> Steps[None]:
-        forgotten = each_forgotten(request)
-        yield from fetch.watched.take_steps(each_asked(request))
-        for some in pieces(forgotten):
-            for key in some:
-                fetch.watched.forget(key)
-            yield
+        self._metrics.total_fetches.value += yield from fetch.take_steps(request)
         session = fetch.session
         if session is None:
             return
@@ -304,9 +298,9 @@ class FetchHandler(Participant):
 
     def room(self) -> Room:
         """For an answer that is read now."""
-        if not self.untaken.has_room:
-            return Room(0)
-        return Room(min(COPIED_BYTES_MAX, COPIED_A_ROUND_MAX - self._copied))
+        if self._copied <= COPIED_A_ROUND_MAX - COPIED_BYTES_MAX and self.untaken.has_room:
+            return Room()
+        return Room(0)
 
     def throttle_ms(self, wait: FetchWait, size: int) -> int:
         return self._throttle_ms(wait.peer, wait.client_id, wait.reader.replica_id, size)
@@ -381,7 +375,8 @@ class FetchHandler(Participant):
                 self.send(wait, (empty,))
                 return
         for read in reads:
-            self.load(read)
+            if read.is_copied:
+                self.load(read)
         reads, session_id, error = wait.answer(reads)
         if error != ErrorCode.NONE:
             self.send(wait, (encode_empty(wait.version, wait.correlation, error, session_id, 0),))

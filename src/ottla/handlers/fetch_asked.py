@@ -28,11 +28,20 @@ class Asked(NamedTuple):
 
 def merged(request: FetchRequest) -> list[Asked]:
     topics = request.topics
-    if len(topics) == 1 and len(topics[0][1]) == 1:
-        topic, (partition,) = topics[0]
-        return [Asked(topic, *partition)]
-    by_key = {(topic, each[0]): Asked(topic, *each) for topic, partitions in topics for each in partitions}
-    return list(by_key.values())
+    asked = [Asked(topic, *each) for topic, partitions in topics for each in partitions]
+    if len(asked) == 1 or _are_distinct(request):
+        return asked
+    return list({one[:2]: one for one in asked}.values())
+
+
+def _are_distinct(request: FetchRequest) -> bool:
+    topics = request.topics
+    if len(topics) > 1 and len({topic for topic, _ in topics}) < len(topics):
+        return False
+    for _, partitions in topics:
+        if len(partitions) > 1 and len({each[0] for each in partitions}) < len(partitions):
+            return False
+    return True
 
 
 def each_asked(request: FetchRequest) -> Iterator[Asked]:

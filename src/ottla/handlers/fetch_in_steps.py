@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.cold_reads import Warmth
 from ottla.handlers.fetch_answer import answer_in_steps, encode_empty
-from ottla.handlers.fetch_read import READS_A_STEP, PartitionRead, let_go
+from ottla.handlers.fetch_asked import Asked, Key, each_asked, each_forgotten
+from ottla.handlers.fetch_read import PartitionRead, let_go
 from ottla.handlers.fetch_sessions import NO_SESSION, Session
 from ottla.handlers.fetch_wait import Answer, FetchWait
 from ottla.handlers.fetch_watched import WatchedPartitions
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 #: Marked partitions that are read within a round: a millisecond and a half.
 READ_AT_ONCE_MAX: Final = 256
 
+#: What a request may hold in memory once it is decoded: eighty thousand partitions. Each is held twice more, as what is
+#: watched and as what is read of it, which makes 64 MB in all.
+REQUEST_BYTES_MAX: Final = 24 << 20
+
 InSteps = Generator[Pause | None, None, list[Outgoing] | None]
 
 
@@ -43,6 +48,7 @@ class WatchedFetch(FetchWait):
         "_is_parked",
         "_job",
         "_session_epoch",
+        "_unwatched",
         "is_full",
         "opens_session",
         "session",
@@ -76,6 +82,8 @@ class WatchedFetch(FetchWait):
         self._job: Job | None = None
         #: Whether something has changed while a try was under way.
         self._again = False
+        #: All that it asks for, where it is watched only if it has to wait: most fetches need not.
+        self._unwatched: list[Asked] | None = None
 
     # -- in a round
 
@@ -97,6 +105,24 @@ class WatchedFetch(FetchWait):
         """There is nothing to wait for."""
         session = self.session
         return self._is_late or not len(self.watched) or (session is not None and session.is_closed)
+
+    def take_steps(self, request: FetchRequest) -> Steps[int]:
+        """Takes up what the request asks for. The number of its partitions."""
+        if self.session is None and not self.opens_session:
+            by_key: dict[Key, Asked] = {}
+            for some in pieces(each_asked(request)):
+                for one in some:
+                    by_key[one[:2]] = one
+                yield
+            if by_key:
+                self._unwatched = list(by_key.values())
+            return len(by_key)
+        yield from self.watched.take_steps(each_asked(request))
+        for forgotten in pieces(each_forgotten(request)):
+            for key in forgotten:
+                self.watched.forget(key)
+            yield
+        return len(self.watched)
 
     def end_session(self) -> None:
         """Nothing is left in its session, which has ended: it goes on without one."""
@@ -189,15 +215,10 @@ class WatchedFetch(FetchWait):
 
     def steps(self) -> InSteps:
         """The answer's frame; None where the fetch is to wait on."""
-        reads: list[PartitionRead] = yield from self.watched.look(
-            self.reader, self.max_bytes, self.handler.room(), full=self.is_full, in_steps=True
-        )
+        reads = yield from self._reads()
+        if reads is None:
+            return None
         try:
-            if not (self._is_over or self.is_enough(reads)):
-                return None
-            if self.is_full and len(reads) < len(self.watched):
-                let_go(reads)
-                reads = yield from self.watched.read_steps(self.reader, self.max_bytes, self.handler.room())
             yield from self._warm(reads)
             while not self.handler.untaken.has_room:
                 yield self.handler.untaken
@@ -205,9 +226,29 @@ class WatchedFetch(FetchWait):
         finally:
             let_go(reads)
 
+    def _reads(self) -> Steps[list[PartitionRead] | None]:
+        """What the answer is made of. They hold their files open."""
+        handler, watched = self.handler, self.watched
+        if self._unwatched is not None:
+            reads = yield from self.reader.read_steps(self._unwatched, self.max_bytes, handler.room())
+            if self._is_late or self.is_enough(reads):
+                return reads
+            let_go(reads)
+            yield from watched.take_steps(self._unwatched)
+            self._unwatched = None
+        reads = yield from watched.look(self.reader, self.max_bytes, handler.room(), full=self.is_full, in_steps=True)
+        if not (self._is_over or self.is_enough(reads)):
+            let_go(reads)
+            return None
+        if self.is_full and len(reads) < len(watched):
+            let_go(reads)
+            reads = yield from watched.read_steps(self.reader, self.max_bytes, handler.room())
+        return reads
+
     def _warm(self, reads: list[PartitionRead]) -> Generator[Pause | None, None, None]:
         cold = []
-        for some in pieces(reads, READS_A_STEP):
+        for some in pieces(reads):
+            # One answer has some dozens of slices that the system is asked about.
             cold += [read.slice for read in some if read.slice is not None and read.is_cold]
             yield None
         if cold:
@@ -220,21 +261,19 @@ class WatchedFetch(FetchWait):
         if throttle_ms:
             session_id = self.throttled()
             return [encode_empty(self.version, self.correlation, ErrorCode.NONE, session_id, throttle_ms)]
-        for some in pieces(reads, READS_A_STEP):
+        for some in pieces(reads):
             for read in some:
-                handler.load(read)
+                if read.is_copied:
+                    handler.load(read)
+                    yield
             yield
-        answer = yield from self._answer_steps(reads)
-        if answer.error != ErrorCode.NONE:
-            return [encode_empty(self.version, self.correlation, answer.error, answer.session_id, 0)]
-        for some in pieces(answer.reads):
+        reads, session_id, error = yield from self._answer_steps(reads)
+        if error != ErrorCode.NONE:
+            return [encode_empty(self.version, self.correlation, error, session_id, 0)]
+        for some in pieces(reads):
             handler.count(self, some)
             yield
-        return (
-            yield from answer_in_steps(
-                self.version, self.correlation, answer.session_id, answer.reads, handler.answer_bytes_max
-            )
-        )
+        return (yield from answer_in_steps(self.version, self.correlation, session_id, reads, handler.answer_bytes_max))
 
     def is_tried_by(self, job: Job | None) -> None:
         """Its first try is part of the work that has parsed its request."""
@@ -264,18 +303,18 @@ class WatchedFetch(FetchWait):
         session = self.session
         self._leave()
         if session is None:
-            return Answer(reads)
+            return reads, NO_SESSION, ErrorCode.NONE
         if session.is_closed:
-            return Answer([], NO_SESSION, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            return [], NO_SESSION, ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         if session.epoch != self._session_epoch:
             # Another request has gone on with the session while this one waited.
-            return Answer([], session.id, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            return [], session.id, ErrorCode.INVALID_FETCH_SESSION_EPOCH
         watched, reader = self.watched, self.reader
         for some in pieces(reads):
             for read in some:
                 watched.answer(read, reader, moves=not self.is_full)
             yield
-        return Answer(reads, session.id)
+        return reads, session.id, ErrorCode.NONE
 
     def _leave(self) -> None:
         """The fetch is over; what it alone has watched is watched no more."""

@@ -155,6 +155,7 @@ class Reader:
         left, whole_first_batch = max_bytes, True
         try:
             for done, one in enumerate(asked, 1):
+                self.note_follower(one)
                 read = self.read(one, left, whole_first_batch=whole_first_batch)
                 reads.append(read)
                 if read.size:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.handlers.fetch_asked import Asked
 from ottla.handlers.fetch_read import PartitionRead, Reader
@@ -16,13 +16,8 @@ if TYPE_CHECKING:
     from ottla.handlers.peer import Peer
 
 
-class Answer(NamedTuple):
-    """What a fetch says of all that it has read."""
-
-    reads: list[PartitionRead]
-    session_id: int = NO_SESSION
-    #: Of the request as a whole.
-    error: ErrorCode = ErrorCode.NONE
+#: What a fetch says of all that it has read, the id of its session, and an error of the request as a whole.
+Answer = tuple[list[PartitionRead], int, ErrorCode]
 
 
 class FetchWait:
@@ -100,7 +95,7 @@ class FetchWait:
 
     def answer(self, reads: list[PartitionRead]) -> Answer:
         """What is to be said of them. It is sent now."""
-        return Answer(reads)
+        return reads, NO_SESSION, ErrorCode.NONE
 
     def throttled(self) -> int:
         """The answer is to say nothing, for the client has had too much. The id of the session that goes on."""

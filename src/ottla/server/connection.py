@@ -129,6 +129,7 @@ class Connection:
             # A copy: the data may stand in a buffer that the round gives back.
             self.unsent = deque((bytes(memoryview(data)[sent:]),))
             self._watch()
+            self._after(self)
         elif self.buffer is not None or self.peer_gone:
             self._after(self)
 

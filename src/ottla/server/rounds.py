@@ -480,8 +480,8 @@ class Rounds:
                 connection.send_answers()
             except OSError:
                 connection.closed = True
-            if connection.unsent:
-                self._note_unsent(connection)
+        if connection.unsent and not connection.closed:
+            self._note_unsent(connection)
         if connection.closed or (connection.peer_gone and not connection.produces_open):
             self._close(connection)
             return

@@ -1,0 +1,49 @@
+"""What clients leave untaken of large answers is counted, whichever way an answer was sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ottla.ports.memory.clock import Timeline, VirtualClock
+from ottla.server.answer_memory import LARGE_BYTES, AnswerMemory
+from ottla.server.connection import Connection
+from ottla.server.rounds import Rounds
+
+
+class Full:
+    """The channel of a client that takes nothing."""
+
+    peer = "nobody"
+
+    def receive_into(self, view: memoryview) -> int:
+        raise BlockingIOError
+
+    def send(self, data: bytes | memoryview) -> int:
+        raise BlockingIOError
+
+    def watch(self, *, reading: bool, writing: bool) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_answer_that_is_not_taken_is_counted(at_once: bool) -> None:
+    clock = VirtualClock(Timeline())
+    closed: list[Connection] = []
+    rounds = Rounds(clock, 1 << 20, closed.append)
+    memory = rounds.memory = AnswerMemory(clock, rounds.close_connection)
+    channel: Any = Full()
+    listener: Any = None
+    connection = Connection(channel, listener, 0, rounds._touched.append)
+    answer = bytes(LARGE_BYTES)
+    if at_once:
+        connection.answer_now(memoryview(answer))
+    else:
+        connection.answer(answer)
+    rounds.run([])
+    assert memory.bytes == LARGE_BYTES
+    rounds.close_connection(connection)
+    assert memory.bytes == 0
+    assert closed == [connection]
