@@ -120,6 +120,8 @@ class Rounds:
         #: Whether a frame was met in this round whose rest is still to come.
         self._arriving = False
         self._scheduled = False
+        #: Whether the last round was over before all who were ready were served.
+        self._broken_off = False
         #: What clients have not taken of large answers.
         self.memory: AnswerMemory | None = None
 
@@ -130,6 +132,10 @@ class Rounds:
         """Serves everything that is ready, as the network calls it; says whether it pays to look at once for more."""
         self._running = True
         self._arriving = False
+        if self._broken_off and ready:
+            # The network names them in the same order again, those first who always have something.
+            self._broken_off = False
+            ready.sort(key=_by_wait)
         dispatch = self._dispatch
         round_of_logs = dispatch.round
         whole = False
@@ -150,6 +156,7 @@ class Rounds:
             for connection, events in ready:
                 served += 1
                 if not served & _A_LOOK and self._clock.monotonic_ms() > now_ms + ROUND_MS:
+                    self._broken_off = True
                     break  # the network tells again of whatever was not received
                 connection.last_active_ms = now_ms
                 if (
@@ -525,3 +532,8 @@ class Rounds:
 
 def _is_not_control(connection: Connection) -> bool:
     return not connection.listener.control
+
+
+def _by_wait(entry: tuple[Any, int]) -> tuple[bool, int]:
+    """Who has waited longest comes first, behind those of a control listener."""
+    return _is_not_control(entry[0]), entry[0].last_active_ms

@@ -1,0 +1,48 @@
+"""A round that is over before all were served: the next one begins with those who have waited longest."""
+
+from __future__ import annotations
+
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+from ottla.ports.network import READABLE, WRITABLE
+from ottla.server.rounds import ROUND_MS, Rounds
+
+
+class SlowWork:
+    """The clock, and the dispatcher; each look at the clock finds a whole round's time gone."""
+
+    hot = MappingProxyType[int, Any]({})
+    patient = frozenset[int]()
+    began_ms = 0
+
+    def __init__(self) -> None:
+        self.ms = 0
+
+    @property
+    def round(self) -> SlowWork:
+        return self
+
+    def wall_ms(self) -> int:
+        return self.ms
+
+    def monotonic_ms(self) -> int:
+        self.ms += 2 * ROUND_MS
+        return self.ms
+
+    def begin(self) -> None:
+        self.began_ms = self.monotonic_ms()
+
+    def end(self) -> None: ...
+
+
+def test_those_who_always_have_something_do_not_hold_up_the_others() -> None:
+    work: Any = SlowWork()
+    rounds = Rounds(work, 1 << 20, lambda _: None)
+    rounds.open(work)
+    listener = SimpleNamespace(control=False)
+    # The system names those that were not drained in the same order again.
+    peers: Any = [SimpleNamespace(closed=True, last_active_ms=0, listener=listener) for _ in range(20)]
+    for _ in range(7):
+        rounds.run([(peer, READABLE | WRITABLE) for peer in peers])
+    assert all(peer.last_active_ms for peer in peers)
