@@ -277,9 +277,8 @@ class GroupCoordinator:
     ) -> Steps[None]:
         found = self._find(request.group_id)
         if isinstance(found, ErrorCode):
-            reply((yield from commit_refused(request, found)))
-        else:
-            yield from found.offset_commit(caller, request, reply)
+            return _commit_refused(request, found, reply)
+        return found.offset_commit(caller, request, reply)
 
     def offset_fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
         """To be answered by `when_settled`."""
@@ -392,3 +391,7 @@ def _in_small_letters(names: list[str]) -> Steps[set[str]]:
 
 def _ignored(_: int) -> None:
     """A shard that was given up has no time."""
+
+
+def _commit_refused(request: OffsetCommitRequest, error: ErrorCode, reply: Reply[OffsetCommitResponse]) -> Steps[None]:
+    reply((yield from commit_refused(request, error)))

@@ -26,7 +26,7 @@ from ottla.protocol.generated.offset_commit import (
 )
 from ottla.protocol.header import encode_response
 from ottla.security.authorizer import Operation
-from ottla.steps import Steps, at_once, pieces
+from ottla.steps import PIECE, Steps, at_once, pieces
 
 _KEY: Final = OffsetCommitRequest.API_KEY
 _BY_ID: Final = 10
@@ -46,7 +46,9 @@ def handle(
 ) -> OffsetCommitResponse | Later | Steps[OffsetCommitResponse | Later]:
     """In steps where it is long; most commits name a few partitions, and are answered at once."""
     steps = _handle(call, request)
-    count = sum(1 + len(topic.partitions) for topic in request.topics[: _AT_ONCE_MAX + 1])
+    count = len(request.topics)
+    for topic in request.topics[:_AT_ONCE_MAX]:
+        count += len(topic.partitions)
     return at_once(steps) if count <= _AT_ONCE_MAX else steps
 
 
@@ -60,12 +62,11 @@ def _handle(call: Call, request: OffsetCommitRequest) -> Steps[OffsetCommitRespo
                 yield
         return OffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=refused)
     asked, request.topics = request.topics, []
-    for piece in pieces(asked):
-        if request.topics or refused:
+    for number, topic in enumerate(asked, 1):
+        if not number % PIECE:
             yield
-        for topic in piece:
-            if (yield from _is_sound(call, topic, refused)):
-                request.topics.append(topic)
+        if _is_plain(call, topic) or (yield from _is_sound(call, topic, refused)):
+            request.topics.append(topic)
     if not request.topics:
         return OffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=refused)
     ids = {topic.name: topic.topic_id for topic in request.topics} if call.version >= _BY_ID else None
@@ -117,6 +118,19 @@ def _answer_to(version: int, asked: tuple[tuple[str, bytes, int], ...]) -> tuple
     ]
     frame = encode_response(_KEY, version, 0, OffsetCommitResponse(topics=topics))
     return frame[:4], frame[8:]
+
+
+def _is_plain(call: Call, topic: OffsetCommitRequestTopic) -> bool:
+    """Whether all of it is left to commit, where that is told by a few looks: of nearly every commit."""
+    if call.version >= _BY_ID or len(topic.partitions) > PIECE:
+        return False
+    known = call.services.metadata.topic(topic.name)
+    if known is None or not call.allowed_on_topic(Operation.READ, topic.name):
+        return False
+    for partition in topic.partitions:  # noqa: SIM110 - each commit comes by here
+        if known.partition(partition.partition_index) is None:
+            return False
+    return True
 
 
 def _is_sound(call: Call, topic: OffsetCommitRequestTopic, refused: _Refusals) -> Steps[bool]:
