@@ -354,7 +354,10 @@ class Rounds:
         elif end - start <= BEGINNING_BYTES_MAX and (buffer.size >= FIRST_READ_BYTES or end == buffer.size):
             self._move_to_little(connection, buffer)
             self._release(buffer)
-        elif (needed > buffer.size - start and end - start > BEGINNING_BYTES_MAX) or end == buffer.size:
+        elif end == buffer.size or (
+            # What was given little room gets more when that is full, or each byte would bring it 64 KB.
+            needed > buffer.size - start and buffer.size >= FIRST_READ_BYTES and end - start > BEGINNING_BYTES_MAX
+        ):
             self._move_rest(connection, buffer, max(needed, FIRST_READ_BYTES))
         if needed == 0 and 4 <= end - start < 12:
             length = int.from_bytes(data[start : start + 4], "big", signed=True)
