@@ -44,7 +44,7 @@ PROPERTIES = {
 COMPUTED_MS_MAX = 50
 #: Beyond this no second try would say otherwise, and nobody waits for the end.
 HOPELESS_MS = 10 * COMPUTED_MS_MAX
-TRIES = 3
+TRIES = 6
 #: Over what the frame takes: as it arrived, in a buffer whose size is a power of two, and a copy.
 MEMORY_BYTES_MAX = 64 << 20
 FRAME_COPIES = 3
