@@ -1,8 +1,9 @@
 """A bound on the files and indexes that one log directory keeps open.
 
 Segments open their files when they are needed. When too many are open the longest unused ones close, found by second
-chance: use sets a flag, which costs the hot path one store, and the search clears it. A segment with unsynced bytes
-stays open, since a write error is certain to be told only to those who had the file open; so active segments that are
+chance: use sets a flag, which costs the hot path one store, and the search clears it. Each opening looks at a few, or
+ten thousand that may not close would be looked at for each; so the bound is passed by some. A segment with unsynced
+bytes stays open, since a write error is certain to be told only to those who had the file open; so active segments that are
 never flushed may exceed the bound.
 
 Where the system has no descriptor left, half of them close at once, and what was to be opened is tried again.
@@ -10,6 +11,7 @@ Where the system has no descriptor left, half of them close at once, and what wa
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
@@ -18,6 +20,8 @@ from ottla.storage.errors import has_no_descriptor
 T = TypeVar("T")
 
 FILES_MAX: Final = 512
+#: Open ones that are looked at when another one opens.
+LOOKED_AT_MAX: Final = 16
 
 
 class Closable(Protocol):
@@ -40,7 +44,7 @@ class OpenFiles:
 
     def __init__(self, limit: int = FILES_MAX) -> None:
         self.limit = limit
-        self._open: list[Closable] = []
+        self._open: deque[Closable] = deque()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -50,11 +54,10 @@ class OpenFiles:
         self._open.append(segment)
         if len(self._open) <= self.limit:
             return
-        # Twice round at most: the first may only clear flags.
-        for _ in range(2 * len(self._open)):
+        for _ in range(LOOKED_AT_MAX):
             if len(self._open) <= self.limit:
                 return
-            oldest = self._open.pop(0)
+            oldest = self._open.popleft()
             if not oldest.is_open:
                 continue
             if oldest is segment or oldest.used or not oldest.is_clean:
@@ -78,5 +81,5 @@ class OpenFiles:
         closed = closable[: (len(closable) + 1) // 2]
         for each in closed:
             each.release_files()
-        self._open = [each for each in self._open if each.is_open]
+        self._open = deque(each for each in self._open if each.is_open)
         return bool(closed)
