@@ -118,5 +118,38 @@ class Rolls(Attack):
         return outcome
 
 
+class ManyLogs(Attack):
+    """A batch for each of many partitions in one request: where each costs the disk something, they add up."""
+
+    def __init__(self, name: str, sends: str, partitions: int, requests: int, **settings: str) -> None:
+        self.name = name
+        self.sends = sends
+        self._partitions = partitions
+        self._requests = requests
+        self._settings = settings
+
+    def prepare(self, victim: Victim) -> None:
+        create_topic(victim.port, TOPIC, self._partitions, **self._settings)
+
+    def run(self, victim: Victim) -> Outcome:
+        outcome = Outcome()
+        now = int(time.time() * 1000)
+        with victim.connect() as attacker:
+            for number in range(self._requests):
+                batch = encode_batch([Record(0, now + 10 * number, None, b"v")])
+                frame = produce(batch, topic=TOPIC, partitions=range(self._partitions)).request
+                outcome.sent += len(frame)
+                outcome.answers.append(attacker.ask(frame))
+        return outcome
+
+
 def attacks() -> list[Attack]:
-    return [Claims("claims", 0), Claims("claims-producers", PRODUCERS), Rolls()]
+    return [
+        Claims("claims", 0),
+        Claims("claims-producers", PRODUCERS),
+        Rolls(),
+        ManyLogs(
+            "roll-each", "requests of 250 batches that each roll a segment (segment.ms=1)", 250, 12, segment_ms="1"
+        ),
+        ManyLogs("flush-each", "requests of 1,000 batches that are each flushed", 1_000, 5, flush_messages="1"),
+    ]

@@ -18,6 +18,7 @@ from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer
 from ottla.handlers.produce_appends import Appends
 from ottla.handlers.produce_rules import is_transactional, refused_in
 from ottla.handlers.produce_wait import Outcome, ProduceWait
+from ottla.handlers.turns import STEPS_A_LOOK
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.hot.produce import ProduceParts
 from ottla.protocol.hot.produce_steps import encode_produce_response_steps, parse_produce_steps
@@ -26,8 +27,8 @@ from ottla.protocol.stepping import Allowance
 from ottla.replication.round import Round
 from ottla.steps import Steps, pieces
 
-#: Partitions of one round, each of some ten microseconds.
-PIECE: Final = 32
+#: Partitions of one round, each of some ten microseconds, or of two milliseconds where its segment is rolled.
+PIECE: Final = 16
 #: Their topic; partition, beginning and end of its records.
 Part = tuple[str | bytes, tuple[int, int, int]]
 
@@ -64,7 +65,9 @@ class LongRequest:
                 staged(wait)
 
             this_round.within(stage)
-            yield
+            # Where segments are rolled, which is four files each, a piece takes milliseconds: the clock is looked at.
+            for _ in range(STEPS_A_LOOK):
+                yield
         while self._open:
             yield self  # type: ignore[misc]  # whoever drives the steps knows what to do with it
         return [answer for answers in self._answers for answer in answers]
