@@ -6,11 +6,14 @@ import struct
 from collections.abc import Callable
 from contextlib import ExitStack
 
+import pytest
+from tests.handlers.frames import batch, fetch_request, produce_request
 from tests.server.conftest import BrokerThread
 from tests.server.test_connections import asks, long_poll, until
 
 from ottla.protocol.generated.api_versions import ApiVersionsRequest
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.protocol.header import RequestHeader, encode_request
 from ottla.server.broker import Broker
 
 Make = Callable[..., BrokerThread]
@@ -117,3 +120,22 @@ def asks_another(running: BrokerThread) -> None:
     """When it is answered, what was sent before it on another connection has been received."""
     with running.connect() as other:
         assert asks(other)
+
+
+@pytest.mark.parametrize("size", [10, 30_000])
+def test_a_long_client_id_is_not_remembered(make_broker: Make, size: int) -> None:
+    """What a connection remembers of its last requests makes the next ones fast; it may not keep whatever came."""
+
+    def remembered(broker: Broker) -> tuple[bool, ...]:
+        assert broker._server is not None
+        (only,) = broker._server._connections
+        return only.produce_memo is not None, only.fetch_memo is not None
+
+    with make_broker() as running, running.connect() as peer:
+        running.create_topic("t")
+        for message, version in ((produce_request(batch(b"v")), 8), (fetch_request(), 11)):
+            header = RequestHeader(api_key=message.API_KEY, api_version=version, correlation_id=1, client_id="c" * size)
+            for _ in range(3):
+                peer.send(encode_request(header, message))
+                assert peer.receive()
+        assert running.look(remembered) == (size == 10, size == 10)

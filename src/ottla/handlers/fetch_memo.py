@@ -20,6 +20,8 @@ from ottla.replication.leader import Leader
 from ottla.replication.traffic import Traffic
 from ottla.storage.cursor import Cursor
 
+#: What is remembered of a request at the most: a client id, a topic and a few numbers take a tenth of it.
+REMEMBERED_BYTES_MAX: Final = 1024
 _FLEXIBLE: Final = 12
 _OFFSET: Final = Struct(">q")
 _INT32: Final = Struct(">i")
@@ -150,6 +152,7 @@ def remember(
         or request.forgotten
         or len(request.topics) != 1
         or len(request.topics[0][1]) != 1
+        or end - start > REMEMBERED_BYTES_MAX
     ):
         return None
     partition, _, offset, last_fetched_epoch, _, partition_max_bytes = request.topics[0][1][0]

@@ -224,10 +224,11 @@ class ProduceHandler(Participant):
         if only.leader is None or (acks == ACKS_ALL and len(only.leader.isr.members) > 1):
             peer.produce_memo = None
             return
-        peer.produce_memo = remember(
+        peer.produce_memo = memo = remember(
             buffer.data, start, end, version, records_start, records_end, acks, timeout_ms, only.leader, topic
         )
-        self._lanes.open(peer, peer.produce_memo)
+        if memo is not None:
+            self._lanes.open(peer, memo)
 
     def stage(self) -> None:
         """What lanes have collected in this round."""

@@ -20,6 +20,8 @@ from ottla.storage.log import Log
 if TYPE_CHECKING:
     from ottla.native.lane import Lane, Run
 
+#: What is remembered of a request at the most: a client id, a topic and a few numbers take a tenth of it.
+REMEMBERED_BYTES_MAX: Final = 1024
 _FLEXIBLE: Final = 9
 _LENGTH: Final = Struct(">i")
 #: Bytes of a frame before its client id: API key, version and correlation id.
@@ -137,8 +139,13 @@ def remember(
     timeout_ms: int,
     leader: Leader,
     topic: str | bytes,
-) -> Memo:
-    """A memo of the request from `start` to `end`, which has one batch from `records_start` to `records_end`."""
+) -> Memo | None:
+    """A memo of the request from `start` to `end`, which has one batch from `records_start` to `records_end`.
+
+    None where there is too much around the batch: connections are many, and each would keep it.
+    """
+    if end - start - (records_end - records_start) > REMEMBERED_BYTES_MAX:
+        return None
     length_bytes = 4 if version < _FLEXIBLE else _compact_size(records_end - records_start + 1)
     prefix = bytes(data[start + _FIXED_HEAD : records_start - length_bytes])
     return Memo(version, prefix, bytes(data[records_end:end]), acks, timeout_ms, leader, topic)
