@@ -24,8 +24,8 @@ from ottla.client.sync import Admin
 from ottla.protocol.generated.api_versions import ApiVersionsRequest
 from ottla.protocol.generated.produce import ProduceResponse
 from ottla.server.broker import Broker
+from ottla.server.incoming import BEGINNING_BYTES_MAX
 from ottla.server.request_memory import BoundedRounds
-from ottla.server.rounds import BEGINNING_BYTES_MAX
 
 Make = Callable[..., BrokerThread]
 

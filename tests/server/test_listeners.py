@@ -169,6 +169,10 @@ class Slow(Record):
         super().__init__()
         self.timeline = timeline
 
+    def begin(self) -> None:
+        super().begin()
+        self.began_ms = round(self.timeline.seconds * 1000)
+
     def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None:
         super().serve(connection, buffer, start, end)
         self.timeline.move_to(self.timeline.seconds + 0.001)
@@ -202,17 +206,23 @@ def test_a_crowd_of_slow_requests_is_served_for_a_moment_only_before_the_control
         assert [n for n in served if n // 100 == number and n >= 0] == list(range(100 * number, 100 * number + 20))
 
 
-def test_who_comes_while_others_are_left_over_stands_behind_them() -> None:
+def test_who_comes_while_others_are_left_over_has_a_time_of_its_own() -> None:
+    """A short request waits neither for a crowd that has been left over, nor does that wait for crowds of them."""
     room = slow_room()
     crowd = [connected(room, frame(METADATA, number)) for number in range(3 * ROUND_MS)]
+    late = [connected(room, frame(METADATA, 1000 + number)) for number in range(3 * ROUND_MS)]
 
     async def scenario() -> None:
         room.run(*crowd)
-        room.run(connected(room, frame(METADATA, 1000)))
+        room.run(*late)
         await room.drain()
 
     asyncio.run(scenario())
-    assert [number for each in room.record.rounds for _, number in each] == [*range(3 * ROUND_MS), 1000]
+    first, second, *others = ([number for _, number in each] for each in room.record.rounds)
+    assert first == list(range(ROUND_MS))
+    assert second == [*range(1000, 1000 + ROUND_MS), *range(ROUND_MS, 2 * ROUND_MS)]
+    rest = [number for each in others for number in each]
+    assert rest == [*range(2 * ROUND_MS, 3 * ROUND_MS), *range(1000 + ROUND_MS, 1000 + 3 * ROUND_MS)]
 
 
 def test_a_controller_that_sends_much_is_served_before_what_others_have_left() -> None:

@@ -97,6 +97,8 @@ class Room:
         before = -1
         while before != len(self.record.rounds):
             before = len(self.record.rounds)
+            # One turn of the loop may leave it to the network.
+            await asyncio.sleep(0)
             await asyncio.sleep(0)
 
 

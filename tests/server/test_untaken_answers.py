@@ -33,7 +33,7 @@ def test_an_answer_that_is_not_taken_is_counted(at_once: bool) -> None:
     clock = VirtualClock(Timeline())
     closed: list[Connection] = []
     rounds = Rounds(clock, 1 << 20, closed.append)
-    memory = rounds.memory = AnswerMemory(clock, rounds.close_connection)
+    memory = rounds.sending.memory = AnswerMemory(clock, rounds.close_connection)
     channel: Any = Full()
     listener: Any = None
     connection = Connection(channel, listener, 0, rounds._touched.append)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Produce answers that may wait at once; clients keep five in flight, and more is allowed to them.
 SLOTS_MAX: Final = 32
+#: What a socket is given in one turn, and what one call gives it more: some milliseconds.
+SENT_A_TURN_BYTES: Final = 1024 * 1024
 
 
 class Connection:
@@ -220,20 +222,22 @@ class Connection:
 
     # -- sending
 
-    def send_answers(self) -> None:
-        """Gives the socket what was answered; what it does not take waits in `unsent`. OSError: the peer has gone."""
+    def send_answers(self) -> bool:
+        """Gives the socket what was answered; what it does not take waits in `unsent`. OSError: the peer has gone.
+
+        Where there are pieces of files in it, all is left to `send_unsent`, and True is returned.
+        """
         answers = self.answers
         if self.unsent:
             self.unsent += tuple(answers)
             answers.clear()
-            return
+            return False
         if len(answers) == 1 and type(answers[0]) is not FilePiece:
             data = answers[0]
         elif any(type(piece) is FilePiece for piece in answers):
             self.unsent = deque(answers)
             answers.clear()
-            self.send_unsent()
-            return
+            return True
         else:
             data = b"".join(answers)  # type: ignore[arg-type]
         answers.clear()
@@ -244,6 +248,13 @@ class Connection:
         if sent != len(data):  # type: ignore[arg-type]
             self.unsent = deque((memoryview(data)[sent:],))  # type: ignore[arg-type]
             self._watch()
+        return False
+
+    def put_off_answers(self) -> None:
+        """Leaves them to `send_unsent`, once the socket is said to take something."""
+        self.unsent = deque(self.answers)
+        self.answers.clear()
+        self._watch()
 
     def send_unsent(self) -> None:
         """Goes on where the socket was full."""
@@ -251,13 +262,15 @@ class Connection:
         if not isinstance(unsent, deque):
             return
         channel = self.channel
+        left = SENT_A_TURN_BYTES
         try:
-            while unsent:
+            while unsent and left > 0:
                 piece = unsent[0]
                 if type(piece) is FilePiece:
                     sent = channel.send_file(piece.file, piece.position, piece.count)
                     if sent == 0:
                         raise ConnectionAbortedError("a segment ended before the slice that was promised of it")
+                    left -= sent
                     piece.position += sent
                     piece.count -= sent
                     if piece.count:
@@ -265,6 +278,7 @@ class Connection:
                     piece.file.release()
                 else:
                     sent = channel.send(piece)  # type: ignore[arg-type]
+                    left -= sent
                     if sent != len(piece):  # type: ignore[arg-type]
                         unsent[0] = memoryview(piece)[sent:]  # type: ignore[arg-type]
                         continue

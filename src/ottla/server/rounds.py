@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections import deque
 from collections.abc import Callable, Mapping
 from struct import Struct
 from types import MappingProxyType
@@ -18,25 +19,25 @@ from ottla import logs
 from ottla.handlers.peer import Received
 from ottla.ports import Clock
 from ottla.ports.network import BROKEN, READABLE, WRITABLE
-from ottla.server.answer_memory import AnswerMemory
-from ottla.server.buffers import FIRST_READ_BYTES, Buffer, BufferPool
+from ottla.server.buffers import Buffer
 from ottla.server.connection import Connection
+from ottla.server.incoming import Incoming
+from ottla.server.sending import Sending
 
 log_event = logs.logger("server")
 
 #: Frames of one connection in one round; the others' turn comes before its next ones.
 FRAMES_A_ROUND: Final = 32
-#: What waits for its turn is copied, up to this size, so that its buffer can be used by others.
-PARKED_BYTES_MAX: Final = 4096
-#: The beginning of a frame, up to this size, gets a buffer of its own: crowds that send no more would hold 64 KB each.
-BEGINNING_BYTES_MAX: Final = 1024
-#: What is left free behind a rest that was moved, for the next bytes.
-ROOM_BYTES: Final = 1024
-#: A rest of more than this is not worth another buffer: the one it has is no more than twice as large. Pages of larger
-#: ones come with the bytes that are sent.
-SHRUNK_BYTES_MAX: Final = FIRST_READ_BYTES // 2
-#: What frames may take in one round, those of control connections apart, before all others have their turn.
+#: Of a crowd together, one after the other: a thousand that pipeline have so many turns a second the more.
+FRAMES_A_CYCLE: Final = 512
+_NO_CROWD: Final = FRAMES_A_CYCLE // FRAMES_A_ROUND
+#: What frames may take in one round: those that come whole, then those that come in pieces, then those that waited;
+#: frames of control connections apart.
 ROUND_MS: Final = 5
+#: What closing of connections may take in one round.
+CLOSING_MS: Final = 3
+#: A look at the clock comes after so many answers and one more.
+_SETTLED_A_LOOK: Final = 7
 #: A look at the clock comes after so many connections and one more.
 _A_LOOK: Final = 3
 #: Patient requests in one round: a thousand members that join at once take as long as ever, but others come between.
@@ -104,34 +105,37 @@ class Rounds:
         self._clock = clock
         self._frame_bytes_max = frame_bytes_max
         self._closed = closed
-        self._pool = BufferPool()
-        #: Connections with frames that a round left for the next one.
+        self._incoming = Incoming()
+        self.sending = Sending(clock)
+        #: Connections with frames that a round left for the next one, in the order of their turns.
         self._backlog: dict[Connection, None] = {}
         #: Connections that something happened to: answers to send, an end to a wait, a close.
         self._touched: list[Connection] = []
-        #: Buffers whose frames are served, but whose batches the round has yet to write.
-        self._used: list[Buffer] = []
+        #: Connections that have ended, and still hold what they held.
+        self._ended: deque[Connection] = deque()
         #: How many patient requests this round may still serve. Those over it stand in the backlog, in their order.
         self._patient_left = 0
-        #: When the time of this round's frames is over, and whether some were left for the next one for that.
+        #: Frames of one connection in this round.
+        self._frames_each = FRAMES_A_ROUND
+        #: When the time of these frames is over, and whether some were left for the next round for that.
         self._ends_ms = 0
         self._late = False
         self._running = False
         #: Whether a frame was met in this round whose rest is still to come.
         self._arriving = False
         self._scheduled = False
+        #: Whether a round has come since one was scheduled.
+        self._came = False
         #: Whether the last round was over before all who were ready were served.
         self._broken_off = False
-        #: What clients have not taken of large answers.
-        self.memory: AnswerMemory | None = None
 
     def open(self, dispatch: Dispatch) -> None:
         self._dispatch = dispatch
 
     def run(self, ready: list[tuple[Any, int]]) -> bool:
         """Serves everything that is ready, as the network calls it; says whether it pays to look at once for more."""
-        self._running = True
-        self._arriving = False
+        self._running = self._came = True
+        self._arriving = self._late = False
         if self._broken_off and ready:
             # The network names them in the same order again, those first who always have something.
             self._broken_off = False
@@ -142,26 +146,32 @@ class Rounds:
         try:
             round_of_logs.begin()
             now_ms = round_of_logs.began_ms
-            # New ones stand behind those that wait since the last round.
             some_wait = bool(self._backlog)
+            # New ones stand behind those that wait since the last round.
             self._patient_left = 0 if some_wait else PATIENT_A_ROUND
-            was_late = self._late
-            self._ends_ms = now_ms if was_late else now_ms + ROUND_MS
-            small, hot = self._pool.kept_small, dispatch.hot.get
+            crowd = len(self._backlog) + len(ready)
+            self._frames_each = FRAMES_A_ROUND if crowd <= _NO_CROWD else max(FRAMES_A_CYCLE // crowd, 1)
+            self._ends_ms = now_ms + ROUND_MS
+            small, hot = self._incoming.pool.kept_small, dispatch.hot.get
             #: Small buffers whose requests are served; their batches are staged until the round is written.
             spent: list[Buffer] = []
             used = spent.append
+            #: Connections whose frames come in several pieces: long ones, mostly.
+            bulk: list[Connection] = []
             unpack, length_max = _HEAD.unpack_from, self._frame_bytes_max
             served = 0
             for connection, events in ready:
                 served += 1
                 if not served & _A_LOOK and self._clock.monotonic_ms() > now_ms + ROUND_MS:
-                    self._broken_off = True
+                    self._broken_off = self._late = True
                     break  # the network tells again of whatever was not received
+                if events == READABLE and connection.buffer is not None:
+                    if connection not in self._backlog:
+                        bulk.append(connection)
+                    continue
                 connection.last_active_ms = now_ms
                 if (
                     events != READABLE
-                    or connection.buffer is not None
                     or not small
                     or connection.closed
                     or connection.busy
@@ -193,23 +203,18 @@ class Rounds:
                         serve(connection, buffer, 4, received, version, correlation)
                 except Exception as fault:
                     self._failed(connection, fault)
-            if self._backlog:
-                if some_wait:
-                    self._patient_left = PATIENT_A_ROUND
-                if was_late:
-                    self._ends_ms = self._clock.monotonic_ms() + ROUND_MS
-                    self._late = False
-                if not self._late:
-                    self._serve_backlog()
+            if bulk:
+                self._serve_bulk(bulk)
+            if self._backlog and (some_wait or not self._late):
+                self._serve_backlog(some_wait)
             round_of_logs.end()
             small += spent
             whole = True
         finally:
             self._running = False
             if not whole:
-                # Something that is no fault of a request has ended the round before its end. Its batches may still be
-                # staged in these buffers, so that nobody may receive into them.
-                self._used.clear()
+                # Something that is no fault of a request has ended the round before its end.
+                self._incoming.abandon_used()
             self._settle()
         return not self._arriving and not self._late
 
@@ -218,17 +223,40 @@ class Rounds:
             return
         try:
             if events & WRITABLE and connection.unsent:
-                self._send_unsent(connection)
+                # Behind all requests: a crowd that takes long answers slowly would hold them up.
+                self.sending.takes_more(connection)
             if events & (READABLE | BROKEN):
                 self._receive(connection)
         except Exception as fault:
             self._failed(connection, fault)
 
-    def _serve_backlog(self) -> None:
-        backlog, self._backlog = self._backlog, {}
-        for connection in sorted(backlog, key=_is_not_control):
-            if not connection.closed and connection.buffer is not None:
-                self._cut(connection, connection.buffer)
+    def _serve_bulk(self, bulk: list[Connection]) -> None:
+        """Long frames have a time of their own: whoever sends a short one waits for the rest of none."""
+        now_ms = self._clock.monotonic_ms()
+        self._ends_ms = now_ms + ROUND_MS
+        for connection in bulk:
+            if self._is_over(connection):
+                self._broken_off = True
+                return
+            connection.last_active_ms = now_ms
+            self._serve_ready(connection, READABLE)
+
+    def _serve_backlog(self, some_wait: bool) -> None:
+        if some_wait:
+            # Those that are new have used the time and the places of their own.
+            self._late = False
+            self._patient_left = PATIENT_A_ROUND
+            self._ends_ms = self._clock.monotonic_ms() + ROUND_MS
+        waiting, self._backlog = deque(sorted(self._backlog, key=_is_not_control)), {}
+        try:
+            while waiting and not self._is_over(waiting[0]):
+                connection = waiting.popleft()
+                if not connection.closed and connection.buffer is not None:
+                    self._cut(connection, connection.buffer)
+        finally:
+            if waiting:
+                # Whoever was served and has more comes after those who were not.
+                self._backlog = {**dict.fromkeys(waiting), **self._backlog}
 
     def touched(self, connection: Connection) -> None:
         """Something happened to a connection; inside a round its end sees to it, else the next turn of the loop."""
@@ -246,55 +274,29 @@ class Rounds:
     # -- receiving
 
     def _receive(self, connection: Connection) -> None:
-        buffer = connection.buffer
         try:
-            if buffer is None:
-                buffer = self._pool.small()
-                try:
-                    received = connection.channel.receive_into(buffer.view)
-                except BaseException:
-                    self._pool.give_back(buffer)
-                    raise
-                self._received(connection, buffer, received)
-                return
-            if connection.end == buffer.size and not self._make_room(connection, buffer):
-                connection.mute(True)
-                return
-            received = connection.channel.receive_into(buffer.view[connection.end :])
+            received = self._incoming.receive(connection)
         except BlockingIOError:
             return
         except OSError:
             self._lost(connection)
             return
-        if received == 0:
+        if received > 0:
+            assert connection.buffer is not None
+            self._cut(connection, connection.buffer)
+        elif received == 0:
             self._peer_gone(connection)
-            return
-        connection.end += received
-        self._cut(connection, buffer)
+        else:
+            connection.mute(True)
 
     def _received(self, connection: Connection, buffer: Buffer, received: int) -> None:
         """Takes up a buffer with the first bytes that a connection without one has sent."""
         if received == 0:
-            self._release(buffer)
+            self._incoming.release(buffer)
             self._peer_gone(connection)
             return
-        connection.buffer = buffer
-        connection.begun_ms = connection.last_active_ms
-        connection.start = 0
-        connection.end = received
+        self._incoming.hold(connection, buffer, received)
         self._cut(connection, buffer)
-
-    def _make_room(self, connection: Connection, buffer: Buffer) -> bool:
-        """Moves the rest of a frame to the front; False where whole frames fill the buffer and wait for their turn."""
-        start = connection.start
-        if start == 0:
-            return False
-        rest = connection.end - start
-        # Nothing of it is in use: a round receives from a connection before it serves it.
-        buffer.data[:rest] = buffer.data[start : connection.end]
-        connection.start = 0
-        connection.end = rest
-        return True
 
     def _cut(self, connection: Connection, buffer: Buffer) -> None:
         """Serves the whole frames that stand in a connection's buffer."""
@@ -309,7 +311,7 @@ class Rounds:
         end = connection.end
         unpack = _HEAD.unpack_from
         hot, patient = self._dispatch.hot, self._dispatch.patient
-        frames_left = FRAMES_A_ROUND
+        frames_left = self._frames_each
         needed = 0
         while end - start >= 12:
             length, key, version, correlation = unpack(data, start)
@@ -326,7 +328,7 @@ class Rounds:
                 connection.start = start
                 if taken:
                     self._backlog[connection] = None
-                self._park(connection, buffer)
+                self._incoming.park(connection, buffer)
                 return
             frames_left -= 1
             serve = hot.get(key)
@@ -334,7 +336,7 @@ class Rounds:
                 if not self._patient_left:
                     connection.start = start
                     self._backlog[connection] = None
-                    self._park(connection, buffer)
+                    self._incoming.park(connection, buffer)
                     return
                 self._patient_left -= 1
             buffer.is_last = frame_end == end
@@ -348,17 +350,14 @@ class Rounds:
                 return
             connection.begun_ms = connection.last_active_ms
         connection.start = start
-        if start == end:
-            connection.buffer = None
-            self._release(buffer)
-        elif end - start <= BEGINNING_BYTES_MAX and (buffer.size >= FIRST_READ_BYTES or end == buffer.size):
-            self._move_to_little(connection, buffer)
-            self._release(buffer)
-        elif end == buffer.size or (
-            # What was given little room gets more when that is full, or each byte would bring it 64 KB.
-            needed > buffer.size - start and buffer.size >= FIRST_READ_BYTES and end - start > BEGINNING_BYTES_MAX
-        ):
-            self._move_rest(connection, buffer, max(needed, FIRST_READ_BYTES))
+        try:
+            self._incoming.keep_rest(connection, buffer, needed)
+        except OSError as error:
+            log_event.warning_limited(
+                "closing a connection for whose request there is no memory", peer=connection.host, reason=error
+            )
+            self._lost(connection)
+            return
         if needed == 0 and 4 <= end - start < 12:
             length = int.from_bytes(data[start : start + 4], "big", signed=True)
             if length > self._frame_bytes_max or length < _REQUEST_BYTES_MIN:
@@ -371,61 +370,10 @@ class Rounds:
         self._late = True
         return True
 
-    def _park(self, connection: Connection, buffer: Buffer) -> None:
-        """Keeps what waits for its turn in as much memory as it takes: crowds would soon need many fresh buffers."""
-        rest = connection.end - connection.start
-        if rest > PARKED_BYTES_MAX or buffer.size != FIRST_READ_BYTES:
-            return
-        parked = Buffer(rest)
-        parked.data[:] = buffer.data[connection.start : connection.end]
-        connection.buffer = parked
-        connection.start = 0
-        connection.end = rest
-        self._release(buffer)
-
-    @staticmethod
-    def _move_to_little(connection: Connection, buffer: Buffer) -> None:
-        """Leaves no more room than for a little; `_move_rest` makes it once more has come."""
-        rest = connection.end - connection.start
-        little = Buffer(rest + ROOM_BYTES)
-        little.data[:rest] = buffer.data[connection.start : connection.end]
-        connection.buffer = little
-        connection.start = 0
-        connection.end = rest
-
     def shrink(self, connection: Connection) -> None:
         """Outside of a round: what a connection holds becomes no more than what it has sent, and a little."""
         assert not self._running
-        buffer, rest = connection.buffer, connection.end - connection.start
-        if buffer is None or buffer.size != FIRST_READ_BYTES or rest > SHRUNK_BYTES_MAX:
-            return
-        self._move_to_little(connection, buffer)
-        if not buffer.in_use:
-            self._pool.give_back(buffer)
-
-    def _release(self, buffer: Buffer) -> None:
-        """Gives a buffer back, at once if nobody needs what stood in it."""
-        if buffer.in_use:
-            self._used.append(buffer)
-        else:
-            self._pool.give_back(buffer)
-
-    def _move_rest(self, connection: Connection, buffer: Buffer, size: int) -> None:
-        """Puts the beginning of a frame that will not fit here into a buffer of its size."""
-        rest = connection.end - connection.start
-        try:
-            larger = self._pool.at_least(size)
-        except OSError as error:
-            log_event.warning_limited(
-                "closing a connection for whose request there is no memory", peer=connection.host, reason=error
-            )
-            self._lost(connection)
-            return
-        larger.data[:rest] = buffer.data[connection.start : connection.end]
-        connection.buffer = larger
-        connection.start = 0
-        connection.end = rest
-        self._used.append(buffer)
+        self._incoming.shrink(connection)
 
     # -- ends
 
@@ -452,48 +400,63 @@ class Rounds:
         connection.closed = True
         self._touched.append(connection)
 
-    def _send_unsent(self, connection: Connection) -> None:
-        try:
-            connection.send_unsent()
-        except OSError:
-            self._lost(connection)
-            return
-        self._note_unsent(connection)
-        if not connection.unsent:
-            self._touched.append(connection)
-
-    def _note_unsent(self, connection: Connection) -> None:
-        if self.memory is not None:
-            self.memory.note(connection, connection.outgoing_bytes())
-
     def _settle(self) -> None:
         """The end of a round: answers go out, buffers go back, those whose wait is over go on with their next frame."""
-        touched = self._touched
-        while touched:
+        if self._touched or self._ended or self.sending.is_left:
+            self.sending.begin()
+            self._settle_touched()
+            self._send_more()
+            self._close_ended()
+            self._settle_touched()
+        self._incoming.give_back_used()
+        if self._is_left():
+            self._schedule()
+
+    def _settle_touched(self) -> None:
+        while touched := self._touched:
             self._touched = []
-            for connection in touched:
+            for place, connection in enumerate(touched):
+                if place & _SETTLED_A_LOOK == _SETTLED_A_LOOK and self.sending.is_over:
+                    self._put_off(touched[place:])
+                    return
                 try:
                     self._settle_one(connection)
                 except Exception as fault:
                     self._failed(connection, fault)
-            touched = self._touched
-        pool = self._pool
-        for buffer in self._used:
-            pool.give_back(buffer)
-        self._used.clear()
-        if self._backlog:
-            self._schedule()
+
+    def _put_off(self, touched: list[Connection]) -> None:
+        for connection in touched:
+            if connection.answers and not connection.unsent and not (connection.closed or connection.peer_gone):
+                self.sending.put_off(connection)
+            else:
+                self._touched.append(connection)
+
+    def _send_more(self) -> None:
+        """Goes on with long answers."""
+        while (connection := self.sending.next()) is not None:
+            try:
+                self.sending.go_on(connection)
+            except OSError:
+                self._lost(connection)
+            except Exception as fault:
+                self._failed(connection, fault)
+            else:
+                if not connection.unsent:
+                    self._touched.append(connection)
+            if self.sending.is_over:
+                return
 
     def _settle_one(self, connection: Connection) -> None:
         if connection.answers and not connection.closed:
             try:
-                connection.send_answers()
+                self.sending.send(connection)
             except OSError:
                 connection.closed = True
         if connection.unsent and not connection.closed:
-            self._note_unsent(connection)
+            self.sending.note(connection)
         if connection.closed or (connection.peer_gone and not connection.produces_open):
-            self._close(connection)
+            connection.closed = True
+            self._ended.append(connection)
             return
         if connection.busy or connection.unsent:
             return
@@ -501,6 +464,14 @@ class Rounds:
             connection.mute(False)
         if connection.buffer is not None and connection.end - connection.start >= 12:
             self._backlog[connection] = None
+
+    def _close_ended(self) -> None:
+        """To close a connection costs as much as to serve some requests, and thousands may end at once."""
+        ends_ms = self._clock.monotonic_ms() + CLOSING_MS
+        while self._ended:
+            self._close(self._ended.popleft())
+            if self._clock.monotonic_ms() >= ends_ms:
+                return
 
     def _close(self, connection: Connection) -> None:
         if connection.released:
@@ -511,10 +482,8 @@ class Rounds:
         except Exception as fault:
             # Its socket is closed all the same.
             self._failed(connection, fault)
-        if connection.buffer is not None:
-            self._used.append(connection.buffer)
-            connection.buffer = None
-        self._note_unsent(connection)
+        self._incoming.let_go(connection)
+        self.sending.forget(connection)
         self._closed(connection)
 
     def close_connection(self, connection: Connection) -> None:
@@ -523,14 +492,22 @@ class Rounds:
         if not self._running:
             self._settle()
 
+    def _is_left(self) -> bool:
+        return bool(self._backlog or self._touched or self._ended or self.sending.is_left)
+
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
+            self._came = False
             asyncio.get_running_loop().call_soon(self._run_scheduled)
 
     def _run_scheduled(self) -> None:
         self._scheduled = False
-        self.run([])
+        if not self._came:
+            self.run([])
+        elif self._is_left():
+            # The network was first. It is asked again before those who wait have more time than those who come.
+            self._schedule()
 
 
 def _is_not_control(connection: Connection) -> bool:

@@ -1,0 +1,164 @@
+"""Whose turn it is when there is more to do than a round has time for: everybody's, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.server.test_listeners import Slow, slow_room
+from tests.server.test_patient_requests import METADATA, Line, Room, frame
+
+from ottla.handlers.peer import FilePiece
+from ottla.ports.memory.clock import Timeline, VirtualClock
+from ottla.server.connection import SENT_A_TURN_BYTES, Connection
+from ottla.server.rounds import FRAMES_A_ROUND, ROUND_MS, Rounds
+from ottla.server.sending import SENDING_MS
+
+PROBE = -1
+
+
+def served(room: Room) -> list[int]:
+    return [number for each in room.record.rounds for _, number in each]
+
+
+def test_one_of_a_crowd_that_pipelines_is_served_within_a_cycle() -> None:
+    """Those who were served and have more stand behind those who wait."""
+    room = slow_room()
+    crowd = [room.connected(*(frame(METADATA, 1000 * number + n) for n in range(200))) for number in range(50)]
+
+    async def scenario() -> None:
+        for first in range(0, 50, 5):
+            room.run(*crowd[first : first + 5])
+        room.run(room.connected(frame(METADATA, PROBE)))
+        await room.drain()
+
+    asyncio.run(scenario())
+    numbers = served(room)
+    before = numbers[: numbers.index(PROBE)]
+    # The rounds before it have served some of the crowd; its own round serves it before it goes on with those.
+    assert len(before) == sum(len(each) for each in room.record.rounds[:10])
+    # They have their turns one after the other: nobody has many more than those who still wait.
+    turns = [0] * 50
+    for number in numbers:
+        if number != PROBE:
+            turns[number // 1000] += 1
+            assert turns[number // 1000] - min(turns) <= 2 * FRAMES_A_ROUND
+    assert len(numbers) == 50 * 200 + 1
+
+
+class Endless(Line):
+    """A channel on which the next request lies as soon as the one before was read, which takes a millisecond."""
+
+    def __init__(self, timeline: Timeline, number: int) -> None:
+        super().__init__()
+        self.timeline, self.number = timeline, number
+
+    def receive_into(self, view: memoryview) -> int:
+        self.timeline.move_to(self.timeline.seconds + 0.001)
+        data = frame(METADATA, self.number)
+        view[: len(data)] = data
+        return len(data)
+
+
+def test_who_was_passed_over_in_a_round_goes_first_in_the_next() -> None:
+    """The network names all that are ready in the same order each time."""
+    room = slow_room()
+    assert isinstance(room.record, Slow)
+    crowd = [
+        Connection(Endless(room.record.timeline, number), room.listener, 0, room.rounds.touched)  # type: ignore[arg-type]
+        for number in range(10 * ROUND_MS)
+    ]
+
+    async def scenario() -> None:
+        for _ in range(400):
+            room.run(*crowd)
+
+    asyncio.run(scenario())
+    turns = [served(room).count(number) for number in range(10 * ROUND_MS)]
+    assert max(turns) <= 1.25 * min(turns)
+
+
+class SlowLine(Line):
+    """To send takes so many milliseconds of the room's time, and the system takes so much at once."""
+
+    def __init__(self, timeline: Timeline, takes_ms: int, log: list[Any]) -> None:
+        super().__init__()
+        self.timeline, self.takes_ms, self.log = timeline, takes_ms, log
+
+    def _pass(self) -> None:
+        self.timeline.move_to(self.timeline.seconds + self.takes_ms / 1000)
+
+    def send(self, data: Any) -> int:
+        self._pass()
+        self.log.append((self, self.timeline.seconds))
+        return len(data)
+
+    def send_file(self, file: object, position: int, count: int) -> int:
+        del file, position
+        self._pass()
+        self.log.append((self, self.timeline.seconds))
+        return min(count, SENT_A_TURN_BYTES // 2)
+
+
+class Nothing:
+    def lease(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
+def answering_room() -> tuple[Room, Timeline, list[Any]]:
+    room, timeline = Room(), Timeline()
+    room.rounds = Rounds(VirtualClock(timeline), 1 << 20, lambda _: None)
+    room.rounds.open(room.record)  # type: ignore[arg-type]
+    return room, timeline, []
+
+
+def lines_of(room: Room, timeline: Timeline, log: list[Any], count: int, takes_ms: int) -> list[Connection]:
+    lines = [SlowLine(timeline, takes_ms, log) for _ in range(count)]
+    return [Connection(line, room.listener, 0, room.rounds.touched) for line in lines]  # type: ignore[arg-type]
+
+
+def test_a_round_ends_though_sending_takes_long() -> None:
+    room, timeline, log = answering_room()
+
+    async def scenario() -> None:
+        crowd = lines_of(room, timeline, log, 100, 1)
+        for connection in crowd:
+            connection.answer(b"answer")
+        room.rounds.run([])
+        assert timeline.seconds * 1000 <= SENDING_MS + 8
+        # The others leave when the network says that they may.
+        later = [connection for connection in crowd if connection.unsent]
+        assert len(log) + len(later) == 100
+        assert not any(connection.takes(METADATA) for connection in later)
+        for connection in later:
+            room.rounds.run([(connection, 2)])
+        assert not any(connection.unsent for connection in crowd)
+
+    asyncio.run(scenario())
+    assert len({line for line, _ in log}) == 100
+
+
+def test_small_answers_do_not_wait_for_pieces_of_files() -> None:
+    room, timeline, log = answering_room()
+
+    async def scenario() -> None:
+        crowd = lines_of(room, timeline, log, 20, 5)
+        for connection in crowd:
+            connection.answer(FilePiece(Nothing(), 0, 4 * SENT_A_TURN_BYTES))  # type: ignore[arg-type]
+        (probe,) = lines_of(room, timeline, log, 1, 0)
+        probe.answer(b"answer")
+        room.rounds.run([])
+        assert log[0][0] is probe.channel
+        assert timeline.seconds * 1000 <= SENDING_MS + 10
+        # All go on, each a turn's worth at a time.
+        while any(connection.unsent for connection in crowd):
+            await asyncio.sleep(0)
+            room.rounds.run([(connection, 2) for connection in crowd if connection.unsent])
+
+    asyncio.run(scenario())
+    order = [line for line, _ in log[1:]]
+    turns = len(order) // 20
+    assert turns == 8
+    # Two calls make a turn; between two of its turns everybody else has theirs.
+    assert len(set(order[:40])) == 20
