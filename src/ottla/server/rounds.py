@@ -34,6 +34,8 @@ _NO_CROWD: Final = FRAMES_A_CYCLE // FRAMES_A_ROUND
 #: What frames may take in one round: those that come whole, then those that come in pieces, then those that waited;
 #: frames of control connections apart.
 ROUND_MS: Final = 5
+#: A long frame takes time again when the round writes it, which is counted at once: a millisecond for each 512 KB.
+WRITTEN_A_MS_SHIFT: Final = 19
 #: What closing of connections may take in one round.
 CLOSING_MS: Final = 3
 #: A look at the clock comes after so many answers and one more.
@@ -346,6 +348,7 @@ class Rounds:
             else:
                 self._dispatch.serve(connection, buffer, start + 4, frame_end)
             start = frame_end
+            self._ends_ms -= length >> WRITTEN_A_MS_SHIFT
             if connection.closed:
                 return
             connection.begun_ms = connection.last_active_ms
