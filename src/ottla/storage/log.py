@@ -221,8 +221,13 @@ class Log(AppendableLog):
     def flush_refused(self, flush: Flush) -> None:
         """Takes note that a flush found no room for a file beside the log: the next one does it all again."""
         assert flush is self._flush
-        self._flush = None
-        flushes.take_back(self, flush)
+        self.flush_lost(flush)
+
+    def flush_lost(self, flush: Flush) -> None:
+        """The same after a fault of ours, of a flush that nobody has taken note of yet: it may have run."""
+        if flush is self._flush:
+            self._flush = None
+            flushes.take_back(self, flush)
 
     # -- what is kept
 
