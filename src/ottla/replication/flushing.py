@@ -41,6 +41,9 @@ class Flushing:
         except StorageFault as fault:
             self._failed(log, fault)
             return
+        except Exception as fault:
+            _say(log, fault)
+            return
         if flush is None:
             return
         try:
@@ -95,8 +98,9 @@ class Flushing:
 
 
 def _say(log: Log, fault: Exception) -> None:
-    log_event.error(
+    log_event.warning_limited(
         "a flush failed for a fault of the broker, and is due again",
+        key=str(log.tp),
         partition=log.tp,
         error="".join(traceback.format_exception(fault)),
     )

@@ -1,8 +1,8 @@
 """What a broker does between requests: retention, flushes by time, checkpoints, and files on their way out.
 
 Each job is due at its own interval and runs on the loop, in steps, since there may be many partitions; what blocks
-goes to a worker. A job that fails takes its directory offline, never the broker. A fault of ours with one log is logged,
-and costs no other log its turn; a job that such a fault ends runs again at its next time.
+goes to a worker. A job that fails takes its directory offline, never the broker. A fault of ours with one log costs no
+other log its turn, and a job that such a fault ends runs again at its next time.
 """
 
 from __future__ import annotations
