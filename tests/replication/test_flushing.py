@@ -80,15 +80,15 @@ def test_the_flush_that_was_asked_for_behind_a_failing_one_comes(
     assert world.leader.high_watermark == 2
 
 
-@pytest.mark.parametrize(("owner", "step"), [(Flush, "run"), (Log, "_prepare")])
-def test_a_flush_that_failed_is_due_again(owner: type, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("owner", "step", "behind"),
+    [(Flush, "run", False), (Log, "prepare_flush", False), (Log, "prepare_flush", True)],
+)
+def test_a_flush_that_failed_is_due_again(
+    owner: type, step: str, behind: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = FlushWorld()
-
-    def planted(*_: object, **__: object) -> None:
-        monkeypatch.undo()
-        raise Planted
-
-    monkeypatch.setattr(owner, step, planted)
+    monkeypatch.setattr(owner, step, once(getattr(owner, step), behind=behind))
     world.append()
     world.run(world.flush)
     log = world.leader.log

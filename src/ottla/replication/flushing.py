@@ -42,16 +42,14 @@ class Flushing:
             self._failed(log, fault)
             return
         except Exception as fault:
-            _say(log, fault)
+            self._lost(log, fault)
             return
         if flush is None:
             return
         try:
             future = self._workers.thread(flush.run)
         except Exception as fault:
-            _say(log, fault)
-            flush.release()
-            log.flush_lost(flush)
+            self._lost(log, fault)
             return
         self._running[log] = future
         future.add_done_callback(lambda done: self._ended(log, flush, done))
@@ -91,16 +89,16 @@ class Flushing:
         except Exception as fault:
             error = fault
         if error is not None:
-            _say(log, error)
-            log.flush_lost(flush)
+            self._lost(log, error)
         if again and log not in self._running:
             self.request(log)
 
-
-def _say(log: Log, fault: Exception) -> None:
-    log_event.warning_limited(
-        "a flush failed for a fault of the broker, and is due again",
-        key=str(log.tp),
-        partition=log.tp,
-        error="".join(traceback.format_exception(fault)),
-    )
+    def _lost(self, log: Log, fault: Exception) -> None:
+        log_event.warning_limited(
+            "a flush failed for a fault of the broker, and is due again",
+            key=str(log.tp),
+            partition=log.tp,
+            error="".join(traceback.format_exception(fault)),
+        )
+        if log not in self._running:
+            log.flush_lost()

@@ -18,6 +18,7 @@ from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_errors import DirectoryError
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
 from ottla.storage.log import Log
+from ottla.storage.moving import FutureLog
 from ottla.storage.removal import FolderRemoval
 
 log_event = logs.logger("replication")
@@ -70,25 +71,29 @@ class Moves:
         if move is None:
             return
         try:
+            self._go_on(tp, move)
+            log = self._directories.get(tp)
+            if log is not None and log is not move.source:
+                self._replaced(tp, log)
+                log_event.info("a replica was moved", partition=tp, to=log.directory)
+        except Exception as fault:
+            self._failed(tp, fault)
+
+    def _go_on(self, tp: TopicPartition, move: FutureLog) -> None:
+        """Copies a piece, or has the copy take over, which it has even where something behind that fails."""
+        try:
             move.copy_step(_STEP_BYTES)
             if not move.is_level:
                 self._schedule(tp, 0)
                 return
-            log, removal = self._directories.finish_move(tp, move.source.config, now_ms=self._clock.wall_ms())
-            self._replaced(tp, log)
+            _, removal = self._directories.finish_move(tp, move.source.config, now_ms=self._clock.wall_ms())
             self._remove_later(removal)
         except (OffsetOutOfRange, CorruptLog, DirectoryError, OSError) as fault:
             log_event.error("a replica could not be moved", partition=tp, reason=fault)
             self._remove_dropped()
-            return
         except StorageFault as fault:
             log_event.warning_limited("a replica cannot be moved for now", key=str(tp), partition=tp, reason=fault)
             self._schedule(tp, _RETRY_S)
-            return
-        except Exception as fault:
-            self._failed(tp, fault)
-            return
-        log_event.info("a replica was moved", partition=tp, to=log.directory)
 
     def _failed(self, tp: TopicPartition, fault: Exception) -> None:
         """After a fault of ours."""

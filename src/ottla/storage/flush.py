@@ -103,8 +103,9 @@ class Flush:
         self.done = True
 
     def release(self) -> None:
-        """Lets go of the files; only for one that never runs."""
-        for file in self._files:
+        """Lets go of the files: it has run, or never will."""
+        files, self._files = self._files, ()
+        for file in files:
             file.release()
 
     def _sync_beside(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -222,5 +223,26 @@ def test_the_cleaner_goes_on_after_something_cancelled_its_turn(monkeypatch: pyt
         assert cleaning is not None
         assert not cleaning.is_dead
         assert turns > 4
+
+    run(scenario)
+
+
+def test_a_leader_goes_on_in_its_new_directory_when_the_old_one_fails_at_the_change_over() -> None:
+    async def scenario(one: OneBroker) -> None:
+        from tests.server.test_moving_replicas import move, origin
+
+        assert await one.create() == ErrorCode.NONE
+        await one.must_produce(batches=5)
+        here, there = await origin(one)
+        one.disk.fail("rename", f"{here}/t-0*", errno.EIO)
+        assert await move(one, there) == ErrorCode.NONE
+        broker = one.broker.broker
+        assert broker is not None
+        assert broker.services is not None
+        replicas = broker.services.replicas
+        await until(lambda: replicas.directories.online_paths == [there])
+        assert replicas.leaders[TP].log is replicas.directories.get(TP)
+        await one.must_produce()
+        await one.check()
 
     run(scenario)
