@@ -32,18 +32,23 @@ class BrokerLost(Exception):
     """A broker that ran could go on no more, and was stopped; the message says why."""
 
 
-def assemble(config: Config, ports: Ports, host_name: str | None = None) -> Broker:
+def assemble(
+    config: Config, ports: Ports, host_name: str | None = None, on_lost: Callable[[str], None] | None = None
+) -> Broker:
     """`host_name` is what clients are told where no address is configured: this machine's, unless given."""
-    broker = Broker(config, ports, host_name=socket.gethostname() if host_name is None else host_name)
+    name = socket.gethostname() if host_name is None else host_name
+    broker = Broker(config, ports, host_name=name, on_lost=on_lost)
     register_broker_metrics(broker)
     register_group_metrics(broker)
     return broker
 
 
 @asynccontextmanager
-async def running(config: Config, ports: Ports) -> AsyncIterator[tuple[Broker, MetricsEndpoint | None]]:
+async def running(
+    config: Config, ports: Ports, on_lost: Callable[[str], None] | None = None
+) -> AsyncIterator[tuple[Broker, MetricsEndpoint | None]]:
     """A broker that serves inside of the block, with its metrics where they are asked for, and has stopped after it."""
-    broker = assemble(config, ports)
+    broker = assemble(config, ports, on_lost=on_lost)
     metrics = None
     await broker.start()
     try:
@@ -96,10 +101,7 @@ async def serve(config: Config, started: Callable[[Broker], None]) -> None:
             lost.append(reason)
             stop.set()
 
-        async with running(config, ports) as (broker, _):
-            broker.on_lost = give_up
-            if broker.lost is not None:
-                give_up(broker.lost)
+        async with running(config, ports, give_up) as (broker, _):
             # What is here now stays to the end. Looking through it for garbage would stop all work for some 15 ms.
             gc.freeze()
             # A round of fifty requests makes more objects than the default lets live, and all of them go at its end:

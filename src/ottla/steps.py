@@ -137,3 +137,14 @@ async def in_turns(
         return result
     finally:
         steps.close()
+
+
+def is_stray(fault: BaseException) -> bool:
+    """Whether it is a cancellation that was not meant for this task: something that the task waited for was cancelled.
+
+    A task that works for others then fails in that one thing and goes on.
+    """
+    from asyncio import CancelledError, current_task
+
+    task = current_task()
+    return isinstance(fault, CancelledError) and task is not None and not task.cancelling()

@@ -10,6 +10,7 @@ import pytest
 from tests.controller.cluster import Cluster
 from tests.coordination.contract import until
 
+from ottla.controller.core import ControllerCore
 from ottla.controller.interface import CreatedTopic, NewPartitions, NewTopic, TopicRef
 from ottla.controller.rules import PARTITIONS_PER_REQUEST_MAX
 from ottla.coordination.znodes import decode_state, decode_topic, state_path, topic_path
@@ -269,6 +270,29 @@ def test_a_partition_that_there_is_room_for_after_all_is_led(cluster: Cluster) -
         state = cluster.broker.cache.topics["orders"].partitions[1]
         assert (state.leader, state.isr, state.offline_replicas) == (1, ONE, ())
         assert cluster.broker.roles[late].leader == 1
+
+
+@pytest.mark.parametrize("fault", [ValueError, asyncio.CancelledError])
+@pytest.mark.parametrize("step", ["elect", "lead", "update"])
+def test_replicas_that_were_recovered_in_vain_are_recovered_when_they_are_reported_again(
+    cluster: Cluster, step: str, fault: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.run(cluster.start())
+    create(cluster, NewTopic("orders", 1))
+    late = TopicPartition("orders", 1)
+    cluster.broker.no_room.add(late)
+    cluster.run(cluster.controller.create_partitions([NewPartitions("orders", 3)]))
+    cluster.broker.no_room.clear()
+    with monkeypatch.context() as patch:
+
+        def planted(*_: object, **__: object) -> None:
+            raise fault
+
+        patch.setattr(ControllerCore, step, planted)
+        assert cluster.run(cluster.controller.replicas_recovered(BrokerId(1), [late])) != ErrorCode.NONE
+    assert cluster.run(cluster.controller.replicas_recovered(BrokerId(1), [late])) == ErrorCode.NONE
+    assert cluster.broker.cache.topics["orders"].partitions[1].leader == 1
+    assert cluster.broker.roles[late].leader == 1
 
 
 @pytest.mark.parametrize("is_full", [False, True], ids=["the tree has room", "the tree has none"])

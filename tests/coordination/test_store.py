@@ -594,3 +594,26 @@ def test_closing_finishes_what_was_asked_for_and_takes_no_more(new_world: NewWor
 def test_file_names_sort_like_their_numbers() -> None:
     assert journal_name(7) == "journal.00000000000000000007"
     assert snapshot_name(2**63) == "snapshot.09223372036854775808"
+
+
+def test_a_snapshot_that_fails_in_an_unforeseen_way_is_not_tried_at_each_write(
+    new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ottla.coordination import snapshotting
+
+    def planted(*_: object) -> None:
+        raise ValueError("planted")
+
+    monkeypatch.setattr(snapshotting, "write_snapshot", planted)
+    ports = new_world(3).machine("a")
+
+    async def work() -> None:
+        session = await opened(ports, BUSY)
+        await session.create("/node")
+        for number in range(70):
+            await session.set("/node", str(number).encode())
+            await session.store._snapshots.finish()
+        assert len(names(ports, journal_name(0).split(".")[0])) < 15
+        assert await session.get("/node")
+
+    run(ports, work)

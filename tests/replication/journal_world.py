@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -55,20 +55,30 @@ class JournalWorld:
             self.replicas, self.this_round, self.writes, self.ports.workers, clock, lambda: self.settings
         )
         self.this_round.join(self.journals)
-        self.journals.on_lost = self.lost.append
-        self.replicas.listen(self)
+        self.replicas.open(self, [self])
         self.lead(epoch=0, replicas=replicas)
 
     # -- as a listener to roles
 
     def became_leader(self, leader: Leader) -> None:
-        self.journal: PartitionJournal = self.journals.open(leader)
+        self.journal: PartitionJournal = self.journals.open(leader, self)
 
     def became_follower(self, follower: object) -> None:
         pass
 
     def resigned(self, tp: TopicPartition) -> None:
         self.journals.close(tp)
+
+    # -- as the owner of the journals, and of the replicas
+
+    def journal_lost(self, tp: TopicPartition) -> None:
+        self.lost.append(tp)
+
+    def replicas_failed(self, partitions: Sequence[TopicPartition]) -> None: ...
+
+    def replicas_made(self, partitions: Sequence[TopicPartition]) -> None: ...
+
+    def no_directory_left(self, reason: str) -> None: ...
 
     # -- what a controller and a network would do
 

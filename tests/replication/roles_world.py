@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ottla.config.log import LogConfig
@@ -11,6 +12,7 @@ from ottla.ports.memory import memory_ports
 from ottla.replication.follower import Follower
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
+from ottla.replication.roles import RoleListener
 from ottla.replication.waiters import Waiters
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_events import DirectoryEvent
@@ -22,13 +24,19 @@ US, OTHER = 1, 2
 
 
 class RolesWorld:
-    """Also a listener to roles: `told` is what it heard, in order."""
+    """Also the last of the listeners to roles: `told` is what it heard, in order. And the owner of the replicas."""
 
-    def __init__(self, config: LogConfig | None = None) -> None:
+    def __init__(self, config: LogConfig | None = None, listeners: Sequence[RoleListener] = ()) -> None:
         self.ports = memory_ports(seed=5, shuffle=False)
         self.config = config or LogConfig()
         self.told: list[tuple[str, int]] = []
         self.events: list[DirectoryEvent] = []
+        self.listeners = listeners
+        #: Whether a start gives the replicas their owner.
+        self.owned = True
+        self.failed: list[TopicPartition] = []
+        self.made: list[TopicPartition] = []
+        self.lost: list[str] = []
         self.start()
 
     def start(self) -> None:
@@ -44,7 +52,17 @@ class RolesWorld:
             on_event=self.events.append,
         )
         self.replicas = Replicas(US, directories, Waiters(), self.ports.workers, self.ports.clock, lambda _: None)
-        self.replicas.listen(self)
+        if self.owned:
+            self.replicas.open(self, [*self.listeners, self])
+
+    def replicas_failed(self, partitions: Sequence[TopicPartition]) -> None:
+        self.failed += partitions
+
+    def replicas_made(self, partitions: Sequence[TopicPartition]) -> None:
+        self.made += partitions
+
+    def no_directory_left(self, reason: str) -> None:
+        self.lost.append(reason)
 
     def stop(self) -> None:
         self.replicas.directories.close(self.replicas.high_watermarks())

@@ -71,8 +71,6 @@ def test_deletion_and_creation_of_the_same_partitions_follow_one_another() -> No
 
 def test_a_directory_that_fails_in_the_middle_fails_its_partitions_and_no_other() -> None:
     world = RolesWorld()
-    failed: list[TopicPartition] = []
-    world.replicas.on_failed = failed.extend
     world.ports.workers.latency_ms = (10, 10)
 
     async def both() -> dict[TopicPartition, ErrorCode]:
@@ -93,21 +91,19 @@ def test_a_directory_that_fails_in_the_middle_fails_its_partitions_and_no_other(
     assert set(world.replicas.leaders) == {tp(1), tp(3)}
     assert world.replicas.why_not_leader(TP) == ErrorCode.KAFKA_STORAGE_ERROR
     # None of them had been served: the controller has its answer, and need not be told again.
-    assert failed == []
+    assert world.failed == []
 
 
 def test_what_had_no_room_is_made_later_unless_it_was_deleted_meanwhile() -> None:
     world = RolesWorld()
     replicas = world.replicas
-    made: list[TopicPartition] = []
-    replicas.on_made = made.extend
     for path in DIRECTORIES:
         world.ports.disk.fail("make_directory", f"{path}/t-*", errno.ENOSPC, times=1)
     (answers,) = run(world, replicas.take_on(states(world, 2), lambda _: world.config))
     assert answers == dict.fromkeys((tp(0), tp(1)), ErrorCode.KAFKA_STORAGE_ERROR)
     assert replicas.lacks_some
     run(world, replicas.give_up([tp(0)], delete=True), replicas.make_missing())
-    assert made == [tp(1)]
+    assert world.made == [tp(1)]
     assert set(replicas.directories.logs) == {tp(1)}
 
 

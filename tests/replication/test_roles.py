@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 
+import pytest
 from tests.replication.roles_world import DIRECTORIES, OTHER, TP, US, RolesWorld
 from tests.storage.log_world import append
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.follower import Follower
 from ottla.replication.leader import Leader
-from ottla.replication.replicas import Replicas
-from ottla.replication.waiters import Waiters
 from ottla.storage.formats import offset_checkpoint
 
 BOTH = (US, OTHER)
@@ -205,30 +205,117 @@ class Broken:
 
 
 def test_a_fault_of_one_listener_costs_no_other_and_no_partition_its_role() -> None:
-    world = RolesWorld()
-    told = RolesWorld()
-    world.replicas = Replicas(
-        US, world.replicas.directories, Waiters(), world.ports.workers, world.ports.clock, lambda _: None
-    )
-    world.replicas.listen(Broken())
-    world.replicas.listen(told)
+    world = RolesWorld(listeners=[Broken()])
     partitions = range(4)
     states = [world.state(1, replicas=BOTH, partition=partition) for partition in partitions]
     assert {*world.replicas.apply(states, lambda _: world.config).values()} == {ErrorCode.NONE}
-    assert told.told == [("leads", 1)] * 4
+    assert world.told == [("leads", 1)] * 4
     waits = Waits(world)
     leaders = list(world.replicas.leaders.values())
     for path in DIRECTORIES:
         world.replicas.fail_directory(path, "planted")
-    assert told.told[4:] == [("resigned", -1)] * 4
+    assert world.told[4:] == [("resigned", -1)] * 4
     assert not any(leader.active for leader in leaders)
     assert waits.asked == 1
     assert not world.replicas.leaders
+    assert len(world.failed) == 4
+    assert len(world.lost) == 1
 
 
 def test_a_fault_of_a_listener_costs_no_follower_its_role() -> None:
-    world = RolesWorld()
-    world.replicas.listen(Broken())
+    world = RolesWorld(listeners=[Broken()])
     world.role(1, replicas=BOTH)
     assert world.role(2, leader=OTHER, replicas=BOTH) == ErrorCode.NONE
     assert world.follower.epoch == 2
+
+
+def test_roles_are_refused_before_there_is_an_owner() -> None:
+    world = RolesWorld()
+    world.stop()
+    world.owned = False
+    world.start()
+    with pytest.raises(AssertionError, match="only after `open`"):
+        world.role(1)
+    assert world.replicas.directories.get(TP) is None
+
+
+class Halting:
+    """A listener that raises at its next calls, and else does as it is told."""
+
+    def __init__(self, faults: int) -> None:
+        self.faults = faults
+        self.calls = 0
+        #: What it does for the partition: half of it is done where it raises.
+        self.role = "none"
+
+    def _take(self, role: str) -> None:
+        self.calls += 1
+        self.role = "half"
+        if self.faults:
+            self.faults -= 1
+            raise ValueError("planted")
+        self.role = role
+
+    def became_leader(self, leader: Leader) -> None:
+        assert self.role == "none" or self.role.startswith("follows")
+        self._take(f"leads in {leader.epoch}")
+
+    def became_follower(self, follower: Follower) -> None:
+        assert self.role == "none"
+        self._take(f"follows in {follower.epoch}")
+
+    def resigned(self, tp: TopicPartition) -> None:
+        self._take("none")
+
+
+def pass_time(world: RolesWorld, seconds: float, *, every_s: float = 2.0) -> None:
+    """As housekeeping does it."""
+
+    async def work() -> None:
+        for _ in range(int(seconds / every_s)):
+            if world.replicas.lacks_some:
+                await world.replicas.change(world.replicas.make_missing())
+            await asyncio.sleep(every_s)
+
+    world.ports.loop.run_until_complete(work())
+
+
+def test_a_listener_that_could_not_take_a_role_on_is_called_again_until_it_can() -> None:
+    halting = Halting(faults=4)
+    world = RolesWorld(listeners=[halting])
+    world.role(1, replicas=BOTH)
+    pass_time(world, 60)
+    assert halting.role == "leads in 1"
+    assert not world.replicas.lacks_some
+    assert world.told == [("leads", 1)]
+
+
+def test_a_listener_that_could_not_resign_is_called_again() -> None:
+    halting = Halting(faults=0)
+    world = RolesWorld(listeners=[halting])
+    world.role(1, replicas=BOTH)
+    halting.faults = 2
+    world.replicas.stop(TP, delete=True)
+    assert halting.role == "half"
+    pass_time(world, 60)
+    assert halting.role == "none"
+    assert not world.replicas.lacks_some
+
+
+def test_a_listener_that_is_behind_takes_on_the_role_of_the_moment() -> None:
+    halting = Halting(faults=1)
+    world = RolesWorld(listeners=[halting])
+    world.role(1, replicas=BOTH)
+    world.role(2, leader=OTHER, replicas=BOTH)
+    assert halting.role in {"none", "follows in 2"}
+    world.role(3, replicas=BOTH)
+    assert halting.role == "leads in 3"
+    assert not world.replicas.lacks_some
+
+
+def test_the_pauses_grow() -> None:
+    halting = Halting(faults=1_000_000)
+    world = RolesWorld(listeners=[halting])
+    world.role(1, replicas=BOTH)
+    pass_time(world, 3600)
+    assert 50 < halting.calls < 75

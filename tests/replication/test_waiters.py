@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -170,3 +171,22 @@ def test_everyone_is_answered_exactly_once_in_the_end(steps: list[tuple[str, int
     waiters.expire(now + 1000)
     assert all(waiter.completed + waiter.expired == 1 for waiter in parked)
     assert len(waiters) == 0
+
+
+def test_a_fault_behind_one_answer_leaves_the_others_marked() -> None:
+    waiters, first, second = Waiters(), Recorder(), Recorder()
+    for waiter in (first, second):
+        waiters.park(waiter, [A], 100)
+        waiter.ready = True
+    waiters.changed(A)
+    plain = waiters.forget
+
+    def broken(_: object) -> None:
+        raise ValueError("planted")
+
+    waiters.forget = broken  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="planted"):
+        waiters.settle(1)
+    waiters.forget = plain  # type: ignore[method-assign]
+    waiters.settle(2)
+    assert (first.completed, second.completed) == (1, 1)

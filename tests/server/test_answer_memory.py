@@ -162,3 +162,21 @@ def test_a_fault_in_closing_one_costs_no_other_its_look(room: Room, monkeypatch:
 
     asyncio.run(scenario())
     assert {*closing} == {first, second}
+
+
+def test_a_fault_of_one_who_goes_on_costs_no_other_its_turn(room: Room) -> None:
+    holder: Any = Holder()
+    resumed: list[bool] = []
+
+    def broken() -> None:
+        raise ValueError("planted")
+
+    async def scenario() -> None:
+        room.memory.note(holder, HELD_BYTES_MAX)
+        room.memory.wait(broken)
+        room.memory.wait(lambda: resumed.append(True))
+        room.memory.note(holder, HELD_BYTES_MAX - 1)
+        room.memory.close()
+
+    asyncio.run(scenario())
+    assert resumed == [True]

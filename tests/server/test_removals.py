@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import errno
 
+import pytest
+
 from ottla.ports.memory import memory_ports
 from ottla.server.removals import REMOVALS_A_BATCH, Removals
 
 
 class Files:
-    def __init__(self, world: RemovalsWorld, name: str, fault: OSError | None = None) -> None:
+    def __init__(self, world: RemovalsWorld, name: str, fault: Exception | None = None) -> None:
         self.world = world
         self.name = name
         self.fault = fault
@@ -28,12 +30,17 @@ class RemovalsWorld:
         self.ports.workers.latency_ms = (10, 10)
         self.removed: list[tuple[int, str]] = []
         self.failed: list[tuple[str, int | None]] = []
-        self.removals = Removals(
-            self.ports.workers, self.ports.clock, lambda _, path, fault: self.failed.append((path, fault.errno))
-        )
+        #: Whether whoever hears of a fault has one as well.
+        self.fails = False
+        self.removals = Removals(self.ports.workers, self.ports.clock, self.not_removed)
         self.began_ms = self.ports.clock.monotonic_ms()
 
-    def add(self, name: str, delay_ms: int, fault: OSError | None = None) -> None:
+    def not_removed(self, _: object, path: str, fault: Exception) -> None:
+        self.failed.append((path, getattr(fault, "errno", None)))
+        if self.fails:
+            raise ValueError("planted")
+
+    def add(self, name: str, delay_ms: int, fault: Exception | None = None) -> None:
         self.removals.add(Files(self, name, fault), "/data/a", delay_ms)
 
     def run(self, seconds: float) -> list[tuple[int, str]]:
@@ -93,3 +100,61 @@ def test_what_waits_at_a_stop_is_left_to_the_next_start() -> None:
     world.loop.run_until_complete(add_and_close())
     assert world.run(1) == []
     assert len(world.removals) == 0
+
+
+def test_a_fault_of_ours_in_a_removal_is_told_and_the_others_go_on() -> None:
+    world = RemovalsWorld()
+
+    async def add() -> None:
+        world.add("a", 0)
+        world.add("b", 0, ValueError("planted"))
+        world.add("c", 0)
+        world.add("d", 500)
+
+    world.loop.run_until_complete(add())
+    assert [name for _, name in world.run(1)] == ["a", "c", "d"]
+    assert world.failed == [("/data/a", None)]
+
+
+def test_whoever_is_told_may_fail_and_the_others_go_on() -> None:
+    world = RemovalsWorld()
+    world.fails = True
+
+    async def add() -> None:
+        for name in ("a", "b"):
+            world.add(name, 0, OSError(errno.EIO, "bad"))
+        world.add("c", 500)
+
+    world.loop.run_until_complete(add())
+    assert [name for _, name in world.run(1)] == ["c"]
+    assert len(world.failed) == 2
+
+
+def test_files_wait_where_no_worker_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = RemovalsWorld()
+
+    def full(*_: object) -> None:
+        raise BlockingIOError("65536 pieces of work wait already")
+
+    async def add() -> None:
+        world.add("a", 0)
+        world.add("b", 0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(world.ports.workers), "thread", full)
+        world.loop.run_until_complete(add())
+        assert world.run(1) == []
+    assert [name for _, name in world.run(30)] == ["a", "b"]
+
+
+def test_files_whose_worker_was_lost_are_tried_again() -> None:
+    world = RemovalsWorld()
+
+    async def add_and_lose() -> None:
+        world.add("a", 0)
+        await asyncio.sleep(0.005)
+        (lost,) = world.ports.workers._waiting
+        lost.cancel()
+
+    world.loop.run_until_complete(add_and_lose())
+    assert "a" in [name for _, name in world.run(30)]

@@ -303,3 +303,24 @@ def test_the_rate_and_the_limits_change_while_the_broker_runs() -> None:
         await one.must_produce(TP)
 
     run(scenario)
+
+
+def test_idle_connections_are_closed_after_a_fault_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, looked = Server._look_at_one, 0
+
+    def planted(server: Server, connection: Any, now_ms: int) -> None:
+        nonlocal looked
+        looked += 1
+        if looked < 3:
+            raise ValueError("planted")
+        plain(server, connection, now_ms)
+
+    async def scenario(one: OneBroker) -> None:
+        await trickle(one)
+        await trickle(one)
+        monkeypatch.setattr(Server, "_look_at_one", planted)
+        await asyncio.sleep(3 * IDLE_MS / 1000)
+        assert looked > 3
+        assert server_of(one).connection_count == 0
+
+    run(scenario)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from ottla.controller.refusal import Refusal
 from ottla.model import ErrorCode
+from ottla.steps import is_stray
 
 #: Requests that wait for their turn. An admin client sends a handful; a flood is told to come back.
 EVENTS_MAX: Final = 1_000
@@ -77,10 +78,11 @@ class EventQueue:
                 event.answer.set_result(await event.work())
             except Exception as error:
                 event.answer.set_exception(error)
-            except BaseException:
-                # The process ends, or the task: whoever waits is not left waiting.
+            except BaseException as error:
+                # Whoever waits is not left waiting.
                 event.answer.set_exception(_stopping())
-                raise
+                if not is_stray(error):
+                    raise  # the process ends, or the task
             finally:
                 self._running = None
 

@@ -157,11 +157,11 @@ class Controller(Protocol):
         """From the leader of the partitions."""
         ...
 
-    async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+    async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:
         """The log directory of these replicas failed: others lead from now on, or nobody."""
         ...
 
-    async def replicas_recovered(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+    async def replicas_recovered(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:
         """There is room for these replicas, which could not be opened before. Again for the same: nothing."""
         ...
 

@@ -136,6 +136,10 @@ class SingleController:
             self._core.stale = True
             log.error("a turn of the controller failed", fault=repr(error))
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)) from error
+        except BaseException:
+            # The turn ended in its middle: something that it waited for was cancelled.
+            self._core.stale = True
+            raise
 
     def _refusal(self, error: CoordinationError) -> Refusal:
         if isinstance(error, SessionExpired | SessionClosed | ControllerMoved):
@@ -197,12 +201,16 @@ class SingleController:
         done = await self._run(lambda: self._leadership.alter_isr(broker_id, changes))
         return [IsrResult(change.tp, done.error) for change in changes] if isinstance(done, Refusal) else done
 
-    async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+    async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:
         done = await self._run(lambda: self._leadership.replicas_failed(broker_id, partitions))
         if isinstance(done, Refusal):
             log.warning("failed replicas could not be recorded", count=len(partitions), fault=done.message)
+            return done.error
+        return ErrorCode.NONE
 
-    async def replicas_recovered(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+    async def replicas_recovered(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:
         done = await self._run(lambda: self._leadership.replicas_recovered(broker_id, partitions))
         if isinstance(done, Refusal):
             log.warning("recovered replicas could not be recorded", count=len(partitions), fault=done.message)
+            return done.error
+        return ErrorCode.NONE

@@ -84,4 +84,5 @@ class Snapshotting:
             await self._workers.thread(work)
         except OSError as error:
             _log.error("a snapshot of the tree cannot be written: journals stay", path=directory, fault=str(error))
-        self.zxid = zxid
+        finally:
+            self.zxid = zxid

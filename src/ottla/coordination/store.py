@@ -137,7 +137,7 @@ class TreeStore:
         self._unopened: Loaded | None = None
         self._retry: asyncio.TimerHandle | None = None
         #: Called when everything is durable again that was held back.
-        self.on_caught_up: Callable[[], None] | None = None
+        self._when_caught_up: list[Callable[[], None]] = []
         self.report = LoadReport(0, 0, 0, None, ())
 
     # The store's life.
@@ -192,6 +192,11 @@ class TreeStore:
     def is_behind(self) -> bool:
         """Whether the disk has no room for what is in the tree already."""
         return bool(self._held) or self._unopened is not None
+
+    def when_caught_up(self, call: Callable[[], None]) -> None:
+        """Calls once everything is durable that is held back."""
+        assert self.is_behind, "nothing is held back"
+        self._when_caught_up.append(call)
 
     async def close(self) -> None:
         """Finishes what waits, takes a last snapshot, and lets the directory go."""
@@ -425,8 +430,9 @@ class TreeStore:
         self.durable_zxid = self._tree.zxid
         self._held.clear()
         _log.info("there is room for the journal again", path=journal.path)
-        if self.on_caught_up is not None:
-            self.on_caught_up()
+        calls, self._when_caught_up = self._when_caught_up, []
+        for call in calls:
+            call()
         return True
 
     def _try_again_later(self, error: OSError) -> None:

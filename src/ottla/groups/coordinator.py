@@ -43,7 +43,7 @@ from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDe
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.protocol.primitives import STRING_BYTES_MAX
-from ottla.steps import Steps, pieces
+from ottla.steps import Steps, is_stray, pieces
 
 log_event = logs.logger("groups")
 
@@ -155,7 +155,9 @@ class GroupCoordinator:
         try:
             async with self._load_places:
                 found = await load(term.journal, shard, self._clock)
-        except Exception as fault:
+        except (Exception, asyncio.CancelledError) as fault:
+            if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
+                raise
             # Whatever it is, the other partitions' groups go on, and this one's clients are told at once.
             log_event.error("groups cannot be loaded", partition=partition, error=repr(fault), again_s=LOAD_RETRY_S)
             term.failed = True

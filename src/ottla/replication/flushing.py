@@ -2,17 +2,22 @@
 
 fsync runs in a worker thread; the loop only hears of its end. A failed fsync is never tried again: the kernel may have
 dropped the pages, and a second call would report success for data that is gone. The directory goes offline instead. A
-full disk is something else: what could not be written beside the log is written with a later flush.
+full disk is something else: what could not be written beside the log is written with a later flush. So is a fault of
+ours, in which no fsync has failed: all that the flush was to do is due again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable
 
+from ottla import logs
 from ottla.ports import Workers
 from ottla.storage.errors import StorageFault
 from ottla.storage.log import Flush, Log
+
+log_event = logs.logger("replication")
 
 
 class Flushing:
@@ -36,9 +41,16 @@ class Flushing:
         except StorageFault as fault:
             self._failed(log, fault)
             return
+        except Exception as fault:
+            self._lost(log, fault)
+            return
         if flush is None:
             return
-        future = self._workers.thread(flush.run)
+        try:
+            future = self._workers.thread(flush.run)
+        except Exception as fault:
+            self._lost(log, fault)
+            return
         self._running[log] = future
         future.add_done_callback(lambda done: self._ended(log, flush, done))
 
@@ -63,14 +75,30 @@ class Flushing:
         if done.cancelled():
             return
         error = done.exception()
-        if isinstance(error, StorageFault) and not error.directory_failed:
-            log.flush_refused(flush)
         if isinstance(error, (OSError, StorageFault)):
+            if isinstance(error, StorageFault) and not error.directory_failed:
+                log.flush_refused(flush)
             self._failed(log, error)
             return
-        if error is not None:
+        if error is not None and not isinstance(error, Exception):
             raise error
-        log.flushed(flush)
-        self._flushed(log)
+        try:
+            if flush.done:
+                log.flushed(flush)
+                self._flushed(log)
+        except Exception as fault:
+            error = fault
+        if error is not None:
+            self._lost(log, error)
         if again and log not in self._running:
             self.request(log)
+
+    def _lost(self, log: Log, fault: Exception) -> None:
+        log_event.warning_limited(
+            "a flush failed for a fault of the broker, and is due again",
+            key=str(log.tp),
+            partition=log.tp,
+            error="".join(traceback.format_exception(fault)),
+        )
+        if log not in self._running:
+            log.flush_lost()

@@ -16,7 +16,7 @@ import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ottla import logs
 from ottla.model import ErrorCode, TopicPartition
@@ -91,6 +91,12 @@ class _Write:
         self.end = _NOWHERE
 
 
+class JournalOwner(Protocol):
+    def journal_lost(self, tp: TopicPartition) -> None:
+        """What this partition's journal had accepted is not in its log."""
+        ...
+
+
 class Journals(Participant):
     """All journals of one kind of coordinator, and their part in each round."""
 
@@ -108,17 +114,15 @@ class Journals(Participant):
         self.workers = workers
         self.clock = clock
         self.settings = settings
-        #: Told after the disk has refused what a journal had accepted.
-        self.on_lost: Callable[[TopicPartition], None] = lambda _: None
         self._round = this_round
         self._open: dict[TopicPartition, PartitionJournal] = {}
         self._gathered: list[PartitionJournal] = []
         self._staged: list[PartitionJournal] = []
 
-    def open(self, leader: Leader) -> PartitionJournal:
+    def open(self, leader: Leader, owner: JournalOwner) -> PartitionJournal:
         """The journal of one term of a leader."""
         assert leader.tp not in self._open, leader.tp
-        journal = self._open[leader.tp] = PartitionJournal(self, leader)
+        journal = self._open[leader.tp] = PartitionJournal(self, leader, owner)
         return journal
 
     def close(self, tp: TopicPartition) -> None:
@@ -174,17 +178,19 @@ class PartitionJournal:
         "_gathered",
         "_journals",
         "_leader",
+        "_owner",
         "_parked",
         "_unsettled",
         "epoch",
         "tp",
     )
 
-    def __init__(self, journals: Journals, leader: Leader) -> None:
+    def __init__(self, journals: Journals, leader: Leader, owner: JournalOwner) -> None:
         self.tp = leader.tp
         self.epoch = leader.epoch
         self._journals = journals
         self._leader = leader
+        self._owner = owner
         self._closed = False
         #: Of this round, not staged yet; and how long they may wait.
         self._gathered: list[_Write] = []
@@ -318,7 +324,7 @@ class PartitionJournal:
         if lost:
             error = as_coordinator(leader.fault or ErrorCode.KAFKA_STORAGE_ERROR)
             _tell_all(reversed(lost), error)
-            self._journals.on_lost(self.tp)
+            self._owner.journal_lost(self.tp)
 
     def give_up(self, fault: Exception) -> None:
         """After a fault of ours nobody knows what became of what waits here: all of it is refused, no more of it is
@@ -332,7 +338,7 @@ class PartitionJournal:
         self._parked = False
         self._journals.replicas.waiters.forget(self)
         _tell_all(waiting, ErrorCode.UNKNOWN_SERVER_ERROR)
-        self._journals.on_lost(self.tp)
+        self._owner.journal_lost(self.tp)
 
     # -- commits
 

@@ -6,6 +6,7 @@ The last step and the change-over are one turn of the loop, so that no append ca
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable
 from typing import Final
 
@@ -17,6 +18,7 @@ from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_errors import DirectoryError
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
 from ottla.storage.log import Log
+from ottla.storage.moving import FutureLog
 from ottla.storage.removal import FolderRemoval
 
 log_event = logs.logger("replication")
@@ -69,22 +71,40 @@ class Moves:
         if move is None:
             return
         try:
+            self._go_on(tp, move)
+            log = self._directories.get(tp)
+            if log is not None and log is not move.source:
+                self._replaced(tp, log)
+                log_event.info("a replica was moved", partition=tp, to=log.directory)
+        except Exception as fault:
+            self._failed(tp, fault)
+
+    def _go_on(self, tp: TopicPartition, move: FutureLog) -> None:
+        """Copies a piece, or has the copy take over, which it has even where something behind that fails."""
+        try:
             move.copy_step(_STEP_BYTES)
             if not move.is_level:
                 self._schedule(tp, 0)
                 return
-            log, removal = self._directories.finish_move(tp, move.source.config, now_ms=self._clock.wall_ms())
+            _, removal = self._directories.finish_move(tp, move.source.config, now_ms=self._clock.wall_ms())
+            self._remove_later(removal)
         except (OffsetOutOfRange, CorruptLog, DirectoryError, OSError) as fault:
             log_event.error("a replica could not be moved", partition=tp, reason=fault)
             self._remove_dropped()
-            return
         except StorageFault as fault:
             log_event.warning_limited("a replica cannot be moved for now", key=str(tp), partition=tp, reason=fault)
             self._schedule(tp, _RETRY_S)
-            return
-        self._remove_later(removal)
-        self._replaced(tp, log)
-        log_event.info("a replica was moved", partition=tp, to=log.directory)
+
+    def _failed(self, tp: TopicPartition, fault: Exception) -> None:
+        """After a fault of ours."""
+        error = "".join(traceback.format_exception(fault))
+        log_event.error("a replica's move failed for a fault of the broker", partition=tp, error=error)
+        home = self._directories.directory_of(tp)
+        if self._directories.future(tp) is not None:
+            self._schedule(tp, _RETRY_S)
+        elif home is not None:
+            # In the middle of the change-over: its role may stand on the old log, which is closed.
+            self._directories.fail_directory(home, f"the move of {tp} to it was not finished: {fault!r}")
 
     def _remove_dropped(self) -> None:
         """Copies that were given up are out of use, and their files may go."""

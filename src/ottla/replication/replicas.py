@@ -7,11 +7,10 @@ written by `writes.py`.
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from ottla import logs
 from ottla.config.log import LogConfig
@@ -23,6 +22,7 @@ from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
 from ottla.replication.leader import Leader
 from ottla.replication.moves import Moves
+from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
 from ottla.replication.traffic import Topics
 from ottla.replication.waiters import Waiters
 from ottla.steps import DiskSteps, done_at_once, in_turns
@@ -37,20 +37,9 @@ from ottla.storage.removal import FolderRemoval
 log_event = logs.logger("replication")
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 #: Logs that are tried again in one turn of the loop; each is some files.
 _MADE_AT_ONCE: Final = 100
-
-
-class RoleListener(Protocol):
-    """Coordinators follow the leaders of their partitions through this."""
-
-    def became_leader(self, leader: Leader) -> None: ...
-
-    def became_follower(self, follower: Follower) -> None: ...
-
-    def resigned(self, tp: TopicPartition) -> None: ...
 
 
 class Replicas:
@@ -78,23 +67,24 @@ class Replicas:
         self._workers = workers
         self._clock = clock
         self._remove_later = remove_later
-        self._listeners: list[RoleListener] = []
-        self._workers = workers
         self._changing = asyncio.Lock()
-        #: Told which replicas a failed directory has taken with it.
-        self.on_failed: Callable[[Sequence[TopicPartition]], None] | None = None
-        #: Told which replicas there is room for now that could not be made before.
-        self.on_made: Callable[[Sequence[TopicPartition]], None] | None = None
-        #: Told why no directory is left.
-        self.on_none_left: Callable[[str], None] | None = None
-        directories.on_failed = self._directory_failed
+        self._owner: ReplicaOwner | None = None
+        self._listeners = RoleListeners((), self.leaders, self.followers, clock)
+        directories.belong_to(self)
         #: For metrics.
         self.traffic = Topics()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
         self.moves = Moves(directories, clock, self._log_replaced, remove_later)
 
-    def listen(self, listener: RoleListener) -> None:
-        self._listeners.append(listener)
+    def open(self, owner: ReplicaOwner, listeners: Sequence[RoleListener]) -> None:
+        """Before any role. Listeners are called in their order; they and the owner stand on what stands on this."""
+        assert self._owner is None, "replicas have one owner"
+        self._owner = owner
+        self._listeners = RoleListeners(listeners, self.leaders, self.followers, self._clock)
+
+    def _opened(self) -> ReplicaOwner:
+        assert self._owner is not None, "replicas have roles only after `open`"
+        return self._owner
 
     # -- roles
 
@@ -111,6 +101,7 @@ class Replicas:
 
         Run it with `change`. A partition that is being made is served to nobody before all of them are made.
         """
+        self._opened()
         yield from self._create_missing(states, config_for)
         answers: dict[TopicPartition, ErrorCode] = {}
         for state in states:
@@ -165,13 +156,18 @@ class Replicas:
         self._go_offline(replica.partition, reason)
 
     def make_missing(self) -> DiskSteps[None]:
-        """Tries again to make or open the logs that lacked room; says which there are until they have roles."""
+        """Tries again to make or open the logs that lacked room; says which there are until they have roles.
+
+        And calls the coordinators again that could not follow a role.
+        """
+        owner = self._opened()
+        yield from self._listeners.catching_up()
         for tp, job in self.directories.prepare_roomless().items():
             if tp not in self._opening:
                 self._opening.add(tp)
                 self._workers.thread(job).add_done_callback(partial(self._opened_again, tp))
-        if self._reopened and self.on_made is not None:
-            self.on_made(sorted(self._reopened))
+        if self._reopened:
+            owner.replicas_made(sorted(self._reopened))
         tried = list(islice(self._unmade.items(), _MADE_AT_ONCE))
         for is_new in (True, False):
             wanted = [replica for _, (replica, new) in tried if new == is_new]
@@ -181,13 +177,13 @@ class Replicas:
             if self._unmade.pop(tp, None) is not None:
                 self._unmade[tp] = entry
         made = [tp for tp, _ in tried if self.directories.get(tp) is not None]
-        if made and self.on_made is not None:
-            self.on_made(made)
+        if made:
+            owner.replicas_made(made)
 
     @property
     def lacks_some(self) -> bool:
         """Whether there is anything to try again."""
-        return bool(self._unmade or self._reopened or self.directories.has_roomless)
+        return bool(self._unmade or self._reopened or self.directories.has_roomless or self._listeners.is_behind)
 
     def _opened_again(self, tp: TopicPartition, done: asyncio.Future[Opened]) -> None:
         self._opening.discard(tp)
@@ -225,16 +221,14 @@ class Replicas:
         if former is not None:
             former.successor = leader
         self.leaders[tp] = leader
-        for listener in self._listeners:
-            _tell(listener.became_leader, leader, tp)
+        self._listeners.became_leader(leader)
 
     def _follow(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
         high_watermark = self._known_high_watermark(tp)
         follower = Follower(tp, log, state.leader_epoch, state.leader, high_watermark, self.directories.truncating)
         self._drop_roles(tp)
         self.followers[tp] = follower
-        for listener in self._listeners:
-            _tell(listener.became_follower, follower, tp)
+        self._listeners.became_follower(follower)
 
     def _known_high_watermark(self, tp: TopicPartition) -> int:
         role = self.leaders.get(tp) or self.followers.get(tp)
@@ -244,8 +238,7 @@ class Replicas:
         leader = self.leaders.pop(tp, None)
         if leader is not None:
             leader.active = False
-            for listener in self._listeners:
-                _tell(listener.resigned, tp, tp)
+            self._listeners.resigned(tp)
         self.followers.pop(tp, None)
         self.waiters.changed(tp)
 
@@ -376,35 +369,23 @@ class Replicas:
     def fail_directory(self, path: str, reason: str) -> None:
         self.directories.fail_directory(path, reason)
 
-    def _directory_failed(self, _: str, failed: Sequence[TopicPartition]) -> None:
-        """Whoever has met the fault: what was in the directory is served no more."""
+    def directory_failed(self, failed: Sequence[TopicPartition]) -> None:
+        """As the owner of the directories. Whoever has met the fault: what was in it is served no more."""
+        owner = self._opened()
         for tp in failed:
             leader = self.leaders.get(tp)
             if leader is not None:
                 leader.end_error = ErrorCode.KAFKA_STORAGE_ERROR
             self._drop_roles(tp)
         self.waiters.settle(self._clock.monotonic_ms())
-        if failed and self.on_failed is not None:
-            self.on_failed(failed)
-        if not self.directories.online_paths and self.on_none_left is not None:
+        if failed:
+            owner.replicas_failed(failed)
+        if not self.directories.online_paths:
             reasons = "; ".join(f"{path}: {why}" for path, why in self.directories.failures.items())
-            self.on_none_left(f"no log directory works any more: {reasons}")
+            owner.no_directory_left(f"no log directory works any more: {reasons}")
 
     def _go_offline(self, tp: TopicPartition, reason: str) -> None:
         self._offline[tp] = reason
         self._drop_roles(tp)
         if tp not in self.directories.offline:  # of those the directories have told
             log_event.error("partition is offline", partition=tp, reason=reason)
-
-
-def _tell(call: Callable[[R], None], role: R, tp: TopicPartition) -> None:
-    """A fault of ours in one coordinator must not cost the others, nor other partitions, their roles."""
-    try:
-        call(role)
-    except Exception as fault:
-        log_event.error(
-            "a coordinator could not follow a change of role",
-            key=str(tp),
-            partition=tp,
-            error="".join(traceback.format_exception(fault)),
-        )

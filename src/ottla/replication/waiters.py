@@ -146,9 +146,15 @@ class Waiters:
         """Lets everyone whose partition changed try; a waiter that answers may cause further changes."""
         while self._marked:
             marked, self._marked = self._marked, {}
-            for waiter in marked:
-                if waiter in self._keys and self._is_done(waiter, now_ms):
-                    self.forget(waiter)
+            waiter = None
+            try:
+                for waiter in marked:
+                    if waiter in self._keys and self._is_done(waiter, now_ms):
+                        self.forget(waiter)
+            except Exception:
+                # The others are asked the next time.
+                self._marked = {other: None for other in marked if other is not waiter} | self._marked
+                raise
 
     def _is_done(self, waiter: Waiter, now_ms: int) -> bool:
         try:
@@ -161,8 +167,8 @@ class Waiters:
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             waiter = heapq.heappop(self._deadlines)[2]
             if waiter in self._keys:
-                self.forget(waiter)
                 try:
+                    self.forget(waiter)
                     waiter.expire(now_ms)
                 except Exception as fault:
                     _give_up(waiter, fault)

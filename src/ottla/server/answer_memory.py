@@ -9,6 +9,7 @@ a client that sends on and never reads would else keep the room from all others 
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -73,7 +74,11 @@ class AnswerMemory:
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for resume in waiting:
-            resume()
+            try:
+                resume()
+            except Exception as fault:
+                # Nobody else would let the others go on.
+                log_event.error("a long answer could not go on", error="".join(traceback.format_exception(fault)))
 
     def _look(self) -> None:
         self._timer = None
@@ -86,7 +91,10 @@ class AnswerMemory:
             log_event.warning_limited(
                 "closing a connection that does not take its answer", peer=connection.host, bytes=self.held[connection]
             )
-            self._close(connection)
+            try:
+                self._close(connection)
+            except Exception as fault:
+                log_event.error("it could not be closed", error="".join(traceback.format_exception(fault)))
 
     def close(self) -> None:
         if self._timer is not None:

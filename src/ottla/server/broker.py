@@ -7,8 +7,8 @@ At stop no connection is left before the logs are flushed, and the marker of a c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from ottla import __version__, logs
 from ottla.config import Config, LogConfig
@@ -52,6 +52,7 @@ from ottla.server.group_partitions import GroupPartitions, journal_settings
 from ottla.server.housekeeping import Housekeeping
 from ottla.server.identity import coordination_directory, learn_identity, warn_if_stranger
 from ottla.server.listeners import ServedListener, Server, limits_of
+from ottla.server.replica_reports import ReplicaReports
 from ottla.server.tree_signs import TreeSigns
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_events import DirectoryEvent, Severity
@@ -83,7 +84,12 @@ class Broker:
         host_name: str = "localhost",
         authorizer: Authorizer | None = None,
         quotas: Quotas | None = None,
+        on_lost: Callable[[str], None] | None = None,
     ) -> None:
+        """`on_lost` is called once when the broker can go on no more, with the reason: its owner is to stop it.
+
+        Without it that stands in the log, and in `lost`.
+        """
         self.config = config
         self.ports = ports
         self.registry = registry if registry is not None else Registry()
@@ -106,13 +112,12 @@ class Broker:
         self._housekeeping: Housekeeping | None = None
         self.cleaning: Cleaning | None = None
         self.services: Services | None = None
-        #: Called once when the broker can go on no more, with the reason: its owner is to stop it.
-        self.on_lost: Callable[[str], None] | None = None
-        #: That reason.
+        self._on_lost = on_lost
+        #: Why the broker can go on no more.
         self.lost: str | None = None
         self._started = False
         self._stopping = False
-        self._background: set[asyncio.Task[None]] = set()
+        self._reports: ReplicaReports | None = None
 
     @property
     def connection_count(self) -> int:
@@ -153,16 +158,9 @@ class Broker:
         self._server = server = self._make_server()
         self.endpoints = self._listen(server)
         self.services = services = self._assemble(coordination, directories)
-        services.replicas.on_none_left = self._give_up
         controller, keeping = self._controller, self._housekeeping
         assert controller is not None
         assert keeping is not None
-        services.replicas.on_failed = lambda failed: self._in_background(
-            controller.replicas_failed(self.broker_id, failed)
-        )
-        services.replicas.on_made = lambda made: self._in_background(
-            controller.replicas_recovered(self.broker_id, made)
-        )
         await controller.start()
         self._end_of_start(coordination.store, directories)
         await services.replicas.flush_found()
@@ -198,7 +196,7 @@ class Broker:
             for log in held:
                 log.go_on()
 
-        tree.on_caught_up = caught_up
+        tree.when_caught_up(caught_up)
 
     async def _open_tree(self, directory: str, signs: TreeSigns) -> LocalSession:
         ports = self.ports
@@ -227,13 +225,8 @@ class Broker:
             return
         self.lost = reason
         log_event.error("the broker gives up", reason=reason)
-        if self.on_lost is not None:
-            self.on_lost(reason)
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        if self._on_lost is not None:
+            self._on_lost(reason)
 
     def _open_directories(self, cluster: str, known: ClusterContext) -> LogDirectories:
         defaults = self.config.log
@@ -308,7 +301,9 @@ class Broker:
             lambda: journal_settings(live.current.groups.offsets),
         )
         this_round.join(journals)
-        replicas.listen(GroupPartitions(groups, journals))
+        self._reports = ReplicaReports(controller, self.broker_id, self._give_up)
+        # A coordinator of another kind takes its place here.
+        replicas.open(self._reports, [GroupPartitions(groups, journals)])
         return Services(
             broker_id=self.broker_id,
             live=live,
@@ -377,6 +372,8 @@ class Broker:
             self._housekeeping.close()
         if self.cleaning is not None:
             self.cleaning.close()
+        if self._reports is not None:
+            self._reports.close()
         if self._controller is not None:
             await self._controller.stop()
         if self._signs is not None:

@@ -17,6 +17,7 @@ from ottla.metrics import Labels
 from ottla.model import TopicPartition
 from ottla.ports import Clock, Disk, Workers
 from ottla.replication.replicas import Replicas
+from ottla.steps import is_stray
 from ottla.storage.cleaner.dirt import Dirt, dirt_of
 from ottla.storage.cleaner.faults import DiskRefused, Interrupted
 from ottla.storage.cleaner.job import Limits
@@ -106,7 +107,9 @@ class Cleaning:
             try:
                 was_busy = await self._turn()
                 pause_ms = 0 if was_busy else max(self._live.current.storage.cleaner_backoff_ms, 1)
-            except Exception as fault:
+            except (Exception, asyncio.CancelledError) as fault:
+                if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
+                    raise
                 self.failures += 1
                 log_event.error("the cleaner failed, and begins anew", reason=f"{type(fault).__name__}: {fault}")
             await asyncio.sleep(pause_ms / 1000)

@@ -19,16 +19,15 @@ def journal_settings(offsets: OffsetsConfig) -> JournalSettings:
 
 
 class GroupPartitions:
-    """Implements `RoleListener`."""
+    """Implements `RoleListener` and `JournalOwner`."""
 
     def __init__(self, groups: GroupsOnDemand, journals: Journals) -> None:
         self._groups = groups
         self._journals = journals
-        journals.on_lost = self._lost
 
     def became_leader(self, leader: Leader) -> None:
         if leader.tp.topic == OFFSETS_TOPIC:
-            self._groups.get().elected(leader.tp.partition, self._journals.open(leader))
+            self._groups.get().elected(leader.tp.partition, self._journals.open(leader, self))
 
     def became_follower(self, follower: Follower) -> None:
         """Groups are where the leader is."""
@@ -39,5 +38,5 @@ class GroupPartitions:
             self._journals.close(tp)
             self._groups.get().resigned(tp.partition)
 
-    def _lost(self, tp: TopicPartition) -> None:
+    def journal_lost(self, tp: TopicPartition) -> None:
         self._groups.get().journal_failed(tp.partition)

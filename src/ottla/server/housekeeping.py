@@ -1,13 +1,16 @@
 """What a broker does between requests: retention, flushes by time, checkpoints, and files on their way out.
 
 Each job is due at its own interval and runs on the loop, in steps, since there may be many partitions; what blocks
-goes to a worker. A job that fails takes its directory offline, never the broker.
+goes to a worker. A job that fails takes its directory offline, never the broker. A fault of ours with one log costs no
+other log its turn, and a job that such a fault ends runs again at its next time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+import traceback
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final
 
 from ottla import logs
@@ -28,7 +31,7 @@ log_event = logs.logger("server")
 
 #: The first retention after a start waits this long, as Kafka's does.
 _FIRST_DELAY_MS_MAX: Final = 30_000
-#: After this, files that could not be removed for want of a descriptor are tried again.
+#: After this, files that could not be removed for want of a descriptor, or for a fault of ours, are tried again.
 _REMOVED_AGAIN_MS: Final = 10_000
 #: How often logs are tried again that a full disk had no room for.
 _MISSING_LOGS_INTERVAL_MS: Final = 2_000
@@ -57,13 +60,17 @@ class Housekeeping:
         # None of these intervals changes while the broker runs.
         storage, replication = self._live.current.storage, self._live.current.replication
         first_ms = min(storage.initial_task_delay_ms, _FIRST_DELAY_MS_MAX)
-        self._every("retention", storage.retention_check_interval_ms, self._retain, first_ms)
-        self._every("flush", min(storage.flush_check_interval_ms, 1000), self._flush_by_time)
-        self._every("recovery points", storage.flush_checkpoint_interval_ms, self._checkpoint_recovery_points)
-        self._every("log starts", storage.start_offset_checkpoint_interval_ms, self._checkpoint_starts)
-        self._every("high watermarks", replication.high_watermark_checkpoint_interval_ms, self._checkpoint_watermarks)
-        self._every("producers", storage.producer_id_check_interval_ms, self._expire_producers)
-        self._timers["missing logs"] = self._later(_MISSING_LOGS_INTERVAL_MS, self._make_missing)
+        self._every("retention", storage.retention_check_interval_ms, self._in_steps(self._retain), first_ms)
+        for name, interval_ms, job in (
+            ("flush", min(storage.flush_check_interval_ms, 1000), self._flush_by_time),
+            ("recovery points", storage.flush_checkpoint_interval_ms, self._checkpoint_recovery_points),
+            ("log starts", storage.start_offset_checkpoint_interval_ms, self._checkpoint_starts),
+            ("high watermarks", replication.high_watermark_checkpoint_interval_ms, self._checkpoint_watermarks),
+            ("producers", storage.producer_id_check_interval_ms, self._expire_producers),
+        ):
+            self._every(name, interval_ms, self._in_steps(job))
+        # Half a change would be worse than a stop that waits for it.
+        self._every("missing logs", _MISSING_LOGS_INTERVAL_MS, self._make_missing, is_ended=False)
 
     def close(self) -> None:
         self._closed = True
@@ -77,12 +84,18 @@ class Housekeeping:
     # -- when jobs run
 
     def _every(
-        self, name: str, interval_ms: int, job: Callable[[], DiskSteps[None]], first_ms: int | None = None
+        self,
+        name: str,
+        interval_ms: int,
+        job: Callable[[], Coroutine[Any, Any, None]],
+        first_ms: int | None = None,
+        *,
+        is_ended: bool = True,
     ) -> None:
         """The interval lies between the end of one run and the beginning of the next."""
 
         def run() -> None:
-            self._start(job(), then=again)
+            self._run(name, job(), again, is_ended=is_ended)
 
         def again() -> None:
             self._timers[name] = self._later(interval_ms, run)
@@ -92,33 +105,33 @@ class Housekeeping:
     def _later(self, delay_ms: int, run: Callable[[], None]) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(delay_ms / 1000, run)
 
-    def _start(self, job: DiskSteps[None], then: Callable[[], None]) -> None:
-        self._run(in_turns(job, self._clock.monotonic_ms, self._workers.thread), then)
+    def _in_steps(self, job: Callable[[], DiskSteps[None]]) -> Callable[[], Coroutine[Any, Any, None]]:
+        async def run() -> None:
+            await in_turns(job(), self._clock.monotonic_ms, self._workers.thread)
 
-    def _run(self, work: Coroutine[Any, Any, None], then: Callable[[], None], *, is_ended: bool = True) -> None:
+        return run
+
+    def _run(self, name: str, work: Coroutine[Any, Any, None], then: Callable[[], None], *, is_ended: bool) -> None:
+        """`then` is called however it ends, unless everything ends."""
         task = asyncio.ensure_future(work)
         self._tasks[task] = is_ended
 
         def ended(task: asyncio.Task[None]) -> None:
             del self._tasks[task]
-            if self._closed or task.cancelled():
+            if self._closed or task.cancelling():
                 return
-            fault = task.exception()
-            if isinstance(fault, Exception):
-                log_event.error("housekeeping failed, and is tried again", reason=repr(fault))
+            # Something that it waited for may have been cancelled, and not the job.
+            fault = asyncio.CancelledError() if task.cancelled() else task.exception()
+            if fault is not None:
+                trace = "".join(traceback.format_exception(fault))
+                log_event.error("housekeeping failed, and is tried again", job=name, reason=repr(fault), error=trace)
             then()
 
         task.add_done_callback(ended)
 
-    def _make_missing(self) -> None:
-        def again() -> None:
-            self._timers["missing logs"] = self._later(_MISSING_LOGS_INTERVAL_MS, self._make_missing)
-
+    async def _make_missing(self) -> None:
         if self._replicas.lacks_some:
-            # Half a change would be worse than a stop that waits for it.
-            self._run(self._replicas.change(self._replicas.make_missing()), again, is_ended=False)
-        else:
-            again()
+            await self._replicas.change(self._replicas.make_missing())
 
     # -- files on their way out
 
@@ -130,18 +143,26 @@ class Housekeeping:
         """
         if self._closed:
             return  # the next start finds it by its name
-        if not self._folders:
-            self._timers["folders"] = self._later(0, self._begin_removing)
-        self._folders.append(removal)
+        self._remove_folders_later([removal], 0)
+
+    def _remove_folders_later(self, folders: list[FolderRemoval], delay_ms: int) -> None:
+        if folders and not self._folders:
+            self._timers["folders"] = self._later(delay_ms, self._begin_removing)
+        self._folders += folders
 
     def _begin_removing(self) -> None:
         """Those of one turn share the checkpoints' write: a topic may have ten thousand."""
         folders, self._folders = self._folders, []
-        self._start(self._remove_folders(folders), lambda: None)
+        folders.reverse()
+        job = self._in_steps(partial(self._remove_folders, folders))
+        # What a fault has left of them.
+        self._run("folders", job(), partial(self._remove_folders_later, folders, _REMOVED_AGAIN_MS), is_ended=True)
 
-    def _remove_folders(self, folders: Sequence[FolderRemoval]) -> DiskSteps[None]:
+    def _remove_folders(self, folders: list[FolderRemoval]) -> DiskSteps[None]:
+        """Takes them from the end of the list."""
         forgotten = yield from self._write_checkpoints()
-        for removal in folders:
+        while folders:
+            removal = folders.pop()
             if removal.directory in forgotten:
                 self.remove_later(removal, removal.directory, 0)
             yield None
@@ -150,8 +171,8 @@ class Housekeeping:
         """Removes files in a worker after a delay, in which readers that hold them may finish."""
         self._removals.add(removal, log_directory, delay_ms)
 
-    def _not_removed(self, removal: Removable, log_directory: str, fault: OSError) -> None:
-        if passes(fault):
+    def _not_removed(self, removal: Removable, log_directory: str, fault: Exception) -> None:
+        if not isinstance(fault, OSError) or passes(fault):
             log_event.warning_limited("files cannot be removed for now", directory=log_directory, reason=fault)
             self.remove_later(removal, log_directory, _REMOVED_AGAIN_MS)
         elif StorageFault.of(log_directory, fault).directory_failed:
@@ -179,6 +200,8 @@ class Housekeeping:
             self._held_up(log, fault)
         except OSError as error:
             self._held_up(log, StorageFault.of(log.directory, error))
+        except Exception as fault:
+            _failed_at(log, fault)
         return False
 
     def _held_up(self, log: Log, fault: StorageFault) -> None:
@@ -210,16 +233,22 @@ class Housekeeping:
         now_ms = self._clock.wall_ms()
         for piece in pieces(self._logs()):
             for log in piece:
-                if log.flush_due(now_ms):
-                    self._replicas.request_flush(log.tp)
+                try:
+                    if log.flush_due(now_ms):
+                        self._replicas.request_flush(log.tp)
+                except Exception as fault:
+                    _failed_at(log, fault)
             yield
 
     def _expire_producers(self) -> Steps[None]:
         now_ms = self._clock.wall_ms()
         after_ms = self._live.current.storage.producer_id_expiration_ms
         for log in self._logs():
-            if log.has_producers and self._replicas.directories.get(log.tp) is log:
-                yield from log.producers.expiring(now_ms, after_ms)
+            try:
+                if log.has_producers and self._replicas.directories.get(log.tp) is log:
+                    yield from log.producers.expiring(now_ms, after_ms)
+            except Exception as fault:
+                _failed_at(log, fault)
             yield
 
     def _checkpoint_recovery_points(self) -> DiskSteps[None]:
@@ -236,7 +265,11 @@ class Housekeeping:
         offsets: Offsets = {}
         for piece in pieces(self._logs()):
             for log in piece:
-                offset = offset_of(log)
+                try:
+                    offset = offset_of(log)
+                except Exception as fault:
+                    _failed_at(log, fault)
+                    continue
                 if offset is not None:
                     offsets[log.tp] = offset
             yield None
@@ -266,3 +299,12 @@ class Housekeeping:
         self._written.clear()
         log_event.warning_limited("a checkpoint has to wait", directory=write.directory, reason=error)
         return True
+
+
+def _failed_at(log: Log, fault: Exception) -> None:
+    log_event.warning_limited(
+        "housekeeping failed with a log for a fault of the broker, and goes on with the others",
+        key=str(log.tp),
+        partition=log.tp,
+        error="".join(traceback.format_exception(fault)),
+    )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import traceback
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from types import MappingProxyType
@@ -239,8 +240,17 @@ class Server:
         now_ms = self._clock.monotonic_ms()
         some = list(islice(left, LOOKED_AT))
         for connection in some:
-            if not connection.released:
+            if connection.released:
+                continue
+            try:
                 self._look_at_one(connection, now_ms)
+            except Exception as fault:
+                # The sweep goes on, to the others and the next time.
+                log_event.warning_limited(
+                    "a connection could not be looked at",
+                    peer=connection.host,
+                    error="".join(traceback.format_exception(fault)),
+                )
         if some:
             self._sweep = asyncio.get_running_loop().call_later(0, self._look_at, left)
         else:

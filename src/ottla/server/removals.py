@@ -8,15 +8,22 @@ one is done, and the other workers stay free for flushes, which somebody waits f
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Final, NamedTuple, Protocol
 
+from ottla import logs
 from ottla.ports import Clock, Workers
+
+log_event = logs.logger("server")
 
 #: What one worker removes before it reports: some ten milliseconds.
 REMOVALS_A_BATCH: Final = 64
+#: After this, what no worker has taken, or a worker was lost with, is tried again.
+_AGAIN_MS: Final = 10_000
 
 
 class Removable(Protocol):
@@ -34,7 +41,7 @@ class _Queued(NamedTuple):
 
 
 class Removals:
-    def __init__(self, workers: Workers, clock: Clock, failed: Callable[[Removable, str, OSError], None]) -> None:
+    def __init__(self, workers: Workers, clock: Clock, failed: Callable[[Removable, str, Exception], None]) -> None:
         self._workers = workers
         self._clock = clock
         #: Called with what could not be removed, and its log directory.
@@ -85,24 +92,45 @@ class Removals:
         if not batch:
             self._arm()  # the timer's clock was ahead by a part of a millisecond
             return
+        try:
+            future = self._workers.thread(lambda: _removed(batch))
+        except Exception as fault:
+            self._put_back(batch, fault)
+            return
         self._running = True
-        self._workers.thread(lambda: _removed(batch)).add_done_callback(self._done)
+        future.add_done_callback(partial(self._done, batch))
 
-    def _done(self, future: asyncio.Future[list[tuple[_Queued, OSError]]]) -> None:
+    def _done(self, batch: list[_Queued], future: asyncio.Future[list[tuple[_Queued, Exception]]]) -> None:
         self._running = False
-        if future.cancelled():
+        if future.cancelled() or future.exception() is not None:
+            self._put_back(batch, None if future.cancelled() else future.exception())
             return
         for queued, fault in future.result():
-            self._failed(queued.removal, queued.log_directory, fault)
+            try:
+                self._failed(queued.removal, queued.log_directory, fault)
+            except Exception as second:
+                _say(second)
         self._arm()
 
+    def _put_back(self, batch: list[_Queued], fault: BaseException | None) -> None:
+        """To remove what is gone already does no harm."""
+        if fault is not None:
+            _say(fault)
+        for queued in batch:
+            self.add(queued.removal, queued.log_directory, _AGAIN_MS)
 
-def _removed(batch: list[_Queued]) -> list[tuple[_Queued, OSError]]:
+
+def _removed(batch: list[_Queued]) -> list[tuple[_Queued, Exception]]:
     """Blocks; returns what could not be removed."""
-    faults: list[tuple[_Queued, OSError]] = []
+    faults: list[tuple[_Queued, Exception]] = []
     for queued in batch:
         try:
             queued.removal.run()
-        except OSError as fault:
+        except Exception as fault:
             faults.append((queued, fault))
     return faults
+
+
+def _say(fault: BaseException) -> None:
+    error = "".join(traceback.format_exception(fault))
+    log_event.warning_limited("files could not be removed for a fault of the broker", error=error)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from ottla.model import TopicPartition
 
@@ -26,6 +27,14 @@ class DirectoryEvent:
 
 
 OnEvent = Callable[[DirectoryEvent], None]
+
+
+class DirectoryOwner(Protocol):
+    """Serves what the directories hold."""
+
+    def directory_failed(self, failed: Sequence[TopicPartition]) -> None:
+        """A directory has failed, and with it these, which could be served until now; `online_paths` are left."""
+        ...
 
 
 class LogWarnings:

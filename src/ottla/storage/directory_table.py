@@ -7,7 +7,7 @@ alone, and its files stay as they are.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final
@@ -17,7 +17,7 @@ from ottla.ports.entropy import Entropy
 from ottla.steps import Steps, at_once
 from ottla.storage.directory import LogDirectory
 from ottla.storage.directory_errors import DirectoryNotFound, DirectoryOffline
-from ottla.storage.directory_events import DirectoryEvent, OnEvent, Severity
+from ottla.storage.directory_events import DirectoryEvent, DirectoryOwner, OnEvent, Severity
 from ottla.storage.directory_status import DirectoryStatus, describe_directory
 from ottla.storage.errors import StorageFault, passes
 from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
@@ -42,10 +42,14 @@ class DirectoryTable:
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         #: Partitions that are here and cannot be served, with the reason.
         self.offline: dict[TopicPartition, str] = {}
-        #: Told the path of a directory that has failed, and what is gone with it.
-        self.on_failed: Callable[[str, list[TopicPartition]], None] | None = None
+        #: None while nobody serves what is here: whoever begins to finds what has failed until then in `offline`.
+        self._owner: DirectoryOwner | None = None
         #: Folders that an earlier life was about to remove: for the caller to run and clear.
         self.removals: list[FolderRemoval] = []
+
+    def belong_to(self, owner: DirectoryOwner) -> None:
+        assert self._owner is None, "directories have one owner"
+        self._owner = owner
 
     @property
     def logs(self) -> Mapping[TopicPartition, Log]:
@@ -124,8 +128,8 @@ class DirectoryTable:
                 del move.target.futures[partition]
                 move.target.abandon(move.log)
         self._on_event(DirectoryEvent(Severity.ERROR, path, f"the log directory is offline: {reason}"))
-        if self.on_failed is not None:
-            self.on_failed(path, lost)
+        if self._owner is not None:
+            self._owner.directory_failed(lost)
         return lost
 
     def fail_partition(self, partition: TopicPartition, reason: str) -> None:

@@ -99,9 +99,14 @@ class Flush:
             self.failed = True
             raise
         finally:
-            for file in self._files:
-                file.release()
+            self.release()
         self.done = True
+
+    def release(self) -> None:
+        """Lets go of the files: it has run, or never will."""
+        files, self._files = self._files, ()
+        for file in files:
+            file.release()
 
     def _sync_beside(self) -> None:
         try:
@@ -238,7 +243,6 @@ def _opened_snapshot(log: Log) -> PendingSnapshot | None:
 
 def take_back(log: Log, flush: Flush) -> None:
     """A flush did not come to its end, and nothing has failed: whatever it was to do is still to be done."""
-    assert not flush.done
     assert not flush.failed
     if flush.records_are_certain and flush.generation == log.generation:
         log.certain_end = max(log.certain_end, flush.offset)

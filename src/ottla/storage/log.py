@@ -221,8 +221,15 @@ class Log(AppendableLog):
     def flush_refused(self, flush: Flush) -> None:
         """Takes note that a flush found no room for a file beside the log: the next one does it all again."""
         assert flush is self._flush
-        self._flush = None
-        flushes.take_back(self, flush)
+        self.flush_lost()
+
+    def flush_lost(self) -> None:
+        """The same after a fault of ours, where a flush is under way that no worker has, and that has not failed."""
+        flush = self._flush
+        if flush is not None and not flush.failed:
+            self._flush = None
+            flush.release()
+            flushes.take_back(self, flush)
 
     # -- what is kept
 

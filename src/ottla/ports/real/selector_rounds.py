@@ -58,9 +58,11 @@ class SelectorRounds:
     def _look_at_muted(self) -> None:
         self._timer = None
         broken = [(self._channels[fd].token, BROKEN | READABLE) for fd, _ in self._muted_poll.poll(0)]
-        if broken:
-            self._on_round(broken)
-        self._arm()
+        try:
+            if broken:
+                self._on_round(broken)
+        finally:
+            self._arm()
 
     def _arm(self) -> None:
         if self._muted and self._timer is None:

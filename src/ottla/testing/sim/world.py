@@ -165,8 +165,9 @@ class SimulatedBroker:
         return self._simulation.loop.create_task(self._start(self._life), context=context)
 
     async def _start(self, life: Life) -> None:
-        broker = self.broker = assemble(Config.parse(self.properties), self.ports, self.name)
-        broker.on_lost = lambda reason: self._give_up(life, reason)
+        broker = self.broker = assemble(
+            Config.parse(self.properties), self.ports, self.name, on_lost=lambda reason: self._give_up(life, reason)
+        )
         try:
             await broker.start()
         except Exception as error:
