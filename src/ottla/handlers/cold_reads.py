@@ -63,4 +63,9 @@ class Warmth:
             warming.release()
             resume()
 
-        self._workers.thread(warming.run).add_done_callback(done)
+        try:
+            future = self._workers.thread(warming.run)
+        except BaseException:
+            warming.release()
+            raise
+        future.add_done_callback(done)

@@ -342,7 +342,11 @@ class FetchHandler(Participant):
             wait.began_ms = self._round.began_ms
         peer.answer_later(None)
         warming = Warming(cold)
-        future = self.services.workers.thread(warming.run)
+        try:
+            future = self.services.workers.thread(warming.run)
+        except BaseException:
+            warming.release()
+            raise
 
         def done(_: object) -> None:
             try:

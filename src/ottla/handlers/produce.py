@@ -91,6 +91,8 @@ class ProduceHandler(Participant):
                     return
                 else:
                     first, last, append_time_ms, *_ = leader.append(records, self._now_ms)
+                if not leader.dirty:
+                    self._writes.staged(leader)
             except AppendRefused:
                 pass  # it left no trace in the log: the long way says it again, with all its words
             except StorageFault as fault:
@@ -99,8 +101,6 @@ class ProduceHandler(Participant):
             except Exception as fault:
                 self._writes.broke(leader, fault)
             else:
-                if not leader.dirty:
-                    self._writes.staged(leader)
                 peer.staged()
                 self._open.append((peer, memo, correlation, first, last, append_time_ms))
                 return

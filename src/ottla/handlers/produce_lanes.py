@@ -78,6 +78,8 @@ class Lanes:
             return -1
         try:
             end = leader.log.stage_run(run, leader.epoch, now_ms)
+            if end >= 0:
+                self._writes.staged(leader)
         except StorageFault as fault:
             self._writes.refused(leader, fault)
             return -1
@@ -85,8 +87,6 @@ class Lanes:
             # The requests then learn from the leader's fault that they were not taken.
             self._writes.broke(leader, fault)
             return -1
-        if end >= 0:
-            self._writes.staged(leader)
         return end
 
     def answer(self) -> tuple[int, list[Recognised]]:

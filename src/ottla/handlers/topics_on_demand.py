@@ -68,7 +68,10 @@ class TopicsOnDemand:
         return new_offsets_topic(self._live.current.groups.offsets) if name == OFFSETS_TOPIC else NewTopic(name)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
+        if task.cancelled():
+            # Whoever still wants one asks again.
+            self._waiting.clear()
+        elif task.exception() is not None:
             log_event.error("creating topics on demand failed", fault=repr(task.exception()))
             if self._waiting:
                 self._begin()

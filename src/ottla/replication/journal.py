@@ -297,6 +297,7 @@ class PartitionJournal:
                 data = builder.build()  # what does not compress may grow
             try:
                 log.stage(memoryview(bytearray(data)), leader.epoch, self._journals.clock.wall_ms(), Origin.COORDINATOR)
+                self._journals.writes.staged(leader)
             except StorageFault as fault:
                 # The segment was to be rolled. What this round staged and is not written will not be.
                 self._journals.writes.refused(leader, fault)
@@ -304,7 +305,9 @@ class PartitionJournal:
             except AppendRefused as refused:
                 log_event.error("a coordinator's batch was refused", partition=self.tp, reason=refused)
                 return False
-            self._journals.writes.staged(leader)
+            except Exception as fault:
+                self._journals.writes.broke(leader, fault)
+                return False
         for write in inside:
             write.end = log.next_offset
             write.records = ()

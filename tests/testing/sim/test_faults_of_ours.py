@@ -21,6 +21,12 @@ def test_nothing_acknowledged_is_lost_and_nobody_is_wedged(first: int) -> None:
     assert acknowledged > 1000
 
 
+@pytest.mark.parametrize("seed", [90029, 90166])
+def test_what_is_staged_is_known_to_the_round_that_writes_it(seed: int) -> None:
+    """A batch whose log was not yet noted for the round stayed staged, and its buffer was used by others."""
+    FaultsOfOurs(seed).run()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_nobody_is_wedged_in_thousands_of_runs() -> None:
