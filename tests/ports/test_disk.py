@@ -147,8 +147,10 @@ def test_folder_is_not_a_file(world: World) -> None:
 
 def test_make_directory_makes_parents_and_may_be_repeated(world: World) -> None:
     disk = world.ports.disk
-    disk.make_directory(world.folder + "/a/b/c")
-    disk.make_directory(world.folder + "/a/b/c")
+    assert disk.make_directory(world.folder + "/a/b/c")
+    assert not disk.make_directory(world.folder + "/a/b/c")
+    assert not disk.make_directory(world.folder + "/a/b")
+    assert disk.make_directory(world.folder + "/a/b/d")
     assert disk.names(world.folder + "/a") == ["b"]
     assert disk.is_directory(world.folder + "/a/b/c")
 

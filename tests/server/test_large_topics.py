@@ -30,9 +30,9 @@ class WatchedDisk(RealDisk):
         if threading.get_ident() == self.watching:
             self.seen.append((operation, path))
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> bool:
         self._note("make", path)
-        super().make_directory(path)
+        return super().make_directory(path)
 
     def rename(self, source: str, target: str) -> None:
         self._note("rename", source)

@@ -104,8 +104,8 @@ class Disk(Protocol):
         """When the file was last written, in wall milliseconds."""
         ...
 
-    def make_directory(self, path: str) -> None:
-        """With its parents; fine where it exists."""
+    def make_directory(self, path: str) -> bool:
+        """With its parents; fine where it exists. Returns whether it is new, and so empty."""
         ...
 
     def rename(self, source: str, target: str) -> None:
