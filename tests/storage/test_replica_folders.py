@@ -99,7 +99,7 @@ def test_a_folder_that_is_there_is_looked_through(world):
         world.disk.make_directory(f"{home}/orders-0/00000000000000000000.log")  # a log could not be written to it
     assert create(directories, 1) == {}
     append(directories.get(TP), 1)
-    assert values(directories.get(TP)) == expected(1)
+    assert values(directories.get(TP)) == expected(0, 1)
 
 
 def test_a_directory_is_synced_once_for_a_batch_of_deleted_partitions(world):
