@@ -28,8 +28,8 @@ log = logs.logger("controller")
 T = TypeVar("T")
 
 
-#: Logs that are made before others are let pass: a tenth of a second, or half of one where the disk is slow.
-REPLICAS_AT_ONCE: Final = 500
+#: Logs that are made before others are let pass: some 50 ms, or a second where the disk is slow.
+REPLICAS_AT_ONCE: Final = 250
 
 
 async def _nobody_waits() -> None:
