@@ -73,6 +73,11 @@ class Lock(Protocol):
 
 
 class Disk(Protocol):
+    @property
+    def lingering(self) -> int:
+        """Files that were closed and that leases keep open. Each has a descriptor that nobody counts elsewhere."""
+        ...
+
     def open(self, path: str, *, create: bool = False) -> File:
         """Opens for reading and appending; FileNotFoundError where it is missing and not to be created.
 

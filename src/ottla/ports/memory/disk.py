@@ -47,6 +47,7 @@ class MemoryDisk:
         self._clock = clock
         self._medium = medium if medium is not None else Medium(capacity_bytes)
         self._boot = self._medium.boot
+        self.lingering = 0
         #: Paths that are not in memory until they are read, for tests of cold reads.
         self.cold: set[str] = set()
 
