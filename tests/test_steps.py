@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -110,3 +111,31 @@ def test_what_is_taken_comes_in_order_and_leaves_its_list() -> None:
     assert seen == [[0, 1, 2], [3, 4, 5], [6]]
     assert left == [4, 1, 0]
     assert list(taken([])) == []
+
+
+def test_what_a_long_job_holds_is_kept_from_the_collector() -> None:
+    held: list[list[int]] = []
+    looked_through: list[int] = []
+
+    def fill() -> DiskSteps[str]:
+        for _ in range(100 * STEPS_A_TURN):
+            held.append([len(held)])
+            yield None
+        return "done"
+
+    def note(phase: str, about: dict[str, int]) -> None:
+        if phase == "start":
+            looked_through.append(about["generation"])
+
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    gc.collect()
+    gc.set_threshold(STEPS_A_TURN // 2, 4, 4)
+    gc.callbacks.append(note)
+    try:
+        assert run(fill(), []) == "done"
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*before)
+    # In one turn a few of the youngest are; nothing is looked through a second time.
+    assert max(looked_through) == 0
+    assert gc.get_freeze_count() <= frozen

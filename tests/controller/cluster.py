@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -29,6 +30,11 @@ class Broker:
         #: The logs that are "on disk" are the keys.
         self.roles: dict[TopicPartition, PartitionState] = {}
         self.created: set[TopicPartition] = set()
+        #: Logs are made ahead of their roles while this is set.
+        self.may_make = asyncio.Event()
+        self.may_make.set()
+        #: Logs that were made before their roles came.
+        self.made: set[TopicPartition] = set()
         #: What was called, in order.
         self.calls: list[str] = []
         #: Partitions whose log directory is broken.
@@ -45,8 +51,16 @@ class Broker:
         if self.dies_in == name:
             raise ProcessDied
 
+    async def on_new_replicas(self, states: Sequence[PartitionState]) -> bool:
+        self._called("new_replicas")
+        await self.may_make.wait()
+        tps = [TopicPartition(state.topic, state.partition) for state in states]
+        self.made.update(tps)
+        return not any(tp in self.broken or tp in self.no_room for tp in tps)
+
     async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
         self._called("leader_and_isr")
+        await asyncio.sleep(0.001)  # whoever was answered before goes on first
         answers = {}
         for state in states:
             tp = TopicPartition(state.topic, state.partition)

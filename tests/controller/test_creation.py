@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 from tests.controller.cluster import Cluster
 from tests.coordination.contract import until
 
-from ottla.controller.core import ControllerCore
+from ottla.controller.core import REPLICAS_AT_ONCE, ControllerCore
+from ottla.controller.creation import SMALL_MAX
+from ottla.controller.events import PASSING_MAX
 from ottla.controller.interface import CreatedTopic, NewPartitions, NewTopic, TopicRef
 from ottla.controller.rules import PARTITIONS_PER_REQUEST_MAX
 from ottla.coordination.znodes import decode_state, decode_topic, state_path, topic_path
@@ -415,3 +418,153 @@ def test_growth_may_be_validated_only_and_not_asked_for_twice(cluster: Cluster) 
     twice = cluster.run(cluster.controller.create_partitions([request, request]))
     assert [result.error for result in twice] == [ErrorCode.INVALID_REQUEST] * 2
     assert len(cluster.broker.cache.topics["orders"].partitions) == 3
+
+
+# -- small ones beside a large one
+
+LARGE = REPLICAS_AT_ONCE + 1
+
+
+def beside_a_large_one(
+    cluster: Cluster, large: Awaitable[list[Any]], *others: tuple[str, Awaitable[list[Any]]]
+) -> tuple[list[str], dict[str, ErrorCode]]:
+    """Asks for the others while logs of the large one are made; returns the order of the answers, and what they say."""
+    order: list[str] = []
+    errors: dict[str, ErrorCode] = {}
+
+    async def ask(name: str, request: Awaitable[list[Any]]) -> None:
+        result, *_ = await request
+        order.append(name)
+        errors[name] = result.error
+
+    async def all_of_them() -> None:
+        broker = cluster.broker
+        broker.may_make.clear()
+        broker.calls.clear()
+        asked = [asyncio.ensure_future(ask("large", large))]
+        await until(lambda: "new_replicas" in broker.calls)
+        for number, other in enumerate(others, 1):
+            asked.append(asyncio.ensure_future(ask(*other)))
+            await until(lambda number=number: len(cluster.controller._events) == number)
+        broker.may_make.set()
+        await asyncio.gather(*asked)
+
+    cluster.run(all_of_them())
+    return order, errors
+
+
+def test_a_small_creation_passes_a_large_one(cluster: Cluster) -> None:
+    controller = cluster.run(cluster.start())
+    order, errors = beside_a_large_one(
+        cluster,
+        controller.create_topics([NewTopic("large", LARGE, 1)]),
+        ("larger", controller.create_topics([NewTopic("larger", LARGE + 1, 1)])),
+        ("small", controller.create_topics([NewTopic("small", 1, 1)])),
+    )
+    assert order == ["small", "large", "larger"]
+    assert set(errors.values()) == {ErrorCode.NONE}
+    assert {name: len(topic.partitions) for name, topic in cluster.broker.cache.topics.items()} == {
+        "small": 1,
+        "large": LARGE,
+        "larger": LARGE + 1,
+    }
+    assert len(cluster.broker.roles) == 2 * LARGE + 2
+
+
+def test_a_small_creation_passes_a_large_growth(cluster: Cluster) -> None:
+    controller = cluster.run(cluster.start())
+    create(cluster, NewTopic("growing", 1, 1))
+    order, _ = beside_a_large_one(
+        cluster,
+        controller.create_partitions([NewPartitions("growing", LARGE + 1)]),
+        ("small", controller.create_topics([NewTopic("small", 1, 1)])),
+    )
+    assert order == ["small", "large"]
+
+
+def test_what_changes_the_topic_that_is_being_made_waits(cluster: Cluster) -> None:
+    controller = cluster.run(cluster.start())
+    order, errors = beside_a_large_one(
+        cluster,
+        controller.create_topics([NewTopic("large", LARGE, 1)]),
+        ("growth", controller.create_partitions([NewPartitions("large", LARGE + 1)])),
+        ("deletion", controller.delete_topics([TopicRef("large")])),
+    )
+    assert order == ["large", "growth", "deletion"]
+    assert set(errors.values()) == {ErrorCode.NONE}
+    assert not cluster.broker.roles
+
+
+def test_the_name_of_a_topic_that_is_being_made_is_taken(cluster: Cluster) -> None:
+    controller = cluster.run(cluster.start())
+    _, errors = beside_a_large_one(
+        cluster,
+        controller.create_topics([NewTopic("large", LARGE, 1)]),
+        ("small", controller.create_topics([NewTopic("large", 1, 1)])),
+    )
+    assert errors == {"large": ErrorCode.NONE, "small": ErrorCode.TOPIC_ALREADY_EXISTS}
+
+
+def test_a_stream_of_small_creations_holds_a_large_one_up_for_a_while_only(cluster: Cluster) -> None:
+    controller = cluster.run(cluster.start())
+    order, _ = beside_a_large_one(
+        cluster,
+        controller.create_topics([NewTopic("large", LARGE, 1)]),
+        *((f"t{number}", controller.create_topics([NewTopic(f"t{number}", 1, 1)])) for number in range(LARGE)),
+    )
+    # Its logs are made in two pieces.
+    assert order.index("large") == 2 * PASSING_MAX
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        [NewTopic("wide", SMALL_MAX + 1, 1)],
+        [NewTopic("wide", SMALL_MAX + 1, 1), NewTopic("minus", -SMALL_MAX, 1)],
+        [NewTopic("assigned", assignments=tuple((number, ONE) for number in range(SMALL_MAX + 1)))],
+        [NewTopic(f"t{number}", 1, 1) for number in range(SMALL_MAX + 1)],
+    ],
+)
+def test_what_is_not_small_does_not_pass(cluster: Cluster, topics: list[NewTopic]) -> None:
+    controller = cluster.run(cluster.start())
+    order, _ = beside_a_large_one(
+        cluster, controller.create_topics([NewTopic("large", LARGE, 1)]), ("other", controller.create_topics(topics))
+    )
+    assert order == ["large", "other"]
+
+
+def test_a_large_topic_without_room_for_all_of_its_logs_is_undone_and_those_that_pass_it_stay(cluster: Cluster) -> None:
+    controller = cluster.run(cluster.start())
+    cluster.broker.no_room = {TopicPartition("large", LARGE - 1)}
+    _, errors = beside_a_large_one(
+        cluster,
+        controller.create_topics([NewTopic("large", LARGE, 1)]),
+        ("small", controller.create_topics([NewTopic("small", 1, 1)])),
+    )
+    assert errors == {"large": ErrorCode.KAFKA_STORAGE_ERROR, "small": ErrorCode.NONE}
+    assert set(cluster.broker.cache.topics) == {"small"}
+    assert set(cluster.broker.roles) == {TopicPartition("small", 0)}
+
+
+def test_after_a_write_that_was_refused_nobody_passes_any_more(cluster: Cluster) -> None:
+    controller = cluster.run(cluster.start())
+    large = controller.create_topics([NewTopic("large", 2 * LARGE, 1)])
+
+    async def fills_the_disk() -> None:
+        await until(lambda: "new_replicas" in cluster.broker.calls)
+        cluster.disk.fail("append", "*", errno.ENOSPC, times=1)
+
+    async def both() -> list[CreatedTopic]:
+        made, _ = await asyncio.gather(large, fills_the_disk())
+        return made
+
+    order, errors = beside_a_large_one(
+        cluster,
+        both(),
+        ("refused", controller.create_topics([NewTopic("refused", 1, 1)])),
+        ("later", controller.create_topics([NewTopic("later", 1, 1)])),
+    )
+    # The tree is read again, which is a turn of its own.
+    assert order == ["refused", "large", "later"]
+    assert errors == {"refused": ErrorCode.KAFKA_STORAGE_ERROR, "large": ErrorCode.NONE, "later": ErrorCode.NONE}
+    assert set(cluster.broker.cache.topics) == {"large", "later"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from tests.handlers.frames import batch, fetch_request, produce, values
 from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import until
 
+from ottla.controller.interface import TopicRef
+from ottla.handlers import fetch_room
 from ottla.handlers.fetch_read import Reader
 from ottla.handlers.fetch_room import COPIED_BYTES_MAX, FILE_PIECES_MAX
 from ottla.handlers.fetch_sessions import PARTITIONS_MAX
@@ -265,3 +268,51 @@ def test_a_long_request_of_an_unknown_isolation(broker: BrokerThread) -> None:
         answer = ask(peer, asked(range(1000), isolation_level=7))
         assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert {each.error_code for each in partitions_of(answer)} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+
+
+def test_answers_that_nobody_takes_hold_so_many_files_of_deleted_topics(
+    broker: BrokerThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_room, "LINGERING_MAX", 16)
+    wide, each_bytes = 48, 300_000
+
+    def lingering() -> int:
+        return broker.look(lambda each: each.ports.disk.lingering)
+
+    with broker.connect() as honest, ExitStack() as stack:
+        for topic in ("first", "second"):
+            broker.create_topic(topic, wide)
+            for n in range(wide):
+                produce(honest, batch(b"x" * each_bytes), partition=n, topic=topic)
+        for value in (b"x", b"y"):
+            produce(honest, batch(value * each_bytes))
+        before = lingering()
+        for topic in ("first", "second"):
+            greedy = stack.enter_context(broker.connect())
+            greedy.send(greedy.frame(asked(range(wide), topic=topic, max_bytes=1 << 30), VERSION))
+            time_goes_on(broker, honest)
+            delete(broker, topic)
+            if topic == "first":
+                held = lingering()
+                assert held - before >= 16
+        # The second could be answered from memory only.
+        assert lingering() == held
+        # As others are: with a whole batch however large it is, one after the other.
+        found = partitions_of(ask(honest, asked(range(1), max_bytes=1 << 30)))
+        assert values(found[0]) == [b"x" * each_bytes]
+        found = partitions_of(ask(honest, asked(range(1), 1, max_bytes=1 << 30)))
+        assert values(found[0]) == [b"y" * each_bytes]
+    until(lambda: lingering() == before)
+
+
+def delete(broker: BrokerThread, topic: str) -> None:
+    assert broker.broker.services is not None
+    (deleted,) = broker.run(broker.broker.services.controller.delete_topics([TopicRef(topic)]))
+    assert deleted.error == ErrorCode.NONE
+
+
+def time_goes_on(broker: BrokerThread, peer: Peer) -> None:
+    """What was sent before on other connections is served when this returns."""
+    for _ in range(3):
+        ask(peer, asked(range(1), 1 << 40, max_wait_ms=0))
+    broker.look(lambda _: None)

@@ -33,6 +33,7 @@ from ottla.ports.real.disk import RealDisk
 from ottla.records.batch import check_crc, iterate
 from ottla.records.control import parse_control
 from ottla.records.record import decode_batch
+from ottla.steps import Steps
 from ottla.storage.cleaner.dirt import dirt_of
 from ottla.storage.cleaner.job import Limits
 from ottla.storage.cleaner.rounds import Outcome, Surrounding, ThreadWorker, clean_log, run_here
@@ -280,6 +281,11 @@ def stages(
         yield found
 
 
+def nothing_to_write() -> Steps[None]:
+    return None
+    yield
+
+
 def clean_copy(stage: Stage, into: Path) -> tuple[Path, Outcome]:
     """Our cleaner over what Kafka's was given."""
     folder = Path(shutil.copytree(stage.before, into / "ours"))
@@ -303,7 +309,7 @@ def clean_copy(stage: Stage, into: Path) -> tuple[Path, Outcome]:
         limits=Limits(memory_bytes=1 << 20, load_factor=0.9, buffer_bytes=65536, bytes_per_second=1e300),
         wall_ms=lambda: stage.at_ms,
         is_current=lambda _: True,
-        prepare_checkpoint=lambda _: None,
+        checkpointing=lambda _: nothing_to_write(),
         remove_later=lambda _, removal: removals.append(removal.run),
     )
     outcome = run_here(clean_log(log, dirt, surrounding))

@@ -147,8 +147,10 @@ def test_folder_is_not_a_file(world: World) -> None:
 
 def test_make_directory_makes_parents_and_may_be_repeated(world: World) -> None:
     disk = world.ports.disk
-    disk.make_directory(world.folder + "/a/b/c")
-    disk.make_directory(world.folder + "/a/b/c")
+    assert disk.make_directory(world.folder + "/a/b/c")
+    assert not disk.make_directory(world.folder + "/a/b/c")
+    assert not disk.make_directory(world.folder + "/a/b")
+    assert disk.make_directory(world.folder + "/a/b/d")
     assert disk.names(world.folder + "/a") == ["b"]
     assert disk.is_directory(world.folder + "/a/b/c")
 
@@ -210,13 +212,18 @@ def test_remove_tree_takes_everything_below(world: World) -> None:
 def test_lease_outlives_close(world: World) -> None:
     file = world.ports.disk.open(world.folder + "/log", create=True)
     file.append([b"abc"])
+    before = world.ports.disk.lingering
     file.lease()
     file.lease()
+    assert world.ports.disk.lingering == before
     file.close()
     file.close()
+    assert world.ports.disk.lingering == before + 1
     file.release()
     assert file.read(3, 0) == b"abc"
+    assert world.ports.disk.lingering == before + 1
     file.release()
+    assert world.ports.disk.lingering == before
     with pytest.raises(OSError, match="Bad file descriptor"):
         file.read(3, 0)
 

@@ -30,9 +30,9 @@ class WatchedDisk(RealDisk):
         if threading.get_ident() == self.watching:
             self.seen.append((operation, path))
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> bool:
         self._note("make", path)
-        super().make_directory(path)
+        return super().make_directory(path)
 
     def rename(self, source: str, target: str) -> None:
         self._note("rename", source)
@@ -70,11 +70,15 @@ def test_folders_come_and_go_beside_the_loop(tmp_path: Path) -> None:
         assert broker.services is not None
         controller = broker.services.controller
         disk.watching = threading.get_ident()
-        big, small = await asyncio.gather(
-            controller.create_topics([NewTopic("big", PARTITIONS, 1)]),
-            controller.create_topics([NewTopic("small", 1, 1)]),
-        )
-        assert [created.error for created in (*big, *small)] == [ErrorCode.NONE] * 2
+        answered: list[str] = []
+
+        async def create(name: str, partitions: int) -> None:
+            (created,) = await controller.create_topics([NewTopic(name, partitions, 1)])
+            assert created.error == ErrorCode.NONE
+            answered.append(name)
+
+        await asyncio.gather(create("big", PARTITIONS), create("small", 1))
+        assert answered == ["small", "big"]
         assert len(folders(logs)) == PARTITIONS + 1
         (deleted,) = await controller.delete_topics([TopicRef("big")])
         # The same name again, at once.

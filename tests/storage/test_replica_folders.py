@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -20,14 +21,18 @@ from ottla.storage.placing import NewReplica
 
 
 class CountingDisk:
-    """A disk that counts the syncs of each folder."""
+    """A disk that counts what it is asked for, and the syncs of each folder."""
 
     def __init__(self, disk: MemoryDisk) -> None:
         self._disk = disk
+        self.asked: Counter[str] = Counter()
         self.syncs: dict[str, int] = {}
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._disk, name)
+        found = getattr(self._disk, name)
+        if callable(found):
+            self.asked[name] += 1
+        return found
 
     def sync_directory(self, path: str) -> None:
         self.syncs[path] = self.syncs.get(path, 0) + 1
@@ -78,6 +83,23 @@ def test_a_directory_is_synced_once_for_a_batch_of_new_partitions(world):
     assert create(directories, FOLDERS_A_BATCH + 100) == {}
     assert disk.syncs == {A: 2, B: 2}
     assert len(directories.logs) == FOLDERS_A_BATCH + 100
+
+
+def test_a_new_partition_costs_a_folder_and_two_files(world):
+    disk = world.disk = CountingDisk(world.disk)
+    directories = world.open()
+    disk.asked.clear()
+    assert create(directories, 100) == {}
+    assert disk.asked == {"make_directory": 100, "open": 200}
+
+
+def test_a_folder_that_is_there_is_looked_through(world):
+    directories = world.open()
+    for home in (A, B):
+        world.disk.make_directory(f"{home}/orders-0/00000000000000000000.log")  # a log could not be written to it
+    assert create(directories, 1) == {}
+    append(directories.get(TP), 1)
+    assert values(directories.get(TP)) == expected(0, 1)
 
 
 def test_a_directory_is_synced_once_for_a_batch_of_deleted_partitions(world):

@@ -6,8 +6,8 @@ clients see. A turn that fails on the way leaves `stale` set, and the next one b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 from ottla import logs
 from ottla.controller.context import ClusterContext, TopicContext, VersionedState
@@ -21,11 +21,19 @@ from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import Epoch, ErrorCode, TopicPartition
 from ottla.ports.clock import Clock
 from ottla.ports.entropy import Entropy
-from ottla.steps import Steps, in_turns
+from ottla.steps import Steps, in_turns, pieces
 
 log = logs.logger("controller")
 
 T = TypeVar("T")
+
+
+#: Logs that are made before others are let pass: some 50 ms, or a second where the disk is slow.
+REPLICAS_AT_ONCE: Final = 250
+
+
+async def _nobody_waits() -> None:
+    pass
 
 
 class _Election(NamedTuple):
@@ -55,6 +63,8 @@ class ControllerCore:
         self.writes = ControllerWrites(coordination, -2)
         #: The context may not be what the tree holds.
         self.stale = True
+        #: Has small creations done that wait: for the middle of a long turn.
+        self.let_pass: Callable[[], Awaitable[None]] = _nobody_waits
         #: Topics that were refused when they were in the tree already, and are to go from there.
         self.undone: set[str] = set()
 
@@ -125,6 +135,8 @@ class ControllerCore:
         states = await self.do(context.states_of(here, is_new=is_new))
         if not states:
             return []
+        if is_new and len(states) > REPLICAS_AT_ONCE:
+            await self._make_logs(states)
         answers = await self.announcements.on_leader_and_isr(states)
         failed = [tp for tp, error in answers.items() if error is not ErrorCode.NONE]
         if failed:
@@ -135,6 +147,13 @@ class ControllerCore:
         others = [tp for tp in failed if not is_new or tp not in dead]
         await self.elect((context.topics[tp.topic], [tp.partition]) for tp in others)
         return dead
+
+    async def _make_logs(self, states: Sequence[PartitionState]) -> None:
+        """In pieces with others between, since it may take the disk seconds. What fails, fails again with its role."""
+        for piece in pieces(states, REPLICAS_AT_ONCE):
+            if not await self.announcements.on_new_replicas(piece):
+                return
+            await self.let_pass()
 
     # Elections.
 

@@ -33,6 +33,8 @@ from ottla.steps import Steps, pieces
 
 #: Each is some ten microseconds of planning.
 _PARTITIONS_A_STEP: Final = 8
+#: Partitions, and topics, of a small creation: all applications but a few, and the offsets topic with its 50.
+SMALL_MAX: Final = 64
 
 
 class TopicPlan(NamedTuple):
@@ -97,6 +99,15 @@ def check_whole_request(topics: Sequence[NewTopic], settings: ControllerSettings
                 )
         check_amount(partitions)
         yield
+
+
+def is_small(topics: Sequence[NewTopic], settings: ControllerSettings) -> bool:
+    """Whether a creation takes so little that it may be done in the middle of another one."""
+    if len(topics) > SMALL_MAX:
+        return False
+    default = settings.num_partitions
+    partitions = [default if topic.partitions == BROKER_DEFAULT else max(topic.partitions, 0) for topic in topics]
+    return sum(partitions) + sum(len(topic.assignments) for topic in topics) <= SMALL_MAX
 
 
 def check_amount(partitions: int) -> None:

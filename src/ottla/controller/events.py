@@ -1,4 +1,8 @@
-"""The controller's event queue: one consumer, so that each decision stands on what the last one left."""
+"""The controller's event queue: one consumer, so that each decision stands on what the last one left.
+
+A turn may take seconds: ten thousand folders on a slow disk. Where nothing of what it decided is half done, it lets
+others pass that change nothing but what they make themselves (`let_pass`): these run whole, and then it goes on.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from ottla.steps import is_stray
 
 #: Requests that wait for their turn. An admin client sends a handful; a flood is told to come back.
 EVENTS_MAX: Final = 1_000
+#: That pass a long turn at one time, so that a stream of them holds it up for a while and not for ever.
+PASSING_MAX: Final = 16
 
 T = TypeVar("T")
 
@@ -22,6 +28,7 @@ class _Event(NamedTuple):
     #: In monotonic milliseconds; None waits as long as it takes.
     deadline_ms: int | None
     answer: asyncio.Future[Any]
+    may_pass: bool
 
 
 class EventQueue:
@@ -31,6 +38,10 @@ class EventQueue:
         self._arrived = asyncio.Event()
         self._consumer: asyncio.Task[None] | None = None
         self._running: _Event | None = None
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._events)
 
     def start(self) -> None:
         assert self._consumer is None
@@ -49,8 +60,13 @@ class EventQueue:
         consumer.cancel()
         await asyncio.wait([consumer])
 
-    async def run(self, work: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T:
-        """What `work` returns or raises when its turn has come. Raises Refusal when it does not come."""
+    async def run(
+        self, work: Callable[[], Awaitable[T]], timeout_ms: int | None = None, *, may_pass: bool = False
+    ) -> T:
+        """What `work` returns or raises when its turn has come. Raises Refusal when it does not come.
+
+        With `may_pass` its turn may come in the middle of a long one. It must not let others pass itself.
+        """
         if self._consumer is None or self._consumer.done():
             raise Refusal(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
         if len(self._events) >= EVENTS_MAX:
@@ -59,7 +75,7 @@ class EventQueue:
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         # Where nobody waits any more the outcome is not missed.
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._events.append(_Event(work, deadline_ms, answer))
+        self._events.append(_Event(work, deadline_ms, answer, may_pass))
         self._arrived.set()
         # A client that goes away does not take back what has begun: half a creation would be worse.
         return await asyncio.shield(answer)
@@ -69,22 +85,34 @@ class EventQueue:
             while not self._events:
                 self._arrived.clear()
                 await self._arrived.wait()
-            event = self._events.popleft()
-            if event.deadline_ms is not None and self._now_ms() >= event.deadline_ms:
-                event.answer.set_exception(Refusal(ErrorCode.REQUEST_TIMED_OUT, "The request's turn came too late."))
-                continue
-            self._running = event
+            event = self._running = self._events.popleft()
             try:
-                event.answer.set_result(await event.work())
-            except Exception as error:
-                event.answer.set_exception(error)
-            except BaseException as error:
-                # Whoever waits is not left waiting.
-                event.answer.set_exception(_stopping())
-                if not is_stray(error):
-                    raise  # the process ends, or the task
+                await self._do(event)
             finally:
                 self._running = None
+
+    async def _do(self, event: _Event) -> None:
+        if event.deadline_ms is not None and self._now_ms() >= event.deadline_ms:
+            event.answer.set_exception(Refusal(ErrorCode.REQUEST_TIMED_OUT, "The request's turn came too late."))
+            return
+        try:
+            event.answer.set_result(await event.work())
+        except Exception as error:
+            event.answer.set_exception(error)
+        except BaseException as error:
+            # Whoever waits is not left waiting.
+            event.answer.set_exception(_stopping())
+            if not is_stray(error):
+                raise  # the process ends, or the task
+
+    async def let_pass(self, as_long_as: Callable[[], bool]) -> None:
+        """To be called from the turn that runs: does some that wait and may pass, in their order."""
+        for event in [event for event in self._events if event.may_pass][:PASSING_MAX]:
+            if not as_long_as():
+                return
+            if event in self._events:  # unless all were turned away meanwhile
+                self._events.remove(event)
+                await self._do(event)
 
 
 def _stopping() -> Refusal:

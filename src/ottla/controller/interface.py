@@ -170,8 +170,13 @@ class Announcements(Protocol):
     """How a broker is told what was decided; the tree has it before. Calls come one at a time, in order.
 
     For new leaders there are three calls: an update with the overrides that govern their logs, `on_leader_and_isr`,
-    and when the leaders are ready the update that shows them to clients.
+    and when the leaders are ready the update that shows them to clients. Where they are many, calls of
+    `on_new_replicas` come before the second.
     """
+
+    async def on_new_replicas(self, states: Sequence[PartitionState]) -> bool:
+        """Makes their logs, which nobody is served from yet. Returns whether all of them are there."""
+        ...
 
     async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
         """Takes roles on. Returns the partitions that it could not do that for (with or without those it could)."""

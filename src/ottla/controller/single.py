@@ -12,6 +12,7 @@ from typing import TypeVar
 from ottla.controller import identity
 from ottla.controller.context import ClusterContext
 from ottla.controller.core import ControllerCore, log
+from ottla.controller.creation import is_small
 from ottla.controller.events import EventQueue
 from ottla.controller.interface import (
     Announcements,
@@ -65,6 +66,7 @@ class SingleController:
         self._overrides = OverrideTurns(self._core)
         self._leadership = LeadershipTurns(self._core)
         self._events = EventQueue(clock.monotonic_ms)
+        self._core.let_pass = self._let_pass
         #: Why this broker is no controller any more.
         self._lost: str | None = None
 
@@ -155,18 +157,28 @@ class SingleController:
             return Refusal(ErrorCode.REQUEST_TIMED_OUT, message)
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
 
-    async def _run(self, work: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T | Refusal:
+    async def _run(
+        self, work: Callable[[], Awaitable[T]], timeout_ms: int | None = None, *, may_pass: bool = False
+    ) -> T | Refusal:
         try:
-            return await self._events.run(lambda: self._turn(work), timeout_ms)
+            return await self._events.run(lambda: self._turn(work), timeout_ms, may_pass=may_pass)
         except Refusal as refusal:
             return refusal
+
+    async def _let_pass(self) -> None:
+        # A turn that finds the context stale reads all of it again, under the feet of the one that lets it pass.
+        await self._events.let_pass(lambda: not self._core.stale)
 
     # What may be asked for.
 
     async def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> list[CreatedTopic]:
-        done = await self._run(lambda: self._topics.create(topics, validate_only=validate_only), timeout_ms)
+        done = await self._run(
+            lambda: self._topics.create(topics, validate_only=validate_only),
+            timeout_ms,
+            may_pass=is_small(topics, self._settings),
+        )
         if isinstance(done, Refusal):
             return [CreatedTopic(topic.name, done.error, done.message) for topic in topics]
         return done

@@ -20,7 +20,7 @@ from ottla.handlers.fetch_checked import CheckedReader
 from ottla.handlers.fetch_in_steps import READ_AT_ONCE_MAX, REQUEST_BYTES_MAX, InSteps, LongRequest, WatchedFetch
 from ottla.handlers.fetch_memo import Memo, remember
 from ottla.handlers.fetch_read import READ_COMMITTED, READ_UNCOMMITTED, PartitionRead, Reader
-from ottla.handlers.fetch_room import COPIED_A_ROUND_MAX, COPIED_BYTES_MAX, Room, Untaken
+from ottla.handlers.fetch_room import COPIED_A_ROUND_MAX, COPIED_BYTES_MAX, Room, Untaken, may_hold_files
 from ottla.handlers.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Session, Sessions
 from ottla.handlers.fetch_wait import FetchWait
 from ottla.handlers.fetch_watched import WatchedPartitions
@@ -28,7 +28,7 @@ from ottla.handlers.peer import ANSWER_BYTES_MAX, FilePiece, Outgoing, Peer, Rec
 from ottla.handlers.routes import FETCH, HOT
 from ottla.metadata import MetadataUpdate
 from ottla.model import ErrorCode
-from ottla.ports import Entropy
+from ottla.ports import Disk, Entropy
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import decode_request_header, is_long, request_body_start
 from ottla.protocol.hot.fetch import FetchRequest, parse_fetch
@@ -49,9 +49,10 @@ _BY_ID: Final = 13
 
 
 class FetchHandler(Participant):
-    def __init__(self, services: Services, entropy: Entropy, untaken: Untaken) -> None:
+    def __init__(self, services: Services, entropy: Entropy, untaken: Untaken, disk: Disk) -> None:
         self.services = services
         self.untaken = untaken
+        self._disk = disk
         self._waiters = services.replicas.waiters
         self._sessions = Sessions(entropy, self.discard, services.config.server.fetch_sessions_max)
         self.bytes_max = services.config.server.fetch_bytes_max
@@ -106,6 +107,8 @@ class FetchHandler(Participant):
             return False
         head, data, view = memo.head, buffer.data, buffer.view
         if size + head.room > len(data) or not peer.is_clear or not self._has_room:
+            if not may_hold_files(self._disk):
+                return False
             before = bytearray(head.room)
             at = head.fill(before, correlation, leader.high_watermark, log.start_offset, size)
             peer.answer(before[:at])
@@ -299,8 +302,8 @@ class FetchHandler(Participant):
     def room(self) -> Room:
         """For an answer that is read now."""
         if self._copied <= COPIED_A_ROUND_MAX - COPIED_BYTES_MAX and self.untaken.has_room:
-            return Room()
-        return Room(0)
+            return Room(holds_files=may_hold_files(self._disk))
+        return Room(0, holds_files=may_hold_files(self._disk))
 
     def throttle_ms(self, wait: FetchWait, size: int) -> int:
         return self._throttle_ms(wait.peer, wait.client_id, wait.reader.replica_id, size)

@@ -81,6 +81,11 @@ class PartitionRead:
         """Takes up the answer's room for what was found, or leaves it for the client's next fetch. How many bytes of
         records the answer may still have, of `left`."""
         assert self.slice is not None
+        try:
+            self.slice = room.cut(self.slice)
+        except OSError as fault:
+            self.refuse(fault)
+            return left
         if room.copies(self.slice):
             self.is_copied = True
         elif not room.sends():

@@ -73,6 +73,11 @@ class Lock(Protocol):
 
 
 class Disk(Protocol):
+    @property
+    def lingering(self) -> int:
+        """Files that were closed and that leases keep open. Each has a descriptor that nobody counts elsewhere."""
+        ...
+
     def open(self, path: str, *, create: bool = False) -> File:
         """Opens for reading and appending; FileNotFoundError where it is missing and not to be created.
 
@@ -104,8 +109,8 @@ class Disk(Protocol):
         """When the file was last written, in wall milliseconds."""
         ...
 
-    def make_directory(self, path: str) -> None:
-        """With its parents; fine where it exists."""
+    def make_directory(self, path: str) -> bool:
+        """With its parents; fine where it exists. Returns whether it is new, and so empty."""
         ...
 
     def rename(self, source: str, target: str) -> None:

@@ -25,7 +25,7 @@ from ottla.replication.moves import Moves
 from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
 from ottla.replication.traffic import Topics
 from ottla.replication.waiters import Waiters
-from ottla.steps import DiskSteps, done_at_once, in_turns
+from ottla.steps import DiskSteps, done_at_once, in_turns, pieces
 from ottla.storage.directories import LogDirectories
 from ottla.storage.directory_errors import DirectoryError
 from ottla.storage.errors import StorageFault
@@ -113,8 +113,20 @@ class Replicas:
             yield None
         return answers
 
+    def make(self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]) -> DiskSteps[bool]:
+        """Creates the logs of some of many new replicas ahead of their roles. Returns whether all of them are there.
+
+        Run it with `change`. Nobody is served from them before `take_on`.
+        """
+        yield from self._create_missing(states, config_for)
+        for piece in pieces(states):
+            if any(self.directories.get(TopicPartition(state.topic, state.partition)) is None for state in piece):
+                return False
+            yield None
+        return True
+
     async def change(self, steps: DiskSteps[T]) -> T:
-        """Does `take_on`, `give_up` or `make_missing`, one after the other: each finds what the last one left."""
+        """Does what may wait for workers, one change after the other: each finds what the last one left."""
         async with self._changing:
             return await in_turns(steps, self._clock.monotonic_ms, self._workers.thread)
 

@@ -65,6 +65,9 @@ class Announced:
         """Raises ConfigError where these settings of a group are not to be stored."""
         validate_group_configs(overrides, self._live.current)
 
+    async def on_new_replicas(self, states: Sequence[PartitionState]) -> bool:
+        return await self._replicas.change(self._replicas.make(states, self.log_config))
+
     async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
         answers = await self._replicas.change(self._replicas.take_on(states, self.log_config))
         return {tp: error for tp, error in answers.items() if error != ErrorCode.NONE}

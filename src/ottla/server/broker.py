@@ -167,7 +167,7 @@ class Broker:
         self._dispatcher = Dispatcher(
             services,
             ProduceHandler(services),
-            FetchHandler(services, ports.entropy, server.memory),
+            FetchHandler(services, ports.entropy, server.memory, ports.disk),
             server.memory,
         )
         server.open(self._dispatcher)

@@ -8,7 +8,7 @@ each time after twice as long. Whatever else fails ends only the turn: the task 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from ottla import logs
@@ -17,14 +17,19 @@ from ottla.metrics import Labels
 from ottla.model import TopicPartition
 from ottla.ports import Clock, Disk, Workers
 from ottla.replication.replicas import Replicas
-from ottla.steps import is_stray
-from ottla.storage.cleaner.dirt import Dirt, dirt_of
+from ottla.replication.watermarks import CurrentWatermarks
+from ottla.steps import Steps as LoopSteps
+from ottla.steps import in_turns, is_stray
+from ottla.storage.cleaner.dirt import Dirt, looking_for_dirt
 from ottla.storage.cleaner.faults import DiskRefused, Interrupted
 from ottla.storage.cleaner.job import Limits
 from ottla.storage.cleaner.rounds import (
     InProcess,
+    InTurns,
+    OnThread,
     Outcome,
     ProcessWorker,
+    Step,
     Steps,
     Surrounding,
     ThreadWorker,
@@ -37,8 +42,6 @@ from ottla.storage.retention import Removal
 
 log_event = logs.logger("cleaner")
 
-#: Logs looked at in one turn of the loop.
-_SLICE: Final = 200
 #: Between a fault that is no log's own and the next turn.
 _PAUSE_MS: Final = 1000
 #: A log that could not be cleaned is tried again after this, then twice that, and so on up to the most.
@@ -118,7 +121,7 @@ class Cleaning:
         """Cleans the dirtiest log; False where none is worth it."""
         if self._live.current.storage.cleaner_threads == 0:
             return False
-        chosen = await self._choose()
+        chosen = await in_turns(self._choosing(), self._clock.monotonic_ms)
         if chosen is None:
             return False
         log, dirt = chosen
@@ -137,15 +140,14 @@ class Cleaning:
 
     # -- which log
 
-    async def _choose(self) -> tuple[Log, Dirt] | None:
+    def _choosing(self) -> LoopSteps[tuple[Log, Dirt] | None]:
         best: tuple[Log, Dirt] | None = None
         dirtiest, overdue_ms = 0.0, 0
         logs_now = list(self._replicas.directories.logs.values())
         self._forget_gone()
-        for number, log in enumerate(logs_now):
-            if number % _SLICE == _SLICE - 1:
-                await asyncio.sleep(0)
-            dirt = self._dirt(log)
+        for log in logs_now:
+            yield
+            dirt = yield from self._dirt(log)
             if dirt is None:
                 continue
             dirtiest, overdue_ms = max(dirtiest, dirt.ratio), max(overdue_ms, dirt.overdue_ms)
@@ -160,7 +162,7 @@ class Cleaning:
             log_event.warning("the cleaner's checkpoint lies beyond the log's end", partition=best[0].tp)
         return best
 
-    def _dirt(self, log: Log) -> Dirt | None:
+    def _dirt(self, log: Log) -> LoopSteps[Dirt | None]:
         tp = log.tp
         role = self._replicas.leaders.get(tp) or self._replicas.followers.get(tp)
         if not log.config.is_compacted or role is None or self._replicas.directories.get(tp) is not log:
@@ -168,7 +170,16 @@ class Cleaning:
         try:
             unstable = log.first_unstable(role.high_watermark)
             stable = role.high_watermark if unstable is None else min(unstable, role.high_watermark)
-            return dirt_of(log, stable, self._clock.wall_ms())
+            looking = looking_for_dirt(log, stable, self._clock.wall_ms())
+            while True:
+                try:
+                    next(looking)
+                except StopIteration as end:
+                    dirt: Dirt = end.value
+                    return dirt
+                yield
+                if self._replicas.directories.get(tp) is not log:
+                    return None
         except Exception as fault:
             # It holds up no other log, and counts as a try only when one is due.
             if not self._waits(tp):
@@ -191,14 +202,8 @@ class Cleaning:
         try:
             step = next(steps)
             while True:
-                workers = self._workers
-                future: asyncio.Future[Any] = (
-                    workers.process(step.work, *step.arguments)
-                    if isinstance(step, InProcess)
-                    else workers.thread(step.work)
-                )
                 try:
-                    result = await future
+                    result = await self._do(step)
                 except Exception as error:
                     step = steps.throw(error)
                 else:
@@ -209,12 +214,22 @@ class Cleaning:
         finally:
             steps.close()
 
+    def _do(self, step: Step) -> Awaitable[Any]:
+        match step:
+            case InProcess(work, arguments):
+                return self._workers.process(work, *arguments)
+            case OnThread(work):
+                return self._workers.thread(work)
+            case InTurns(long):
+                return in_turns(long, self._clock.monotonic_ms)
+
     def _surrounding(self) -> Surrounding:
         storage = self._live.current.storage
         directories = self._replicas.directories
+        watermarks = CurrentWatermarks(self._replicas.leaders, self._replicas.followers)
 
-        def prepare_checkpoint(log: Log) -> Callable[[], None] | None:
-            write = directories.prepare_checkpoint_of(log.tp, self._replicas.high_watermarks())
+        def checkpointing(log: Log) -> LoopSteps[Callable[[], None] | None]:
+            write = yield from directories.checkpointing_of(log.tp, watermarks)
             return None if write is None else write.run
 
         def remove_later(log: Log, removal: Removal) -> None:
@@ -232,7 +247,7 @@ class Cleaning:
             ),
             wall_ms=self._clock.wall_ms,
             is_current=lambda log: not self._closed and directories.get(log.tp) is log,
-            prepare_checkpoint=prepare_checkpoint,
+            checkpointing=checkpointing,
             remove_later=remove_later,
         )
 

@@ -263,6 +263,8 @@ class Housekeeping:
     def _checkpoint(self, kind: str, offset_of: Callable[[Log], int | None]) -> DiskSteps[None]:
         """Writes the checkpoints where offsets of this kind have changed since they were last written."""
         offsets: Offsets = {}
+        before = self._written.get(kind)
+        is_same = before is not None
         for piece in pieces(self._logs()):
             for log in piece:
                 try:
@@ -272,8 +274,9 @@ class Housekeeping:
                     continue
                 if offset is not None:
                     offsets[log.tp] = offset
+                    is_same = is_same and before is not None and before.get(log.tp) == offset
             yield None
-        if offsets != self._written.get(kind):
+        if before is None or not is_same or len(offsets) != len(before):
             self._written[kind] = offsets
             yield from self._write_checkpoints()
 

@@ -241,12 +241,12 @@ class LogDirectories(ReplicaFolders):
     def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> list[CheckpointWrite]:
         return at_once(self.checkpointing(high_watermarks))
 
-    def prepare_checkpoint_of(
+    def checkpointing_of(
         self, partition: TopicPartition, high_watermarks: Mapping[TopicPartition, int]
-    ) -> CheckpointWrite | None:
+    ) -> Steps[CheckpointWrite | None]:
         """The same for the directory of one partition; None where it is not here."""
         home = self._homes.get(partition)
-        return home.prepare_checkpoints(high_watermarks) if home is not None else None
+        return None if home is None else (yield from home.checkpointing(high_watermarks))
 
     def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         for write in self.prepare_checkpoints(high_watermarks):

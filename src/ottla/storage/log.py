@@ -26,11 +26,12 @@ from ottla.storage.errors import BadBatch, CorruptLog, FaultKind, OffsetOutOfRan
 from ottla.storage.flush import Flush
 from ottla.storage.indexed_file import Surroundings
 from ottla.storage.log_append import AppendableLog
-from ottla.storage.log_loading import load
+from ottla.storage.log_loading import begun, load
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_state import ActiveProducer
 from ottla.storage.reader import EMPTY, Slice
 from ottla.storage.retention import Removal
+from ottla.storage.snapshots import Snapshots
 from ottla.storage.time_lookup import (
     Lookup,
     TimestampOffset,
@@ -86,13 +87,33 @@ class Log(AppendableLog):
         except OSError as error:
             raise StorageFault.of(directory, error) from error
         if files is not None:
-            around = around._replace(files=files)
-            loaded.snapshots.around = around
-            for segment in loaded.segments:
-                segment.around = around
+            around = loaded.kept_in(files)
         log = cls(around, tp, config, loaded, recovery_point, now_ms)
         log.cleaned_to = cleaned_to
         return log
+
+    @classmethod
+    def begin(
+        cls,
+        disk: Disk,
+        directory: str,
+        tp: TopicPartition,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        on_warning: Callable[[str], None],
+        files: OpenFiles,
+    ) -> Log:
+        """Begins a log in a folder that has just been made: there is nothing in it to look for. Raises StorageFault.
+
+        `files` is not used before this returns.
+        """
+        around = Surroundings(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning)
+        try:
+            loaded = begun(around, Snapshots(around), 0)
+        except OSError as error:
+            raise StorageFault.of(directory, error) from error
+        return cls(loaded.kept_in(files), tp, config, loaded, 0, now_ms)
 
     # -- reading
 

@@ -21,6 +21,7 @@ from ottla.storage.formats.names import INDEX, LOG, format_segment_file
 from ottla.storage.indexed_file import Surroundings
 from ottla.storage.leftovers import Contents, remnants, remove_segment, sweep, tidy
 from ottla.storage.offset_index import ENTRY_SIZE
+from ottla.storage.open_files import OpenFiles
 from ottla.storage.producer_state import ProducerStates
 from ottla.storage.recovery import RecoveryReport, recover
 from ottla.storage.segment import Segment
@@ -43,6 +44,13 @@ class Loaded(NamedTuple):
     #: Whether names in the folder changed.
     changed: bool
 
+    def kept_in(self, files: OpenFiles) -> Surroundings:
+        """From now on `files` bounds what the log holds open."""
+        around = self.snapshots.around = self.snapshots.around._replace(files=files)
+        for segment in self.segments:
+            segment.around = around
+        return around
+
 
 def load(
     around: Surroundings,
@@ -64,8 +72,7 @@ def load(
         if start_offset < recovery_point:
             raise LostRecords(tp, directory, start_offset, recovery_point)
         snapshots.remove(snapshots.offsets)
-        segment = create_segment(around, start_offset)
-        return Loaded([segment], start_offset, start_offset, None, None, snapshots, None, True)
+        return begun(around, snapshots, start_offset)
     segments = [
         Segment(
             around,
@@ -107,6 +114,12 @@ def load(
             producers = load_producers(tp, segments, snapshots, start, end, now_ms)
     changed = contents.changed or report is not None
     return Loaded(segments, start, end, epochs, producers, snapshots, report, changed)
+
+
+def begun(around: Surroundings, snapshots: Snapshots, start_offset: int) -> Loaded:
+    """A log without records, whose first segment is made."""
+    segment = create_segment(around, start_offset)
+    return Loaded([segment], start_offset, start_offset, None, None, snapshots, None, True)
 
 
 def _existing(

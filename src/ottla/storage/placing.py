@@ -9,6 +9,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from ottla.config.log import LogConfig
@@ -75,20 +76,20 @@ def make_log(
     one fsync and not 3,000. `synced` makes the topic's id durable at once.
     """
     disk = directory.disk
-    disk.make_directory(folder)
+    is_new = disk.make_directory(folder)
     try:
         if replica.topic_id != ZERO_TOPIC_ID:
             metadata = os.path.join(folder, partition_metadata.FILE_NAME)
             write = partition_metadata.write if synced else partition_metadata.write_unsynced
             write(disk, metadata, replica.topic_id)
         warnings = LogWarnings(directory.path, replica.partition, on_event)
-        log = Log.open(
+        opens = Log.begin if is_new else partial(Log.open, clean=True)
+        log = opens(
             disk,
             folder,
             replica.partition,
             replica.config,
             now_ms=now_ms,
-            clean=True,
             on_warning=warnings,
             files=directory.open_files,
         )

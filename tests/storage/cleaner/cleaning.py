@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tests.storage.log_world import NOW, World, memory_disk, read_batches
 
+from ottla import steps
 from ottla.config.log import LogConfig
 from ottla.ports.disk import Disk
 from ottla.records.batch import BatchHeader, check_crc, iterate
@@ -56,16 +57,17 @@ class Cleaner:
             limits=self.limits,
             wall_ms=lambda: self.now_ms,
             is_current=lambda _: self.is_current,
-            prepare_checkpoint=self._checkpoint,
+            checkpointing=self._checkpointing,
             remove_later=lambda _, removal: self.removals.append(removal),
         )
 
-    def _checkpoint(self, log: Log) -> Callable[[], None]:
+    def _checkpointing(self, log: Log) -> steps.Steps[Callable[[], None]]:
         cleaned_to = log.cleaned_to
 
         def write() -> None:
             self.cleaned_to = cleaned_to
 
+        yield
         return write
 
     def dirt(self, log: Log, stable_offset: int | None = None) -> Dirt:

@@ -22,7 +22,7 @@ from tests.storage.log_world import NOW, World
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.records.record import decode_batch
 from ottla.storage.cleaner.faults import Interrupted
-from ottla.storage.cleaner.rounds import InProcess, Step, Steps
+from ottla.storage.cleaner.rounds import Step, Steps, done_here
 from ottla.storage.errors import OffsetOutOfRange
 from ottla.storage.log import Log
 
@@ -40,7 +40,7 @@ def filled(config: object = CONFIG) -> tuple[World, Log]:
 
 
 def run(step: Step) -> object:
-    return step.work(*step.arguments) if isinstance(step, InProcess) else step.work()
+    return done_here(step)
 
 
 def disturbed(steps: Steps, at: int, disturb: Callable[[], None]) -> bool:

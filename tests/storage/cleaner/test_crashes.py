@@ -17,7 +17,7 @@ from ottla.ports.memory.disk import MemoryDisk
 from ottla.ports.memory.faults import SimulatedCrash
 from ottla.storage.append import Origin
 from ottla.storage.cleaner.faults import DiskRefused
-from ottla.storage.cleaner.rounds import run_here
+from ottla.storage.cleaner.rounds import done_here, run_here
 from ottla.storage.errors import StorageFault
 from ottla.storage.formats.names import CLEANED, LOG, format_segment_file
 from ottla.storage.log import Log
@@ -224,7 +224,7 @@ def test_a_clean_stop_completes_a_swap_that_is_under_way() -> None:
         try:
             for _ in range(count):
                 step = steps.send(sent)
-                sent = step.work(*getattr(step, "arguments", ()))
+                sent = done_here(step)
         except StopIteration:
             return
         steps.close()

@@ -15,7 +15,7 @@ from ottla.ports.real.workers import Child
 from ottla.storage.cleaner import process
 from ottla.storage.cleaner.faults import CannotClean, DiskRefused, Interrupted
 from ottla.storage.cleaner.job import Job
-from ottla.storage.cleaner.rounds import InProcess, Outcome, ProcessWorker, clean_log, job_for
+from ottla.storage.cleaner.rounds import InProcess, Outcome, ProcessWorker, clean_log, done_here, job_for
 from ottla.storage.log import Log
 
 
@@ -53,7 +53,7 @@ def test_a_whole_pass_through_the_pipe(tmp_path: Path, child: Child) -> None:
             outcome = end.value
             continue
         in_process += isinstance(step, InProcess)
-        sent = child.call(step.work, step.arguments) if isinstance(step, InProcess) else step.work()
+        sent = child.call(step.work, step.arguments) if isinstance(step, InProcess) else done_here(step)
     assert outcome.keys == 7
     assert in_process > 2
     after = records_of(log)

@@ -47,6 +47,7 @@ class MemoryDisk:
         self._clock = clock
         self._medium = medium if medium is not None else Medium(capacity_bytes)
         self._boot = self._medium.boot
+        self.lingering = 0
         #: Paths that are not in memory until they are read, for tests of cold reads.
         self.cold: set[str] = set()
 
@@ -176,9 +177,9 @@ class MemoryDisk:
         self.check("size", path)
         return self._medium.names.file(path).modified_ms
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> bool:
         self.check("make_directory", path)
-        here = ""
+        here, is_new = "", False
         for name in parts(path):
             here = f"{here}/{name}"
             if self._is_folder(here):
@@ -188,6 +189,8 @@ class MemoryDisk:
                 raise problem(errno.EEXIST, here)
             self._medium.names.change((folder, name_there, Folder()))
             self.count("make_directory", here)
+            is_new = True
+        return is_new
 
     def _is_folder(self, path: str) -> bool:
         try:

@@ -117,9 +117,13 @@ class MemoryFile:
     def release(self) -> None:
         assert self._leases > 0
         self._leases -= 1
+        if self._closing and not self._leases:
+            self._disk.lingering -= 1
         self._close_if_free()
 
     def close(self) -> None:
+        if self._leases and not self._closing:
+            self._disk.lingering += 1
         self._closing = True
         self._close_if_free()
 

@@ -28,6 +28,8 @@ ZEROS: Final = bytes(64 * 1024)
 _NO_WAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 #: Leases are taken on the loop and may be given back by a worker. Held for some 50 ns, so that one serves all files.
 _LEASES: Final = Mutex()
+#: How many files were closed under leases. Of the whole process, as descriptors are.
+_LINGERING: Final = [0]
 
 
 class RealFile:
@@ -158,6 +160,7 @@ class RealFile:
             assert self._leases > 0
             self._leases -= 1
             last = self._closing and self._leases == 0
+            _LINGERING[0] -= last
         if last:
             self._close_now()
 
@@ -167,6 +170,7 @@ class RealFile:
                 return
             self._closing = True
             last = self._leases == 0
+            _LINGERING[0] += not last
         if last:
             self._close_now()
 
@@ -262,6 +266,10 @@ class RealDisk:
     def __init__(self, *, portable: bool = False) -> None:
         self._file = PortableFile if portable else RealFile
 
+    @property
+    def lingering(self) -> int:
+        return _LINGERING[0]
+
     def open(self, path: str, *, create: bool = False) -> File:
         return self._file(path, os.O_RDWR | os.O_CREAT if create else os.O_RDWR)
 
@@ -292,8 +300,16 @@ class RealDisk:
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
-    def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+    def make_directory(self, path: str) -> bool:
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+            return False
+        except FileNotFoundError:
+            os.makedirs(path, exist_ok=True)
+        return True
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.config.log import LONG_MAX
+from ottla.steps import Steps, at_once
 from ottla.storage.log import Log
 from ottla.storage.segment import Segment
 
@@ -36,6 +37,10 @@ class Dirt(NamedTuple):
 
 
 def dirt_of(log: Log, stable_offset: int, now_ms: int) -> Dirt:
+    return at_once(looking_for_dirt(log, stable_offset, now_ms))
+
+
+def looking_for_dirt(log: Log, stable_offset: int, now_ms: int) -> Steps[Dirt]:
     """Looks at nothing but what is known of the segments, and their times where a lag is set. Raises StorageFault."""
     first, was_misplaced = log.start_offset, False
     if log.cleaned_to > log.end_offset:
@@ -43,14 +48,15 @@ def dirt_of(log: Log, stable_offset: int, now_ms: int) -> Dirt:
     elif log.cleaned_to >= first:
         first = log.cleaned_to
     with log.telling():
-        end = _end(log, first, stable_offset, now_ms)
+        end = yield from _end(log, first, stable_offset, now_ms)
         clean_bytes = dirty_bytes = 0
         for segment, following in _sealed(log):
             if following <= first:
                 clean_bytes += segment.size
             elif segment.base_offset < end:
                 dirty_bytes += segment.size
-        return Dirt(first, max(first, end), clean_bytes, dirty_bytes, _overdue_ms(log, first, now_ms), was_misplaced)
+        overdue_ms = yield from _overdue_ms(log, first, now_ms)
+        return Dirt(first, max(first, end), clean_bytes, dirty_bytes, overdue_ms, was_misplaced)
 
 
 def _sealed(log: Log) -> list[tuple[Segment, int]]:
@@ -58,25 +64,29 @@ def _sealed(log: Log) -> list[tuple[Segment, int]]:
     return list(zip(log.segments[:-1], log.places.bases[1:], strict=True))
 
 
-def _end(log: Log, first: int, stable_offset: int, now_ms: int) -> int:
+def _end(log: Log, first: int, stable_offset: int, now_ms: int) -> Steps[int]:
     limit = min(stable_offset, log.recovery_point)
     youngest_ms = now_ms - log.config.min_compaction_lag_ms
     for segment, following in _sealed(log):
         if following > limit:
             return segment.base_offset
-        is_dirty = following > first
-        if is_dirty and log.config.min_compaction_lag_ms > 0 and segment.largest_timestamp() > youngest_ms:
+        if following <= first or log.config.min_compaction_lag_ms <= 0 or segment not in log.places:
+            continue
+        if segment.largest_timestamp() > youngest_ms:
             return segment.base_offset
+        yield  # its time may have been read from the disk
     return log.active.base_offset
 
 
-def _overdue_ms(log: Log, first: int, now_ms: int) -> int:
+def _overdue_ms(log: Log, first: int, now_ms: int) -> Steps[int]:
     lag_ms = log.config.max_compaction_lag_ms
     if lag_ms == LONG_MAX:
         return 0
-    begun = [
-        timestamp
-        for segment, following in _sealed(log)
-        if following > first and (timestamp := segment.first_timestamp()) > 0
-    ]
-    return max(0, now_ms - lag_ms - min(begun)) if begun else 0
+    oldest_ms = now_ms
+    for segment, following in _sealed(log):
+        if following > first and segment in log.places:
+            timestamp = segment.first_timestamp()
+            if 0 < timestamp < oldest_ms:
+                oldest_ms = timestamp
+            yield
+    return max(0, now_ms - lag_ms - oldest_ms)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+from ottla import steps
 from ottla.ports import Disk
 from ottla.storage.cleaner.dirt import Dirt
 from ottla.storage.cleaner.faults import CannotClean, Interrupted
@@ -40,7 +41,13 @@ class OnThread(NamedTuple):
     work: Callable[[], Any]
 
 
-Step = InProcess | OnThread
+class InTurns(NamedTuple):
+    """What is for the loop, and takes as long as there are many logs."""
+
+    steps: steps.Steps[Any]
+
+
+Step = InProcess | OnThread | InTurns
 Steps = Generator[Step, Any, "Outcome"]
 
 
@@ -117,8 +124,8 @@ class Surrounding(NamedTuple):
     wall_ms: Callable[[], int]
     #: Whether the log is still the partition's.
     is_current: Callable[[Log], bool]
-    #: Writes the checkpoints of the log's directory; blocks.
-    prepare_checkpoint: Callable[[Log], Callable[[], None] | None]
+    #: What writes the checkpoints of the log's directory, and blocks; None where the log is not here.
+    checkpointing: Callable[[Log], steps.Steps[Callable[[], None] | None]]
     #: Takes the files of replaced segments, whose time to go comes later.
     remove_later: Callable[[Log, Removal], None]
 
@@ -251,7 +258,7 @@ def _swap_in(log: Log, swap: Swap, around: Surrounding) -> Generator[Step, Any, 
 
 
 def _checkpoint(log: Log, around: Surrounding) -> Generator[Step, Any, None]:
-    write = around.prepare_checkpoint(log)
+    write = yield InTurns(around.checkpointing(log))
     if write is not None:
         yield _told(log, write)
 
@@ -266,17 +273,28 @@ def _told(log: Log, work: Callable[[], None]) -> OnThread:
     return OnThread(run)
 
 
-def run_here(steps: Steps) -> Outcome:
+def run_here(cleaning: Steps) -> Outcome:
     """Drives a pass to its end, one step after the other."""
     try:
-        step = next(steps)
+        step = next(cleaning)
         while True:
             try:
-                result = step.work(*step.arguments) if isinstance(step, InProcess) else step.work()
+                result = done_here(step)
             except Exception as error:
-                step = steps.throw(error)
+                step = cleaning.throw(error)
             else:
-                step = steps.send(result)
+                step = cleaning.send(result)
     except StopIteration as end:
         outcome: Outcome = end.value
         return outcome
+
+
+def done_here(step: Step) -> Any:
+    """What a step returns, with the caller waiting for it."""
+    match step:
+        case InProcess(work, arguments):
+            return work(*arguments)
+        case OnThread(work):
+            return work()
+        case InTurns(long):
+            return steps.at_once(long)

@@ -48,7 +48,8 @@ def write_unsynced(disk: Disk, path: str, topic_id: bytes) -> None:
     """For a new folder: no fsync a partition. A crash may tear it; it is then written again, since the id is known."""
     file = disk.open(path, create=True)
     try:
-        file.truncate(0)
+        if file.size():
+            file.truncate(0)
         file.append([encode(topic_id)])
     finally:
         file.close()
