@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from itertools import pairwise
 
 from ottla.protocol.generated.offset_fetch import (
@@ -11,23 +10,38 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
 )
-from ottla.protocol.message import Structure
 from ottla.server.letting_go import Parts
 from ottla.steps import at_once
 
 MANY = 5_000
 
 
-def alive(kind: type[Structure]) -> int:
-    return sum(type(each) is kind for each in gc.get_objects())
+class Group(OffsetFetchRequestGroup):
+    __slots__ = ()
+    freed = 0
+
+    def __del__(self) -> None:
+        Group.freed += 1
+
+
+class Topic(OffsetFetchRequestTopics):
+    __slots__ = ()
+    freed = 0
+
+    def __del__(self) -> None:
+        Topic.freed += 1
+
+
+Group.__slots__ = OffsetFetchRequestGroup.__slots__
+Topic.__slots__ = OffsetFetchRequestTopics.__slots__
 
 
 def request(count: int = MANY) -> OffsetFetchRequest:
     return OffsetFetchRequest(
         groups=[
-            OffsetFetchRequestGroup(
+            Group(
                 group_id=f"group-{number}",
-                topics=[OffsetFetchRequestTopics(name=f"topic-{number}", partition_indexes=[number])],
+                topics=[Topic(name=f"topic-{number}", partition_indexes=[number])],
             )
             for number in range(count)
         ]
@@ -35,16 +49,15 @@ def request(count: int = MANY) -> OffsetFetchRequest:
 
 
 def test_a_message_is_freed_some_at_a_time() -> None:
-    before = [alive(OffsetFetchRequestGroup), alive(OffsetFetchRequestTopics)]
+    Group.freed = Topic.freed = 0
     message = request()
     parts = Parts(message)
     assert sum(1 for _ in parts.found()) >= MANY // 64
     del message
-    lives = [alive(OffsetFetchRequestGroup) + alive(OffsetFetchRequestTopics)]
-    assert lives[0] == sum(before) + 2 * MANY
-    lives += [alive(OffsetFetchRequestGroup) + alive(OffsetFetchRequestTopics) for _ in parts.let_go()]
-    assert max(one - next_one for one, next_one in pairwise(lives)) <= 256
-    assert lives[-1] == sum(before)
+    assert Group.freed == Topic.freed == 0
+    freed = [0, *(Group.freed + Topic.freed for _ in parts.let_go())]
+    assert max(after - before for before, after in pairwise(freed)) <= 256
+    assert freed[-1] == 2 * MANY
 
 
 def test_what_others_hold_stays_whole() -> None:

@@ -54,9 +54,21 @@ def _of_groups(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
             found = yield from fetch.run(room, require_stable=request.require_stable)
             room -= fetch.answered
             yield from answer.add(found)
+            yield from _let_go(found)
             places.add(group.group_id if answer.last_error == ErrorCode.NONE else None)
             yield from steps_of_name(group.group_id)
     return places.answered(answer.finished)
+
+
+def _let_go(found: OffsetFetchResponseGroup) -> Steps[None]:
+    """A hundred thousand objects are not freed in one piece."""
+    for some in taken(found.topics):
+        for topic in some:
+            for number, _ in enumerate(taken(topic.partitions)):
+                if number:
+                    yield
+        if found.topics:
+            yield
 
 
 class _Fetch:
@@ -159,29 +171,35 @@ def _refused(topic: OffsetFetchRequestTopics, error: ErrorCode) -> Steps[OffsetF
 
 
 def _of_one_group(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
-    group = yield from _only_group(call, request)
-    found = yield from _Fetch(call, group).run(PARTITIONS_ANSWERED_MAX, require_stable=request.require_stable)
+    group = yield from _only_group(request)
+    fetch = _Fetch(call, group)
+    found = yield from fetch.run(PARTITIONS_ANSWERED_MAX, require_stable=request.require_stable)
     error = ErrorCode(found.error_code)
     topics: list[OffsetFetchResponseTopic] = []
     if not error:
         topics = yield from _in_older_layout(found.topics)
+    elif call.version < _GROUP_ERROR_SINCE:
+        topics = yield from _refused_one_by_one(group.topics or [], error)
     places = Places(call)
     places.add(None if error else request.group_id)
 
     def response(refusals: Refusals) -> Steps[OffsetFetchResponse]:
-        refused = refusals.of(0) or error
-        told = (yield from _refused_one_by_one(call, request, refused)) if refused else topics
-        return OffsetFetchResponse(throttle_time_ms=call.throttle_ms(), error_code=refused, topics=told)
+        told, refused = topics, refusals.of(0)
+        if refused and call.version < _GROUP_ERROR_SINCE:
+            yield from _refuse_all(told, refused)
+        elif refused:
+            told = []
+        return OffsetFetchResponse(throttle_time_ms=call.throttle_ms(), error_code=refused or error, topics=told)
 
     return places.answered(response)
 
 
-def _only_group(call: Call, request: OffsetFetchRequest) -> Steps[OffsetFetchRequestGroup]:
-    """The request's own topics are kept where each of them may have to be refused by itself."""
+def _only_group(request: OffsetFetchRequest) -> Steps[OffsetFetchRequestGroup]:
+    """The topics are taken out of the request."""
     if request.topics is None:
         return OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
     topics: list[OffsetFetchRequestTopics] = []
-    for piece in pieces(request.topics) if call.version < _GROUP_ERROR_SINCE else taken(request.topics):
+    for piece in taken(request.topics):
         topics += [OffsetFetchRequestTopics(name=each.name, partition_indexes=each.partition_indexes) for each in piece]
         yield
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
@@ -210,14 +228,12 @@ def _in_older_layout(found: list[OffsetFetchResponseTopics]) -> Steps[list[Offse
 
 
 def _refused_one_by_one(
-    call: Call, request: OffsetFetchRequest, error: ErrorCode
+    asked: list[OffsetFetchRequestTopics], error: ErrorCode
 ) -> Steps[list[OffsetFetchResponseTopic]]:
     """Where there is no place for the error of the group each partition has it; what is too much is left out."""
     topics: list[OffsetFetchResponseTopic] = []
-    if call.version >= _GROUP_ERROR_SINCE:
-        return topics
     room = PARTITIONS_ANSWERED_MAX
-    for some in taken(request.topics or []):
+    for some in taken(asked):
         for topic in some:
             room -= len(topic.partition_indexes)
             if room < 0:
@@ -234,3 +250,15 @@ def _refused_one_by_one(
                 yield
         yield
     return topics
+
+
+def _refuse_all(topics: list[OffsetFetchResponseTopic], error: ErrorCode) -> Steps[None]:
+    for some in pieces(topics):
+        for topic in some:
+            for piece in pieces(topic.partitions):
+                for partition in piece:
+                    partition.committed_offset = _NO_OFFSET
+                    partition.metadata = ""
+                    partition.error_code = error
+                yield
+        yield

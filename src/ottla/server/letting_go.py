@@ -50,11 +50,13 @@ class Parts:
                 yield
 
     def _elements(self, elements: list[object]) -> Steps[None]:
-        if isinstance(elements[0], Structure):
-            self._structures += elements  # type: ignore[arg-type]  # all of them are
-            return
+        of_structures = isinstance(elements[0], Structure)
         for start in range(0, len(elements), _FREED_A_STEP):
-            self._leaves.append(elements[start : start + _FREED_A_STEP])
+            some = elements[start : start + _FREED_A_STEP]
+            if of_structures:
+                self._structures += some  # type: ignore[arg-type]  # all of them are
+            else:
+                self._leaves.append(some)
             if start:
                 yield
 

@@ -17,7 +17,7 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from ottla.steps import PIECE, Steps, pieces
+from ottla.steps import PIECE, Steps, pieces, taken
 
 NO_OFFSET: Final = -1
 #: Of one group's records for one answer; what would be more is refused. They have up to 4 KB of metadata each, by
@@ -47,11 +47,12 @@ def fetch_offsets(
 
 
 def _asked(state: ShardState, request: OffsetFetchRequestGroup) -> Iterator[tuple[str, bytes, list[int]]]:
+    """Names, ids and partitions; what is said in the request is taken out of it."""
     if request.topics is None:
         # As it is now: others may commit, or delete, before all is looked up.
         kept = state.offsets.of_group(request.group_id)
         return iter([(name, ZERO_TOPIC_ID, list(partitions)) for name, partitions in kept.items()])
-    return ((topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics)
+    return ((topic.name, topic.topic_id, topic.partition_indexes) for some in taken(request.topics) for topic in some)
 
 
 class _LookUp:
