@@ -126,5 +126,6 @@ def test_what_was_refused_and_what_was_committed_are_joined_in_steps() -> None:
             next(steps)
             count += 1
     except StopIteration as end:
-        assert [topic.name for topic in end.value] == [f"t{number}" for number in range(2 * MANY)]
+        joined = end.value
+    assert [topic.name for topic in joined] == [f"t{number}" for number in range(2 * MANY)]
     assert count >= 2 * MANY // PIECE
