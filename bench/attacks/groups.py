@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import random
 
-from bench.attacks.attack import Attack, Frames, Outcome, Victim
+from bench.attacks.attack import MB, Attack, Frames, Outcome, Victim
 from bench.attacks.long_frames import repeated
 from bench.groups import TOPIC, wait_for_coordinator
 from bench.wire import Wire, create_topic
 from ottla.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from ottla.protocol.generated.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from ottla.protocol.header import RequestHeader, encode_request
 
-OFFSET_COMMIT, CREATE_TOPICS, CONSUMER_GROUP_HEARTBEAT = 8, 19, 68
+OFFSET_COMMIT, JOIN_GROUP, CREATE_TOPICS, OFFSET_DELETE, CONSUMER_GROUP_HEARTBEAT = 8, 11, 19, 47, 68
 GROUP = "g"
 TOPICS = 600
 NAME_LENGTH = 249
 #: RE2 promises linear time: for each character it goes through all states that it may be in, and here these are all.
 EXPRESSION = "(a?.?){1000}(a?.?){1000}(a?.?){1000}x"
 COMMITS = 200_000
+DELETIONS = 500_000
+JOIN_MB = 40
 
 
 def prepare_group(port: int) -> None:
@@ -90,6 +98,35 @@ def refused_topics() -> bytes:
     return repeated(OFFSET_COMMIT, 8, message, elements, count_max=COMMITS)
 
 
+def deleted_partitions() -> bytes:
+    """Of one topic that there is not."""
+    return repeated(
+        OFFSET_DELETE,
+        0,
+        lambda partitions: OffsetDeleteRequest(
+            group_id=GROUP, topics=[OffsetDeleteRequestTopic(name="no-such", partitions=partitions)]
+        ),
+        lambda first, how_many: [
+            OffsetDeleteRequestPartition(partition_index=number) for number in range(first, first + how_many)
+        ],
+        count_max=DELETIONS,
+    )
+
+
+def long_join() -> bytes:
+    """One protocol with as much metadata as that."""
+    message = JoinGroupRequest(
+        group_id=GROUP,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=bytes(JOIN_MB * MB))],
+    )
+    return encode_request(
+        RequestHeader(api_key=JOIN_GROUP, api_version=9, correlation_id=1, client_id="attack"), message
+    )
+
+
 def attacks() -> list[Attack]:
     return [
         SlowExpression(),
@@ -105,4 +142,11 @@ def attacks() -> list[Attack]:
             lambda: [refused_topics()],
             before=prepare_group,
         ),
+        Frames(
+            "delete-offsets",
+            f"OffsetDelete of {DELETIONS:,} partitions of a topic that there is not",
+            lambda: [deleted_partitions()],
+            before=prepare_group,
+        ),
+        Frames("join", f"JoinGroup with {JOIN_MB} MB of metadata", lambda: [long_join()], before=prepare_group),
     ]

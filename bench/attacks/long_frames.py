@@ -1,4 +1,4 @@
-"""Requests whose arrays are as long as a frame can carry, made from the schemas: of any API, also of one to come.
+"""Requests whose arrays and byte strings are as long as a frame can carry, made from the schemas: of any API.
 
 Elements are encoded a few hundred at a time and their bytes repeated: a frame of 100 MB takes a second or two.
 
@@ -154,6 +154,46 @@ class LongArray:
         )
 
 
+@dataclass(frozen=True)
+class LongBytes:
+    """A byte string of a request, by the names of the fields that lead to it."""
+
+    key: int
+    version: int
+    path: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        return f"{api(self.key).name}.{self.version}.{'.'.join(self.path)}"
+
+    def frame(self, filling: Filling, *, bytes_max: int, topic_id: bytes = bytes(16)) -> bytes:
+        """The request in which this byte string is as long as it can be; each array around it has one element."""
+        maker = _Maker(_schema(self.key), self.version, filling, topic_id)
+        header = RequestHeader(api_key=self.key, api_version=self.version, correlation_id=1, client_id="attack")
+
+        def whole(size: int) -> bytes:
+            return encode_request(header, maker.request(self.path, bytes(size)))
+
+        return whole(bytes_max - len(whole(0)) - _COUNT_BYTES_MAX)
+
+
+def long_bytes(key: int, version: int) -> list[LongBytes]:
+    """Every byte string of this API's request, at whatever depth."""
+    schema = _schema(key)
+    return [LongBytes(key, version, path) for path in _bytes_paths(schema, _request(schema), version)]
+
+
+def _bytes_paths(schema: Schema, struct: Struct, version: int) -> Iterator[tuple[str, ...]]:
+    for one in struct.fields:
+        if not form(schema, one, version).present:
+            continue
+        if one.base in {"bytes", "records"} and not one.array:
+            yield (one.name,)
+        if one.struct:
+            for path in _bytes_paths(schema, schema.structs[one.base], version):
+                yield (one.name, *path)
+
+
 def long_arrays(key: int, version: int) -> list[LongArray]:
     """Every array of this API's request, at whatever depth."""
     schema = _schema(key)
@@ -203,7 +243,7 @@ class _Maker:
         self._known_ids = (topic_id, bytes(16))
         self._module = import_module(f"ottla.protocol.generated.{snake(schema.name)}")
 
-    def request(self, path: Sequence[str], elements: list[Any]) -> Message:
+    def request(self, path: Sequence[str], elements: list[Any] | bytes) -> Message:
         made = self._structure(_request(self._schema), 0, path, elements)
         assert isinstance(made, Message)
         return made
@@ -222,7 +262,7 @@ class _Maker:
         return next(one for one in struct.fields if one.name == name)
 
     def _structure(
-        self, struct: Struct, number: int, path: Sequence[str] = (), elements: list[Any] | None = None
+        self, struct: Struct, number: int, path: Sequence[str] = (), elements: list[Any] | bytes | None = None
     ) -> Structure:
         values: dict[str, Any] = {}
         # Neighbours differ in an element; around the long array everything speaks of the one topic.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.groups.world import REBALANCE_MS, SESSION_MS, World
 
+from ottla.groups.classic.syncing import ASSIGNMENTS_BYTES_MAX
 from ottla.model import ErrorCode
 
 
@@ -86,6 +87,16 @@ def test_a_member_that_comes_before_the_shares_are_safe_ends_the_generation(worl
     world.enter()
     assert leader.error is waiting.error is ErrorCode.REBALANCE_IN_PROGRESS
     world.journal.commit()
+    assert world.group().state_name == "PreparingRebalance"
+
+
+def test_a_leader_hands_out_no_more_than_it_may(world: World) -> None:
+    first, second = completing(world)
+    waiting = world.sync(second, 1)
+    written = len(world.journal.batches)
+    leader = world.sync(first, 1, {first: bytes(ASSIGNMENTS_BYTES_MAX), second: b"2"})
+    assert leader.error is waiting.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert len(world.journal.batches) == written
     assert world.group().state_name == "PreparingRebalance"
 
 

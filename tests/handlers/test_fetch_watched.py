@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ottla.handlers.fetch_asked import Asked, each_asked, merged
+from ottla.handlers.fetch_asked import Asked, each_asked, each_forgotten, merged, without_empty
 from ottla.handlers.fetch_read import PartitionRead
 from ottla.handlers.fetch_room import COPIED_BYTES_MAX, FILE_PIECES_MAX, SENDFILE_BYTES_MIN, Room
 from ottla.handlers.fetch_watched import WatchedPartitions
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.hot.fetch import FetchRequest
 from ottla.replication.waiters import Waiters
-from ottla.steps import at_once
+from ottla.steps import PIECE, at_once
 from ottla.storage.reader import Slice
 
 UNKNOWN_ID = b"i" * 16
@@ -268,6 +268,19 @@ def test_repeated_partitions_are_merged_as_by_kafka(in_session: bool) -> None:
         ("b", 0, 12, 5),
         ("a", 2, 14, 5),
     ]
+
+
+def test_topics_that_name_no_partition_are_passed_over_in_steps() -> None:
+    request = FetchRequest()
+    request.topics = [("none", []) for _ in range(5_000)]
+    request.topics.insert(100, ("a", [(0, -1, 10, -1, -1, 5)]))
+    request.forgotten = [("none", []) for _ in range(5_000)]
+    request.forgotten.append(("b", [1, 2]))
+    assert sum(1 for _ in without_empty(request)) >= 10_000 // PIECE
+    assert [one.topic for one in each_asked(request)] == ["a"]
+    assert list(each_forgotten(request)) == [("b", 1), ("b", 2)]
+    assert not request.topics
+    assert not request.forgotten
 
 
 def found(size: int) -> Slice:

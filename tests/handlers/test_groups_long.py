@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.handlers.groups import NONE, commit, find
 from tests.server.conftest import BrokerThread, Peer
 
+from ottla.handlers import offset_commit
 from ottla.handlers.group_calls import ANSWER_BYTES_MAX
 from ottla.handlers.offset_fetch import PARTITIONS_ANSWERED_MAX
 from ottla.model import ErrorCode
@@ -13,6 +14,13 @@ from ottla.protocol.generated.delete_groups import DeleteGroupsRequest, DeleteGr
 from ottla.protocol.generated.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from ottla.protocol.generated.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponseTopic,
+)
 from ottla.protocol.generated.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -21,6 +29,7 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchResponse,
 )
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from ottla.steps import PIECE
 
 MANY = 1_000
 
@@ -91,3 +100,32 @@ def test_a_large_group_that_is_described_again_and_again(grouped: BrokerThread, 
     assert errors.count(NONE) in {told - 1, told}
     assert errors[-1] == ErrorCode.INVALID_REQUEST
     assert "fewer groups" in (groups[-1].error_message or "")
+
+
+def test_a_commit_of_many_topics_that_there_are_not_and_one_that_there_is(grouped: BrokerThread, client: Peer) -> None:
+    find(client)
+    topics = [
+        OffsetCommitRequestTopic(name=name, partitions=[OffsetCommitRequestPartition(partition_index=0)])
+        for name in [*(f"none-{number}" for number in range(MANY)), "long", "none-7"]
+    ]
+    request = OffsetCommitRequest(group_id="mixed", generation_id_or_member_epoch=-1, topics=topics)
+    answered = client.ask(request, 8, OffsetCommitResponse).topics
+    errors = {topic.name: [partition.error_code for partition in topic.partitions] for topic in answered}
+    assert len(errors) == len(answered) == MANY + 1
+    assert errors["long"] == [NONE]
+    assert errors["none-8"] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_what_was_refused_and_what_was_committed_are_joined_in_steps() -> None:
+    refused = [OffsetCommitResponseTopic(name=f"t{number}") for number in range(MANY)]
+    committed = [OffsetCommitResponseTopic(name=f"t{number}") for number in range(MANY // 2, 2 * MANY)]
+    steps = offset_commit._joined(refused, committed)
+    count = 0
+    try:
+        while True:
+            next(steps)
+            count += 1
+    except StopIteration as end:
+        joined = end.value
+    assert [topic.name for topic in joined] == [f"t{number}" for number in range(2 * MANY)]
+    assert count >= 2 * MANY // PIECE

@@ -25,11 +25,12 @@ DESCRIBE = 69
 MANY = 50_000
 
 
-def late(call: Call, request: ConsumerGroupDescribeRequest) -> Steps[Later]:
+def late(call: Call, request: ConsumerGroupDescribeRequest) -> Later:
     """Known at once where the request names a group, and otherwise in one of the next turns."""
-    yield
     answer = Later()
-    response = ConsumerGroupDescribeResponse(groups=[DescribedGroup(group_id="g")] * MANY)
+    response: object = ConsumerGroupDescribeResponse(groups=[DescribedGroup(group_id="g")] * MANY)
+    if request.include_authorized_operations:
+        response = made_in_steps(response)
     if request.group_ids:
         answer.set(response)
     else:
@@ -37,9 +38,24 @@ def late(call: Call, request: ConsumerGroupDescribeRequest) -> Steps[Later]:
     return answer
 
 
+def late_in_steps(call: Call, request: ConsumerGroupDescribeRequest) -> Steps[Later]:
+    yield
+    return late(call, request)
+
+
+def made_in_steps(response: object) -> Steps[object]:
+    yield
+    return response
+
+
 @pytest.mark.parametrize("group_ids", [["at once"], []], ids=["at-once", "later"])
+@pytest.mark.parametrize(
+    ("handle", "made"),
+    [(late_in_steps, False), (late_in_steps, True), (late, True)],
+    ids=["handled-in-steps", "both", "made-in-steps"],
+)
 def test_a_long_answer_that_comes_late_is_encoded_in_steps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_ids: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group_ids: list[str], handle: Any, made: bool
 ) -> None:
     encoded_whole: list[int] = []
     encode = dispatch.encode_response
@@ -48,10 +64,11 @@ def test_a_long_answer_that_comes_late_is_encoded_in_steps(
         encoded_whole.append(key)
         return encode(key, *rest)
 
-    monkeypatch.setattr(consumer_group_describe, "handle", late)
+    monkeypatch.setattr(consumer_group_describe, "handle", handle)
     monkeypatch.setattr(dispatch, "encode_response", noted)
     with BrokerThread(str(tmp_path)) as running, Wire(running.port) as wire:
         for _ in range(2):
-            answer = wire.call(DESCRIBE, 1, ConsumerGroupDescribeRequest(group_ids=group_ids))
+            request = ConsumerGroupDescribeRequest(group_ids=group_ids, include_authorized_operations=made)
+            answer = wire.call(DESCRIBE, 1, request)
             assert len(answer.groups) == MANY
     assert DESCRIBE not in encoded_whole

@@ -1,8 +1,9 @@
-"""Every API, asked with arrays as long as a frame can carry: others are served meanwhile, and memory is bounded.
+"""Every API, asked with arrays and byte strings as long as a frame can carry: others are served, and memory is bounded.
 
-The APIs come from `routes.py` and their arrays from the schemas, so that one which is added later is asked too. What
-counts is the CPU time that the broker's loop spends while one question of another connection waits: unlike the wait
-itself it does not grow with what else this machine has to do. A search for what is too long: `python -m bench.attack`.
+The APIs come from `routes.py`, their arrays and byte strings from the schemas, so that one which is added later is
+asked too. What counts is the CPU time that the broker's loop spends while one question of another connection waits:
+unlike the wait itself it does not grow with what else this machine has to do. A search for what is too long:
+`python -m bench.attack`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from bench.attacks.long_frames import KNOWN_PARTITIONS, KNOWN_TEXTS, Filling, LongArray, long_arrays
+from bench.attacks.long_frames import (
+    KNOWN_PARTITIONS,
+    KNOWN_TEXTS,
+    Filling,
+    LongArray,
+    LongBytes,
+    long_arrays,
+    long_bytes,
+)
 from bench.attacks.probe import PAUSE_SECONDS, QUESTION, computed_ms
 from bench.groups import TOPIC as COMMITTED_TOPIC
 from bench.groups import wait_for_coordinator
@@ -64,6 +73,10 @@ LOOK_SECONDS = 0.02
 
 def every_array() -> list[LongArray]:
     return [array for key, _, highest in advertised() for array in long_arrays(key, highest)]
+
+
+def every_byte_string() -> list[LongBytes]:
+    return [one for key, _, highest in advertised() for one in long_bytes(key, highest)]
 
 
 def test_no_api_is_left_out() -> None:
@@ -208,7 +221,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory, watch_server: WatchServer
     found.close()
 
 
-def check(attacked: Attacked, array: LongArray, filling: Filling, bytes_max: int) -> None:
+def check(attacked: Attacked, array: LongArray | LongBytes, filling: Filling, bytes_max: int) -> None:
     computed, grown = float("inf"), 1 << 62
     for _ in range(TRIES):
         frame = array.frame(filling, bytes_max=bytes_max, topic_id=attacked.topic_id())
@@ -238,3 +251,15 @@ def test_a_long_array_holds_nobody_up(attacked: Attacked, array: LongArray, fill
 def test_the_longest_array_holds_nobody_up(attacked: Attacked, array: LongArray, filling: Filling) -> None:
     longest = LONGEST_NUMBERED_BYTES if filling is Filling.NUMBERED else LONGEST_FRAME_BYTES
     check(attacked, array, filling, longest)
+
+
+@pytest.mark.parametrize("one", every_byte_string(), ids=lambda one: one.id)
+def test_a_long_byte_string_holds_nobody_up(attacked: Attacked, one: LongBytes) -> None:
+    check(attacked, one, Filling.KNOWN, FRAME_BYTES)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("one", every_byte_string(), ids=lambda one: one.id)
+def test_the_longest_byte_string_holds_nobody_up(attacked: Attacked, one: LongBytes) -> None:
+    check(attacked, one, Filling.KNOWN, LONGEST_FRAME_BYTES)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from tests.storage.log_world import NOW, World, batch, marker, put
 
 from ottla.model import ErrorCode
 from ottla.storage.append import Appended, Origin
-from ottla.storage.errors import AppendRefused
+from ottla.storage.batch_walk import walk
+from ottla.storage.errors import AppendRefused, BadBatch
 from ottla.storage.log import Log
 
 
@@ -152,3 +155,25 @@ def test_a_cut_reopens_the_transactions_that_it_uncovers() -> None:
     log.truncate_to(1)
     assert unstable(log) == 0
     assert log.aborted_transactions(0, 10) == []
+
+
+def test_a_reader_is_told_of_the_transactions_in_what_it_reads_and_of_few_others() -> None:
+    log = World().open()
+    for number in range(300):
+        write(log, number % 7 + 1, number // 7)
+        end(log, number % 7 + 1, aborts=number % 3 != 0)
+    limit = log.end_offset
+    everything = log.aborted_transactions(0, limit)
+    for first in range(0, limit, 7):
+        piece = log.read(first, 200, limit)
+        assert piece.file is not None
+        last = first
+        with suppress(BadBatch):  # the last batch is cut
+            for _, header in walk(piece.file, piece.position, piece.position + piece.size):
+                last = header.last_offset
+        told = log.aborted_in(first, piece, limit)
+        needed = log.aborted_transactions(first, last + 1)
+        assert told[: len(needed)] == needed
+        assert len(told) < len(needed) + 20 < len(everything)
+    assert log.aborted_in(limit, log.read(limit, 200, limit), limit) == []
+    assert log.aborted_in(0, log.read(0, 200, limit), 2) == log.aborted_transactions(0, 2)

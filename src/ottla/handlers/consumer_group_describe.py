@@ -10,6 +10,7 @@ from ottla.handlers.group_calls import (
     ANSWER_BYTES_MAX,
     TOO_LARGE,
     Places,
+    Refusals,
     allowed_on_group,
     serves_consumer_protocol,
     steps_of_name,
@@ -50,18 +51,20 @@ def handle(call: Call, request: ConsumerGroupDescribeRequest) -> Steps[Later]:
         if size > room:
             group = DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST, error_message=TOO_LARGE)
         room -= min(size, room)
-        if group.error_code in _KNOWN_FROM_RECORDS:
-            places.add(group_id, len(groups))
+        places.add(group_id if group.error_code in _KNOWN_FROM_RECORDS else None)
         groups.append(group)
         if len(groups) % PIECE == 0:
             yield
 
-    def refuse(index: int, error: ErrorCode) -> None:
-        groups[index] = DescribedGroup(group_id=groups[index].group_id, error_code=error)
+    def response(refusals: Refusals) -> Steps[ConsumerGroupDescribeResponse]:
+        for indexes in pieces(range(len(groups) if refusals else 0)):
+            for index in indexes:
+                if error := refusals.of(index):
+                    groups[index] = DescribedGroup(group_id=groups[index].group_id, error_code=error)
+            yield
+        return ConsumerGroupDescribeResponse(throttle_time_ms=call.throttle_ms(), groups=groups)
 
-    return places.answered(
-        refuse, lambda: ConsumerGroupDescribeResponse(throttle_time_ms=call.throttle_ms(), groups=groups)
-    )
+    return places.answered(response)
 
 
 def _described(call: Call, group_id: str) -> Steps[DescribedGroup]:

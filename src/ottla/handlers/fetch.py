@@ -15,7 +15,7 @@ from ottla import logs
 from ottla.handlers.call import Services
 from ottla.handlers.cold_reads import Warming
 from ottla.handlers.fetch_answer import encode_answer, encode_empty, encode_nonsense, nonsense_in_steps
-from ottla.handlers.fetch_asked import merged
+from ottla.handlers.fetch_asked import let_go, merged
 from ottla.handlers.fetch_checked import CheckedReader
 from ottla.handlers.fetch_in_steps import READ_AT_ONCE_MAX, REQUEST_BYTES_MAX, InSteps, LongRequest, WatchedFetch
 from ottla.handlers.fetch_memo import Memo, remember
@@ -220,6 +220,7 @@ class FetchHandler(Participant):
             session = self._session(request, version)
         if isinstance(session, ErrorCode):
             throttle_ms = self._throttle_ms(peer, client_id, request.replica_id, 0)
+            yield from let_go(request)
             return [encode_empty(version, correlation, session, request.session_id, throttle_ms)]
         fetch = self._watched(peer, version, correlation, request, session)
         fetch.client_id = client_id

@@ -6,9 +6,12 @@ Kafka puts the partitions of a request into a map: the last entry of one counts,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ottla.protocol.hot.fetch import FetchRequest
+from ottla.steps import PIECE, Steps, pieces, taken
+
+T = TypeVar("T")
 
 #: Topic name or id as the client wrote it, and partition.
 Key = tuple[str | bytes, int]
@@ -57,4 +60,36 @@ def each_asked(request: FetchRequest) -> Iterator[Asked]:
 
 
 def each_forgotten(request: FetchRequest) -> Iterator[Key]:
-    return ((topic, partition) for topic, partitions in request.forgotten for partition in partitions)
+    """As `each_asked`."""
+    topics = request.forgotten
+    topics.reverse()
+    while topics:
+        topic, partitions = topics.pop()
+        partitions.reverse()
+        while partitions:
+            yield (topic, partitions.pop())
+
+
+def without_empty(request: FetchRequest) -> Steps[None]:
+    """Takes topics out of a request that name no partition: among those there would be no step until the next one."""
+    yield from _without_empty(request.topics)
+    yield from _without_empty(request.forgotten)
+
+
+def _without_empty(topics: list[tuple[str | bytes, list[T]]]) -> Steps[None]:
+    if len(topics) <= PIECE:
+        return
+    kept: list[tuple[str | bytes, list[T]]] = []
+    for some in taken(topics):
+        kept += [entry for entry in some if entry[1]]
+        yield
+    topics += kept
+
+
+def let_go(request: FetchRequest) -> Steps[None]:
+    """Frees what nobody is going to look at."""
+    yield from without_empty(request)
+    for _ in pieces(each_asked(request)):
+        yield
+    for _ in pieces(each_forgotten(request)):
+        yield

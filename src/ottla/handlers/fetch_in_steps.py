@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.cold_reads import Warmth
 from ottla.handlers.fetch_answer import answer_in_steps, encode_empty
-from ottla.handlers.fetch_asked import Asked, Key, each_asked, each_forgotten
+from ottla.handlers.fetch_asked import Asked, Key, each_asked, each_forgotten, without_empty
 from ottla.handlers.fetch_read import PartitionRead, let_go
 from ottla.handlers.fetch_sessions import NO_SESSION, Session
 from ottla.handlers.fetch_wait import Answer, FetchWait
@@ -108,6 +108,7 @@ class WatchedFetch(FetchWait):
 
     def take_steps(self, request: FetchRequest) -> Steps[int]:
         """Takes up what the request asks for. The number of its partitions."""
+        yield from without_empty(request)
         if self.session is None and not self.opens_session:
             by_key: dict[Key, Asked] = {}
             for some in pieces(each_asked(request)):

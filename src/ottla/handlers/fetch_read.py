@@ -219,7 +219,7 @@ class Reader:
             return
         read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
         if self._committed and not self._is_follower:
-            read.aborted = log.aborted_transactions(asked.fetch_offset, read.last_stable_offset)
+            read.aborted = log.aborted_in(asked.fetch_offset, read.slice, read.last_stable_offset)
 
     def limit(self, leader: Leader) -> int:
         """Where this reader's view of the log ends."""

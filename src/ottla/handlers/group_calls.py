@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.groups.caller import Caller, Now
@@ -20,6 +21,9 @@ TOO_LARGE: Final = "The answer would become too large: ask for fewer groups at o
 
 #: Of a group's name, which is hashed to find its partition: about ten microseconds.
 _CHARACTERS_A_STEP: Final = 512
+
+#: In place of a partition.
+_NOWHERE: Final = -1
 
 
 def caller_of(call: Call) -> Caller:
@@ -43,28 +47,49 @@ def steps_of_name(group_id: str) -> Steps[None]:
 
 
 class Places:
-    """Which elements of an answer came from which partitions of the offsets topic: they wait until it has settled."""
+    """Which partitions of the offsets topic the elements of an answer came from: they wait until these have settled."""
+
+    __slots__ = ("_groups", "_of", "_partitions")
 
     def __init__(self, call: Call) -> None:
         self._groups = call.services.groups
-        self._indexes: dict[int, list[int]] = {}
+        #: By element, in their order. Four bytes each: there may be some hundred thousand.
+        self._of = array("i")
+        self._partitions: dict[int, None] = {}
 
-    def add(self, group_id: str, index: int) -> None:
-        self._indexes.setdefault(self._groups.partition_for(group_id), []).append(index)
+    def add(self, group_id: str | None) -> None:
+        """The next element tells of this group; None: of nothing that is stored."""
+        partition = _NOWHERE if group_id is None else self._groups.partition_for(group_id)
+        self._of.append(partition)
+        if partition != _NOWHERE:
+            self._partitions[partition] = None
 
-    def answered(self, refuse: Callable[[int, ErrorCode], None], response: Callable[[], object]) -> Later:
-        """The answer once all is committed that it tells of; `refuse` is called for each element that is in doubt."""
+    def answered(self, response: Callable[[Refusals], Steps[object]]) -> Later:
+        """The answer once all is committed that it tells of; `response` is called with the elements in doubt."""
         answer = Later()
-        partitions = list(self._indexes)
+        partitions = list(self._partitions)
 
         def done(errors: list[ErrorCode]) -> None:
-            for partition, error in zip(partitions, errors, strict=True):
-                if error:
-                    for index in self._indexes[partition]:
-                        refuse(index, error)
-            answer.set(response())
+            in_doubt = {partition: error for partition, error in zip(partitions, errors, strict=True) if error}
+            answer.set(response(Refusals(self._of, in_doubt)))
 
         gathered = Gathered(len(partitions), done)
         for place, partition in enumerate(partitions):
             self._groups.when_settled(partition, gathered.place(place))
         return answer
+
+
+class Refusals:
+    """Why elements of an answer cannot be told: what they say was not committed, or is not known to be."""
+
+    __slots__ = ("_errors", "_of")
+
+    def __init__(self, of: array[int], errors: Mapping[int, ErrorCode]) -> None:
+        self._of = of
+        self._errors = errors
+
+    def __bool__(self) -> bool:
+        return bool(self._errors)
+
+    def of(self, index: int) -> ErrorCode | None:
+        return self._errors.get(self._of[index])

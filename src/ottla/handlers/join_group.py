@@ -10,11 +10,14 @@ from ottla.handlers.later import Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.security.authorizer import Operation
+from ottla.steps import Steps
 
 _REBALANCE_TIMEOUT_SINCE: Final = 1
 _NULLABLE_PROTOCOL_SINCE: Final = 7
 #: Clients that are refused give their reasons at length.
 _REASON_LENGTH_MAX: Final = 255
+#: What members say, up to which the leader's answer is encoded in one piece. All of them may say 64 MB.
+_AT_ONCE_BYTES_MAX: Final = 256 * 1024
 
 
 def handle(call: Call, request: JoinGroupRequest) -> Later:
@@ -26,7 +29,9 @@ def handle(call: Call, request: JoinGroupRequest) -> Later:
             response.protocol_name = response.protocol_name or ""
         elif not response.protocol_name:
             response.protocol_name = None
-        answer.set(response)
+        # Only the leader learns who the others are.
+        size = sum([len(member.metadata) for member in response.members])
+        answer.set(response if size <= _AT_ONCE_BYTES_MAX else _in_steps(response))
 
     if not allowed_on_group(call, Operation.READ, request.group_id):
         reply(JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, member_id=request.member_id))
@@ -37,3 +42,9 @@ def handle(call: Call, request: JoinGroupRequest) -> Later:
         request.reason = request.reason[:_REASON_LENGTH_MAX]
     call.services.groups.join_group(caller_of(call), request, reply)
     return answer
+
+
+def _in_steps(response: JoinGroupResponse) -> Steps[JoinGroupResponse]:
+    """Has what is known already encoded in steps."""
+    yield
+    return response

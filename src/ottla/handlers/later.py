@@ -14,7 +14,7 @@ class Later:
     __slots__ = ("_then", "response")
 
     def __init__(self) -> None:
-        #: A response or its bytes; None while it is not known.
+        #: A response, its bytes, or the steps that make one of these; None while it is not known.
         self.response: Any = None
         self._then: Callable[[Any], None] | None = None
 

@@ -7,11 +7,11 @@ group's coordinator.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import groupby, repeat
+from itertools import groupby
 from struct import Struct
 from typing import Final
 
-from ottla.groups.offsets.committing import ALL_COMMITTED, answered_topic, committed
+from ottla.groups.offsets.committing import ALL_COMMITTED, committed
 from ottla.handlers.call import Call
 from ottla.handlers.group_calls import allowed_on_group, caller_of
 from ottla.handlers.later import Later
@@ -26,7 +26,7 @@ from ottla.protocol.generated.offset_commit import (
 )
 from ottla.protocol.header import encode_response
 from ottla.security.authorizer import Operation
-from ottla.steps import PIECE, Steps, at_once, pieces
+from ottla.steps import PIECE, Steps, at_once, pieces, taken
 
 _KEY: Final = OffsetCommitRequest.API_KEY
 _BY_ID: Final = 10
@@ -45,49 +45,63 @@ def handle(
     call: Call, request: OffsetCommitRequest
 ) -> OffsetCommitResponse | Later | Steps[OffsetCommitResponse | Later]:
     """In steps where it is long; most commits name a few partitions, and are answered at once."""
-    steps = _handle(call, request)
     count = len(request.topics)
     for topic in request.topics[:_AT_ONCE_MAX]:
         count += len(topic.partitions)
-    return at_once(steps) if count <= _AT_ONCE_MAX else steps
+    is_long = count > _AT_ONCE_MAX
+    steps = _handle(call, request, is_long=is_long)
+    return steps if is_long else at_once(steps)
 
 
-def _handle(call: Call, request: OffsetCommitRequest) -> Steps[OffsetCommitResponse | Later]:
+def _handle(call: Call, request: OffsetCommitRequest, *, is_long: bool) -> Steps[OffsetCommitResponse | Later]:
     refused: _Refusals = []
     if not allowed_on_group(call, Operation.READ, request.group_id):
-        for piece in pieces(request.topics):
+        for piece in taken(request.topics):
             for topic in piece:
                 refused.append((yield from _refused(topic, ErrorCode.GROUP_AUTHORIZATION_FAILED)))
-            if len(request.topics) > len(piece):
+            if request.topics:
                 yield
         return OffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=refused)
     asked, request.topics = request.topics, []
-    for number, topic in enumerate(asked, 1):
-        if not number % PIECE:
+    for piece in taken(asked):
+        for topic in piece:
+            if _is_plain(call, topic) or (yield from _is_sound(call, topic, refused)):
+                request.topics.append(topic)
+        if asked:
             yield
-        if _is_plain(call, topic) or (yield from _is_sound(call, topic, refused)):
-            request.topics.append(topic)
     if not request.topics:
         return OffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=refused)
-    ids = {topic.name: topic.topic_id for topic in request.topics} if call.version >= _BY_ID else None
     answer = Later()
 
     def reply(response: OffsetCommitResponse) -> None:
-        if response is ALL_COMMITTED:
-            if not refused and not call.throttle_ms():
-                answer.set(_all_committed(call, request))
-                return
-            response = at_once(committed(request))
-        response.throttle_time_ms = call.throttle_ms()
-        if ids is not None:
-            for topic in response.topics:
-                topic.topic_id = ids[topic.name]
-        if refused:
-            response.topics = _joined(refused, response.topics)
-        answer.set(response)
+        steps = _answered(call, request, response, refused, is_long=is_long)
+        answer.set(steps if is_long else at_once(steps))
 
     yield from call.services.groups.offset_commit(caller_of(call), request, reply)
     return answer
+
+
+def _answered(
+    call: Call, request: OffsetCommitRequest, response: OffsetCommitResponse, refused: _Refusals, *, is_long: bool
+) -> Steps[OffsetCommitResponse | bytes]:
+    """The whole answer, where the coordinator gives this one for what was left of the request."""
+    if response is ALL_COMMITTED:
+        if not is_long and not refused and not call.throttle_ms():
+            return _all_committed(call, request)
+        response = yield from committed(request)
+    response.throttle_time_ms = call.throttle_ms()
+    if call.version >= _BY_ID:
+        ids: dict[str, bytes] = {}
+        for asked in pieces(request.topics):
+            ids.update({topic.name: topic.topic_id for topic in asked})
+            yield
+        for topics in pieces(response.topics):
+            for topic in topics:
+                topic.topic_id = ids[topic.name]
+            yield
+    if refused:
+        response.topics = yield from _joined(refused, response.topics)
+    return response
 
 
 def _all_committed(call: Call, request: OffsetCommitRequest) -> bytes:
@@ -151,32 +165,44 @@ def _is_sound(call: Call, topic: OffsetCommitRequestTopic, refused: _Refusals) -
         refused.append((yield from _refused(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
         return False
     missing: list[OffsetCommitRequestPartition] = []
-    for number, piece in enumerate(pieces(topic.partitions)):
+    asked, topic.partitions = topic.partitions, []
+    for number, piece in enumerate(taken(asked)):
         if number:
             yield
-        missing += [each for each in piece if known.partition(each.partition_index) is None]
-    if not missing:
-        return True
-    unknown = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
-    refused.append((yield from _refused(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
-    asked, topic.partitions = topic.partitions, []
-    for piece in pieces(asked):
-        topic.partitions += [each for each in piece if known.partition(each.partition_index) is not None]
-        yield
-    return bool(topic.partitions)
+        for partition in piece:
+            there_is = known.partition(partition.partition_index) is not None
+            (topic.partitions if there_is else missing).append(partition)
+    if missing:
+        unknown = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=missing)
+        refused.append((yield from _refused(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+    return bool(topic.partitions) or not missing
 
 
 def _refused(topic: OffsetCommitRequestTopic, error: ErrorCode) -> Steps[OffsetCommitResponseTopic]:
-    return answered_topic(topic, repeat(int(error)))
+    """The topic's partitions are taken out of it."""
+    answered: list[OffsetCommitResponsePartition] = []
+    for piece in taken(topic.partitions):
+        if answered:
+            yield
+        answered += [
+            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
+            for partition in piece
+        ]
+    return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answered)
 
 
-def _joined(refused: _Refusals, answered: list[OffsetCommitResponseTopic]) -> list[OffsetCommitResponseTopic]:
+def _joined(refused: _Refusals, answered: list[OffsetCommitResponseTopic]) -> Steps[list[OffsetCommitResponseTopic]]:
     """One entry a topic, though its partitions were answered in two places."""
-    topics = {(topic.name, topic.topic_id): topic for topic in refused}
-    for topic in answered:
-        known = topics.get((topic.name, topic.topic_id))
-        if known is None:
-            topics[topic.name, topic.topic_id] = topic
-        else:
-            known.partitions += topic.partitions
+    topics: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
+    for piece in pieces(refused):
+        topics.update({(topic.name, topic.topic_id): topic for topic in piece})
+        yield
+    for piece in pieces(answered):
+        for topic in piece:
+            known = topics.get((topic.name, topic.topic_id))
+            if known is None:
+                topics[topic.name, topic.topic_id] = topic
+            else:
+                known.partitions += topic.partitions
+        yield
     return list(topics.values())

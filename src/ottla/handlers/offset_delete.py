@@ -17,7 +17,7 @@ from ottla.protocol.generated.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from ottla.security.authorizer import Operation
-from ottla.steps import PIECE, Steps, pieces
+from ottla.steps import Steps, taken
 
 
 def handle(call: Call, request: OffsetDeleteRequest) -> Steps[OffsetDeleteResponse | Later]:
@@ -27,25 +27,12 @@ def handle(call: Call, request: OffsetDeleteRequest) -> Steps[OffsetDeleteRespon
         )
     refused: dict[str, OffsetDeleteResponseTopic] = {}
     sound: list[OffsetDeleteRequestTopic] = []
-    for place, topic in enumerate(request.topics, 1):
-        if place % PIECE == 0:
-            yield
-        known = call.services.metadata.topic(topic.name)
-        if not call.allowed_on_topic(Operation.READ, topic.name):
-            for piece in pieces(topic.partitions):
-                _refuse(refused, topic, piece, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                yield
-            continue
-        count = 0 if known is None else len(known.partitions)
-        found: list[OffsetDeleteRequestPartition] = []
-        for piece in pieces(topic.partitions):
-            missing = [partition for partition in piece if not 0 <= partition.partition_index < count]
-            if missing:
-                _refuse(refused, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            found += [partition for partition in piece if 0 <= partition.partition_index < count]
-            yield
-        if found:
-            sound.append(OffsetDeleteRequestTopic(name=topic.name, partitions=found))
+    for some in taken(request.topics):
+        for topic in some:
+            found = yield from _found(call, topic, refused)
+            if found:
+                sound.append(OffsetDeleteRequestTopic(name=topic.name, partitions=found))
+        yield
     request.topics = sound
     answer = Later()
 
@@ -57,6 +44,26 @@ def handle(call: Call, request: OffsetDeleteRequest) -> Steps[OffsetDeleteRespon
 
     yield from call.services.groups.offset_delete(caller_of(call), request, reply)
     return answer
+
+
+def _found(
+    call: Call, topic: OffsetDeleteRequestTopic, refused: dict[str, OffsetDeleteResponseTopic]
+) -> Steps[list[OffsetDeleteRequestPartition]]:
+    """The topic's partitions that there are; all others are answered in `refused`."""
+    known = call.services.metadata.topic(topic.name)
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    count = 0 if known is None else len(known.partitions)
+    if not call.allowed_on_topic(Operation.READ, topic.name):
+        error, count = ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0
+    found: list[OffsetDeleteRequestPartition] = []
+    for number, piece in enumerate(taken(topic.partitions)):
+        if number:
+            yield
+        missing = [partition for partition in piece if not 0 <= partition.partition_index < count]
+        if missing:
+            _refuse(refused, topic, missing, error)
+        found += [partition for partition in piece if 0 <= partition.partition_index < count]
+    return found
 
 
 def _refuse(

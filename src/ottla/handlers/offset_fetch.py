@@ -10,8 +10,9 @@ from typing import Final
 
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.handlers.call import Call
-from ottla.handlers.group_calls import Places, allowed_on_group, steps_of_name
+from ottla.handlers.group_calls import Places, Refusals, allowed_on_group, steps_of_name
 from ottla.handlers.later import Later
+from ottla.handlers.offset_fetch_answer import GroupsAnswer
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_fetch import (
     OffsetFetchRequest,
@@ -25,7 +26,7 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from ottla.security.authorizer import Operation
-from ottla.steps import Steps, pieces
+from ottla.steps import Steps, pieces, taken
 
 #: Before it there is no place for an error of the whole group.
 _GROUP_ERROR_SINCE: Final = 2
@@ -38,50 +39,42 @@ PARTITIONS_ANSWERED_MAX: Final = 200_000
 
 
 def handle(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
-    groups = request.groups if call.version >= _BATCHED_SINCE else [_only_group(request)]
-    answered: list[OffsetFetchResponseGroup] = []
+    if call.version < _BATCHED_SINCE:
+        return _of_one_group(call, request)
+    return _of_groups(call, request)
+
+
+def _of_groups(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
+    answer = GroupsAnswer(call, len(request.groups))
     places = Places(call)
     room = PARTITIONS_ANSWERED_MAX
-    for group in groups:
-        found = yield from _Fetch(call, group).run(room, require_stable=request.require_stable)
-        room -= sum(len(topic.partitions) for topic in found.topics)
-        if found.error_code == ErrorCode.NONE:
-            places.add(group.group_id, len(answered))
-        answered.append(found)
-        yield from steps_of_name(group.group_id)
-    only = None
-    if call.version < _BATCHED_SINCE:
-        only = yield from _of_one_group(call, request, answered[0])
-
-    def refuse(index: int, error: ErrorCode) -> None:
-        answered[index] = fetch_refused(answered[index].group_id, error)
-
-    def response() -> OffsetFetchResponse:
-        if only is None:
-            return OffsetFetchResponse(throttle_time_ms=call.throttle_ms(), groups=answered)
-        told = only
-        if answered[0].error_code != only.error_code:
-            told = _refused_as_a_whole(call, request, ErrorCode(answered[0].error_code))
-        told.throttle_time_ms = call.throttle_ms()
-        return told
-
-    return places.answered(refuse, response)
+    for piece in taken(request.groups):
+        for group in piece:
+            fetch = _Fetch(call, group)
+            found = yield from fetch.run(room, require_stable=request.require_stable)
+            room -= fetch.answered
+            yield from answer.add(found)
+            yield from _let_go(found)
+            places.add(group.group_id if answer.last_error == ErrorCode.NONE else None)
+            yield from steps_of_name(group.group_id)
+    return places.answered(answer.finished)
 
 
-def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    topics = request.topics
-    return OffsetFetchRequestGroup(
-        group_id=request.group_id,
-        topics=None
-        if topics is None
-        else [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics],
-    )
+def _let_go(found: OffsetFetchResponseGroup) -> Steps[None]:
+    """A hundred thousand objects are not freed in one piece."""
+    for some in taken(found.topics):
+        for topic in some:
+            for number, _ in enumerate(taken(topic.partitions)):
+                if number:
+                    yield
+        if found.topics:
+            yield
 
 
 class _Fetch:
     """One group's part of the request."""
 
-    __slots__ = ("_call", "_group", "_ids", "_refused", "_wants_all")
+    __slots__ = ("_call", "_group", "_ids", "_refused", "_wants_all", "answered")
 
     def __init__(self, call: Call, group: OffsetFetchRequestGroup) -> None:
         self._call = call
@@ -90,6 +83,8 @@ class _Fetch:
         self._refused: list[OffsetFetchResponseTopics] = []
         #: Of the topics that were asked for by their ids.
         self._ids: dict[str, bytes] = {}
+        #: Partitions.
+        self.answered = 0
 
     def run(self, room: int, *, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
         """`room` is how many partitions may be answered."""
@@ -98,20 +93,26 @@ class _Fetch:
             return fetch_refused(group.group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         if group.topics is not None:
             asked, group.topics = group.topics, []
-            for piece in pieces(asked):
-                room -= sum(len(topic.partition_indexes) for topic in piece)
-                if room < 0:
-                    return fetch_refused(group.group_id, ErrorCode.INVALID_REQUEST)
+            for piece in taken(asked):
+                self.answered += sum(len(topic.partition_indexes) for topic in piece)
+                if self.answered > room:
+                    return self._too_large()
                 for topic in piece:
                     if (refused := self._refusal(topic)) is None:
                         group.topics.append(topic)
                     else:
                         self._refused.append((yield from _refused(topic, refused)))
                 yield
-        elif call.services.groups.offsets_of(group.group_id) > room:
-            return fetch_refused(group.group_id, ErrorCode.INVALID_REQUEST)
+        else:
+            self.answered = call.services.groups.offsets_of(group.group_id)
+            if self.answered > room:
+                return self._too_large()
         found = yield from call.services.groups.offset_fetch(group, require_stable)
         return (yield from self._finished(found))
+
+    def _too_large(self) -> OffsetFetchResponseGroup:
+        self.answered = 0
+        return fetch_refused(self._group.group_id, ErrorCode.INVALID_REQUEST)
 
     def _refusal(self, topic: OffsetFetchRequestTopics) -> ErrorCode | None:
         call = self._call
@@ -169,43 +170,95 @@ def _refused(topic: OffsetFetchRequestTopics, error: ErrorCode) -> Steps[OffsetF
 # The older layout.
 
 
-def _of_one_group(
-    call: Call, request: OffsetFetchRequest, group: OffsetFetchResponseGroup
-) -> Steps[OffsetFetchResponse]:
-    if group.error_code != ErrorCode.NONE:
-        return _refused_as_a_whole(call, request, ErrorCode(group.error_code))
-    topics = []
-    for topic in group.topics:
-        told = OffsetFetchResponseTopic(name=topic.name)
-        topics.append(told)
-        for piece in pieces(topic.partitions):
-            told.partitions += [
-                OffsetFetchResponsePartition(
-                    partition_index=partition.partition_index,
-                    committed_offset=partition.committed_offset,
-                    committed_leader_epoch=partition.committed_leader_epoch,
-                    metadata=partition.metadata,
-                    error_code=partition.error_code,
-                )
-                for partition in piece
-            ]
-            yield
-    return OffsetFetchResponse(topics=topics)
+def _of_one_group(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
+    group = yield from _only_group(request)
+    fetch = _Fetch(call, group)
+    found = yield from fetch.run(PARTITIONS_ANSWERED_MAX, require_stable=request.require_stable)
+    error = ErrorCode(found.error_code)
+    topics: list[OffsetFetchResponseTopic] = []
+    if not error:
+        topics = yield from _in_older_layout(found.topics)
+    elif call.version < _GROUP_ERROR_SINCE:
+        topics = yield from _refused_one_by_one(group.topics or [], error)
+    places = Places(call)
+    places.add(None if error else request.group_id)
+
+    def response(refusals: Refusals) -> Steps[OffsetFetchResponse]:
+        told, refused = topics, refusals.of(0)
+        if refused and call.version < _GROUP_ERROR_SINCE:
+            yield from _refuse_all(told, refused)
+        elif refused:
+            told = []
+        return OffsetFetchResponse(throttle_time_ms=call.throttle_ms(), error_code=refused or error, topics=told)
+
+    return places.answered(response)
 
 
-def _refused_as_a_whole(call: Call, request: OffsetFetchRequest, error: ErrorCode) -> OffsetFetchResponse:
-    topics = []
-    if call.version < _GROUP_ERROR_SINCE:
-        topics = [
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
+def _only_group(request: OffsetFetchRequest) -> Steps[OffsetFetchRequestGroup]:
+    """The topics are taken out of the request."""
+    if request.topics is None:
+        return OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
+    topics: list[OffsetFetchRequestTopics] = []
+    for piece in taken(request.topics):
+        topics += [OffsetFetchRequestTopics(name=each.name, partition_indexes=each.partition_indexes) for each in piece]
+        yield
+    return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+
+
+def _in_older_layout(found: list[OffsetFetchResponseTopics]) -> Steps[list[OffsetFetchResponseTopic]]:
+    topics: list[OffsetFetchResponseTopic] = []
+    for some in taken(found):
+        for topic in some:
+            told = OffsetFetchResponseTopic(name=topic.name)
+            topics.append(told)
+            for piece in taken(topic.partitions):
+                told.partitions += [
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in piece
+                ]
+                yield
+        yield
+    return topics
+
+
+def _refused_one_by_one(
+    asked: list[OffsetFetchRequestTopics], error: ErrorCode
+) -> Steps[list[OffsetFetchResponseTopic]]:
+    """Where there is no place for the error of the group each partition has it; what is too much is left out."""
+    topics: list[OffsetFetchResponseTopic] = []
+    room = PARTITIONS_ANSWERED_MAX
+    for some in taken(asked):
+        for topic in some:
+            room -= len(topic.partition_indexes)
+            if room < 0:
+                return topics
+            told = OffsetFetchResponseTopic(name=topic.name)
+            topics.append(told)
+            for piece in pieces(topic.partition_indexes):
+                told.partitions += [
                     OffsetFetchResponsePartition(
                         partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=error
                     )
-                    for index in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics or ()
-        ]
-    return OffsetFetchResponse(error_code=error, topics=topics)
+                    for index in piece
+                ]
+                yield
+        yield
+    return topics
+
+
+def _refuse_all(topics: list[OffsetFetchResponseTopic], error: ErrorCode) -> Steps[None]:
+    for some in pieces(topics):
+        for topic in some:
+            for piece in pieces(topic.partitions):
+                for partition in piece:
+                    partition.committed_offset = _NO_OFFSET
+                    partition.metadata = ""
+                    partition.error_code = error
+                yield
+        yield

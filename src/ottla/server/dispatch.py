@@ -37,6 +37,7 @@ from ottla.protocol.message import Message
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.stepping import Allowance
 from ottla.server.answer_memory import AnswerMemory
+from ottla.server.letting_go import LONG_BYTES, Parts
 from ottla.steps import Steps
 
 log_event = logs.logger("server")
@@ -109,34 +110,45 @@ class Dispatcher:
         except DecodeError as error:
             self._refuse(connection, f"a header cannot be read: {error}")
             return
-        if header.api_key in PATIENT:
-            frame = bytes(frame)  # groups keep what their members send
-        steps = self._whole(self._call(connection, header), header, frame, position)
+        steps = self._finished(header, self._handled(self._call(connection, header), header, frame, position))
         self._go_on(connection, header, steps, self._clock.monotonic_ms(), end - start)
 
-    def _whole(self, call: Call, header: RequestHeader, frame: Buffer, position: int) -> Steps[Any]:
-        key, version = header.api_key, header.api_version
-        request, _ = yield from self._request_type(key).decode_steps(frame, version, position, Allowance())
+    def _handled(self, call: Call, header: RequestHeader, frame: Buffer, position: int) -> Steps[Any]:
+        key = header.api_key
+        if key not in PATIENT:  # whose answers are short
+            yield from self._room()
+        size = len(frame)
+        request, _ = yield from self._request_type(key).decode_steps(frame, header.api_version, position, Allowance())
         result = self._handle(key)(call, request)
-        del frame, request  # handlers that wait hold what they need
-        if type(result) is not GeneratorType:
-            result = _nothing_more(result)
-        return (yield from self._finished(header, result))
+        del frame  # handlers that wait hold what they need
+        result = yield from _known(result)
+        if size >= LONG_BYTES:
+            parts = Parts(request)
+            yield from parts.found()
+            del request
+            yield from parts.let_go()
+        return result
 
     def _finished(self, header: RequestHeader, steps: Steps[Any]) -> Steps[Any]:
         """The answer in bytes, where it is known when the handler has ended."""
-        result = yield from steps
-        if type(result) is Later and result.response is not None:
-            result = result.response
+        result = yield from _known((yield from steps))
         if not isinstance(result, Message):
             return result
+        yield from self._room()
+        answer = yield from encode_response_steps(
+            header.api_key, header.api_version, header.correlation_id, result, ANSWER_BYTES_MAX
+        )
+        if len(answer) >= LONG_BYTES:
+            parts = Parts(result)
+            yield from parts.found()
+            del result
+            yield from parts.let_go()
+        return answer
+
+    def _room(self) -> Steps[None]:
+        """What others have not taken of their answers leaves room for a long one."""
         while not self._memory.has_room:
             yield self._memory  # type: ignore[misc]  # whoever drives the steps knows what to do with it
-        return (
-            yield from encode_response_steps(
-                header.api_key, header.api_version, header.correlation_id, result, ANSWER_BYTES_MAX
-            )
-        )
 
     def _call(self, connection: Peer, header: RequestHeader) -> Call:
         # Each request comes by here, and a named tuple's own `__new__` takes twice as long.
@@ -156,13 +168,16 @@ class Dispatcher:
         )
         return call
 
-    def _work(self, connection: Peer, header: RequestHeader, steps: Steps[Any], started_ms: int) -> None:
-        """A request that may be long: what does not end in its first slice goes on in turns with others."""
+    def _work(self, connection: Peer, header: RequestHeader, steps: Steps[Any], started_ms: int) -> bool:
+        """A request that may be long: what does not end in its first slice goes on in turns with others.
+
+        Whether it is answered.
+        """
         ended = self._turns.slice(steps)
         if isinstance(ended, Ended):
-            self._take(connection, header, ended.result, started_ms, in_steps=True)
-        else:
-            self._go_on(connection, header, steps, started_ms, 0)
+            return self._take(connection, header, ended.result, started_ms, in_steps=True)
+        self._go_on(connection, header, steps, started_ms, 0)
+        return False
 
     def _go_on(self, connection: Peer, header: RequestHeader, steps: Steps[Any], started_ms: int, size: int) -> None:
         def done(result: Any) -> None:
@@ -182,6 +197,8 @@ class Dispatcher:
                 result.then(partial(self._answer_late, connection, header, started_ms, in_steps))
                 return False
             result = result.response
+            if type(result) is GeneratorType:
+                return self._work(connection, header, self._finished(header, result), started_ms)
         if isinstance(result, _KNOWN_AT_ONCE):
             self._answer(connection, header, result, started_ms)
             return True
@@ -211,8 +228,9 @@ class Dispatcher:
         if connection.closed:
             return
         try:
-            if in_steps and isinstance(response, Message):
-                steps = self._finished(header, _nothing_more(response))
+            is_made_in_steps = type(response) is GeneratorType
+            if is_made_in_steps or (in_steps and isinstance(response, Message)):
+                steps = self._finished(header, response if is_made_in_steps else _nothing_more(response))
                 ended = self._turns.slice(steps)
                 if not isinstance(ended, Ended):
                     self._go_on(connection, header, steps, started_ms, 0)
@@ -278,6 +296,17 @@ class Dispatcher:
             task.cancel()
         await self._replicas.catch_up(seconds)
         await asyncio.sleep(0)  # and so do these answers
+
+
+def _known(result: Any) -> Steps[Any]:
+    """What a handler has returned, where that is known by now: the steps that make it are done."""
+    if type(result) is GeneratorType:
+        result = yield from result
+    if type(result) is Later and result.response is not None:
+        result = result.response
+        if type(result) is GeneratorType:
+            result = yield from result
+    return result
 
 
 def _nothing_more(result: Any) -> Steps[Any]:

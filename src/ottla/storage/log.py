@@ -185,6 +185,11 @@ class Log(AppendableLog):
         with self.telling():
             return txn_lookup.overlapping(self, first, last_exclusive)
 
+    def aborted_in(self, first: int, piece: Slice, last_exclusive: int) -> list[tuple[int, int]]:
+        """The same for what was read at `first`, of which a reader sees nothing at or above `last_exclusive`."""
+        with self.telling():
+            return txn_lookup.overlapping_slice(self, first, piece, last_exclusive)
+
     def describe_producers(self) -> list[ActiveProducer]:
         """Raises StorageFault where they are read for the first time and cannot be."""
         return self.producers.describe()

@@ -12,6 +12,7 @@ from ottla.storage.batch_walk import walk
 from ottla.storage.errors import DamagedIndex
 from ottla.storage.markers import apply_written
 from ottla.storage.producer_state import ProducerStates
+from ottla.storage.reader import Slice
 from ottla.storage.segment import Segment
 from ottla.storage.txn_index import AbortedTransaction
 
@@ -25,6 +26,30 @@ _LAST_OFFSET: Final = attrgetter("last_offset")
 def overlapping(log: Log, first: int, last_exclusive: int) -> list[tuple[int, int]]:
     """Producer id and first offset of each, in the order of their markers."""
     return [(entry.producer_id, entry.first_offset) for entry in entries_between(log, first, last_exclusive)]
+
+
+def overlapping_slice(log: Log, first: int, piece: Slice, last_exclusive: int) -> list[tuple[int, int]]:
+    """Those that overlap what was read at `first`, and few others: not all up to `last_exclusive`, of which there may
+    be a hundred thousand, with each fetch of a reader that catches up."""
+    number = max(bisect_right(log.places.bases, first) - 1, 0)
+    if piece.file is None or not any(segment.may_have_aborted for segment in log.segments[number:]):
+        return []
+    return overlapping(log, first, min(last_exclusive, _end_of(log, number, piece)))
+
+
+def _end_of(log: Log, number: int, piece: Slice) -> int:
+    """An offset behind the slice, as close as the index has one: as Kafka's `fetchUpperBoundOffset`."""
+    segments = log.segments
+    while number < len(segments) and segments[number].file is not piece.file:
+        number += 1  # a segment may have nothing at its end any more
+    if number == len(segments):
+        return log.end_offset
+    segment = segments[number]
+    index = segment.offsets
+    place = bisect_left(index.positions, piece.position + piece.size)
+    if place < len(index):
+        return segment.base_offset + index.offsets[place]
+    return segments[number + 1].base_offset if number + 1 < len(segments) else log.end_offset
 
 
 def entries_between(log: Log, first: int, last_exclusive: int) -> list[AbortedTransaction]:

@@ -6,7 +6,7 @@ of each record once, and keeps those as the group's state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import count, repeat
@@ -51,8 +51,10 @@ def commit_offsets(
     state: ShardState, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
 ) -> Steps[None]:
     """All at once for what is small: then it does not yield."""
-    error = _check(state, caller, request)
-    if not error and sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_COMMITTED_MAX:
+    # Of what is too much nothing is looked at one by one.
+    too_much = _is_too_much(request)
+    error = _check(state, caller, request, () if too_much else request.topics)
+    if not error and too_much:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     if error:
         reply((yield from commit_refused(request, error)))
@@ -64,7 +66,7 @@ def commit_offsets(
         return
     response = (yield from committed(request, refused)) if refused else ALL_COMMITTED
     # From here to the end nothing happens in between.
-    if len(records) + len(refused) >= PIECE and (error := _check(state, caller, request)):
+    if len(records) + len(refused) >= PIECE and (error := _check(state, caller, request, request.topics)):
         reply((yield from commit_refused(request, error)))
         return
     group_id, member_id, now = request.group_id, request.member_id, caller.now
@@ -90,12 +92,22 @@ def commit_offsets(
     state.counts.commits += len(records)
 
 
-def _check(state: ShardState, caller: Caller, request: OffsetCommitRequest) -> ErrorCode:
+def _is_too_much(request: OffsetCommitRequest) -> bool:
+    topics = request.topics
+    return (
+        len(topics) > PARTITIONS_COMMITTED_MAX
+        or sum([len(topic.partitions) for topic in topics]) > PARTITIONS_COMMITTED_MAX
+    )
+
+
+def _check(
+    state: ShardState, caller: Caller, request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequestTopic]
+) -> ErrorCode:
     group = state.groups.get(request.group_id)
     if group is None:
         return _without_group(caller, request)
     generation = request.generation_id_or_member_epoch
-    return group.check_commit(request.member_id, request.group_instance_id, generation, caller.version, request.topics)
+    return group.check_commit(request.member_id, request.group_instance_id, generation, caller.version, topics)
 
 
 def _records(

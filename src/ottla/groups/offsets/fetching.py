@@ -5,6 +5,7 @@ What is read here may not be committed yet: whoever answers with it waits until 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from ottla.groups.records.offset_records import read_offset_value
@@ -16,9 +17,12 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from ottla.steps import PIECE, Steps, pieces
+from ottla.steps import PIECE, Steps, pieces, taken
 
 NO_OFFSET: Final = -1
+#: Of one group's records for one answer; what would be more is refused. They have up to 4 KB of metadata each, by
+#: default, and a hundred thousand of those with the longest would take 400 MB.
+READ_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 def fetch_refused(group_id: str, error: ErrorCode) -> OffsetFetchResponseGroup:
@@ -32,27 +36,38 @@ def fetch_offsets(
     if group is not None and (error := group.check_fetch(request.member_id, request.member_epoch)):
         return fetch_refused(request.group_id, error)
     look_up = _LookUp(state, request.group_id, require_stable=require_stable)
-    if request.topics is None:
-        kept = state.offsets.of_group(request.group_id)
-        asked: list[tuple[str, bytes, list[int]]]
-        asked = [(name, ZERO_TOPIC_ID, list(partitions)) for name, partitions in kept.items()]
-    else:
-        asked = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
     topics = []
-    for number, (name, topic_id, partitions) in enumerate(asked):
+    for number, (name, topic_id, partitions) in enumerate(_asked(state, request)):
         topics.append((yield from look_up.topic(name, topic_id, partitions)))
+        if look_up.is_full:
+            return fetch_refused(request.group_id, ErrorCode.INVALID_REQUEST)
         if number % PIECE == PIECE - 1:
             yield
     return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
 
 
+def _asked(state: ShardState, request: OffsetFetchRequestGroup) -> Iterator[tuple[str, bytes, list[int]]]:
+    """Names, ids and partitions; what is said in the request is taken out of it."""
+    if request.topics is None:
+        # As it is now: others may commit, or delete, before all is looked up.
+        kept = state.offsets.of_group(request.group_id)
+        return iter([(name, ZERO_TOPIC_ID, list(partitions)) for name, partitions in kept.items()])
+    return ((topic.name, topic.topic_id, topic.partition_indexes) for some in taken(request.topics) for topic in some)
+
+
 class _LookUp:
-    __slots__ = ("_doubtful", "_group_id", "_offsets")
+    __slots__ = ("_doubtful", "_group_id", "_left", "_offsets")
 
     def __init__(self, state: ShardState, group_id: str, *, require_stable: bool) -> None:
         self._offsets = state.offsets
         self._group_id = group_id
         self._doubtful = require_stable and state.offsets.has_open(group_id)
+        #: Bytes of records.
+        self._left = READ_BYTES_MAX
+
+    @property
+    def is_full(self) -> bool:
+        return self._left < 0
 
     def topic(self, name: str, topic_id: bytes, partitions: list[int]) -> Steps[OffsetFetchResponseTopics]:
         """A partition that is asked for again has the same answer, which takes no memory a second time."""
@@ -66,6 +81,8 @@ class _LookUp:
                     if partition not in known:
                         known[partition] = self._partition(name, topic_id, partition)
                     found.append(known[partition])
+                if self.is_full:
+                    break
                 yield
         return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=found)
 
@@ -77,6 +94,7 @@ class _LookUp:
         value = self._offsets.get(self._group_id, topic, partition)
         if value is None:
             return nothing
+        self._left -= len(value)
         stored = read_offset_value(value)
         if ZERO_TOPIC_ID not in {stored.topic_id, topic_id} and stored.topic_id != topic_id:
             return nothing  # It was committed in another topic of that name, which was deleted since.
