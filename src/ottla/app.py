@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import socket
@@ -19,6 +18,7 @@ from ottla.ports.real import new_event_loop, real_ports
 from ottla.ports.real.descriptors import raise_limit
 from ottla.server.broker import Broker, StartFault
 from ottla.server.broker_metrics import register_broker_metrics
+from ottla.server.garbage import collect_at_rest, settle_in
 from ottla.server.group_metrics import register_group_metrics
 from ottla.server.metrics_http import MetricsEndpoint
 
@@ -102,13 +102,11 @@ async def serve(config: Config, started: Callable[[Broker], None]) -> None:
             stop.set()
 
         async with running(config, ports, give_up) as (broker, _):
-            # What is here now stays to the end. Looking through it for garbage would stop all work for some 15 ms.
-            gc.freeze()
-            # A round of fifty requests makes more objects than the default lets live, and all of them go at its end:
-            # looking through them each time costs a request of every kind a twentieth of its time.
-            gc.set_threshold(10_000, 20, 20)
+            settle_in()
+            collecting = asyncio.ensure_future(collect_at_rest(broker.resting_ms))
             started(broker)
             await stop.wait()
+            collecting.cancel()
         if lost:
             raise BrokerLost(f"the broker had to stop: {lost[0]}")
     finally:

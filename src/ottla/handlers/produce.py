@@ -329,13 +329,12 @@ class ProduceHandler(Participant):
         outcomes: Outcomes,
         throttle_ms: int = 0,
     ) -> ProduceWait:
-        def answered(slot: Slot, answers: list[TopicAnswer]) -> None:
+        def answered(wait: ProduceWait, answers: list[TopicAnswer]) -> None:
             if wait.began_ms is not None:
                 self._times.value += self._services.clock.monotonic_ms() - wait.began_ms
-            self._answer(peer, slot, version, correlation, acks, answers, throttle_ms)
+            self._answer(peer, wait.slot, version, correlation, acks, answers, throttle_ms)
 
-        wait = ProduceWait(peer, acks, timeout_ms, outcomes, answered)
-        return wait
+        return ProduceWait(peer, acks, timeout_ms, outcomes, answered)
 
     def _settle(self, peer: Peer, wait: ProduceWait) -> None:
         peer.hold(wait.slot)

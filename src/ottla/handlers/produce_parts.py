@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from ottla.handlers.peer import Peer, Slot
+from ottla.handlers.peer import Peer
 from ottla.handlers.produce_admission import Admission
 from ottla.handlers.produce_answer import PartitionAnswer, TopicAnswer
 from ottla.handlers.produce_appends import Appends
@@ -81,7 +81,7 @@ class LongRequest:
         self._answers.append([])
         self._open += 1
 
-        def answered(_: Slot, answers: list[TopicAnswer]) -> None:
+        def answered(_: ProduceWait, answers: list[TopicAnswer]) -> None:
             self._answers[place] = answers
             self._open -= 1
             if not self._open and self._resume is not None:

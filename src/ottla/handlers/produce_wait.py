@@ -90,7 +90,7 @@ class ProduceWait:
         acks: int,
         timeout_ms: int,
         topics: list[tuple[str | bytes, list[Outcome]]],
-        answered: Callable[[Slot, list[TopicAnswer]], None],
+        answered: Callable[[ProduceWait, list[TopicAnswer]], None],
     ) -> None:
         self.peer = peer
         self.acks = acks
@@ -152,4 +152,4 @@ class ProduceWait:
         answers: list[TopicAnswer] = [
             (topic, [o.answer for o in outcomes if o.answer is not None]) for topic, outcomes in self.topics
         ]
-        self._answered(self.slot, answers)
+        self._answered(self, answers)

@@ -130,6 +130,9 @@ class Broker:
         """Bytes of answers that are made and that their clients have not taken."""
         return 0 if self._server is None else self._server.outgoing_bytes()
 
+    def resting_ms(self) -> int:
+        return 0 if self._server is None else self._server.resting_ms()
+
     # -- start
 
     async def start(self) -> None:

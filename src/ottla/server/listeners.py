@@ -138,6 +138,10 @@ class Server:
     def connection_count(self) -> int:
         return len(self._connections)
 
+    def resting_ms(self) -> int:
+        """For how long nobody has sent anything, or taken any of its answer."""
+        return self._clock.monotonic_ms() - self._rounds.served_ms
+
     def outgoing_bytes(self) -> int:
         return sum(connection.outgoing_bytes() for connection in self._connections)
 

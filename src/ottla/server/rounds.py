@@ -122,6 +122,8 @@ class Rounds:
         #: When the time of these frames is over, and whether some were left for the next round for that.
         self._ends_ms = 0
         self._late = False
+        #: When somebody last had something for us.
+        self.served_ms = 0
         self._running = False
         #: Whether a frame was met in this round whose rest is still to come.
         self._arriving = False
@@ -148,6 +150,8 @@ class Rounds:
         try:
             round_of_logs.begin()
             now_ms = round_of_logs.began_ms
+            if ready:
+                self.served_ms = now_ms
             some_wait = bool(self._backlog)
             # New ones stand behind those that wait since the last round.
             self._patient_left = 0 if some_wait else PATIENT_A_ROUND
