@@ -22,7 +22,7 @@ _COPIED_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 class Buffer:
-    __slots__ = ("data", "in_use", "is_last", "kept", "size", "view")
+    __slots__ = ("data", "in_use", "kept", "size", "view")
 
     def __init__(self, size: int) -> None:
         #: A bytearray is filled with zeros when it is made: twelve bytes that announce a frame of 100 MB would cost
@@ -32,14 +32,12 @@ class Buffer:
         self.size = size
         #: Whether what was served from here may still be read at the end of the round.
         self.in_use = False
-        #: Whether nothing stands behind the frame that is being served.
-        self.is_last = False
-        #: Whether somebody has kept a frame that stands here: nobody else may receive into it any more.
+        #: Whether somebody has kept a frame that stands here: nothing may be put into its place any more.
         self.kept = False
 
     def keep(self, start: int, end: int) -> Bytes:
         """The bytes of a frame, for longer than its round."""
-        if self.is_last and end - start > _COPIED_BYTES_MAX:
+        if end - start > _COPIED_BYTES_MAX:
             self.kept = True
             return self.view[start:end]
         return bytes(self.view[start:end])
@@ -74,7 +72,7 @@ class BufferPool:
     def give_back(self, buffer: Buffer) -> None:
         if buffer.kept:
             return
-        buffer.in_use = buffer.is_last = False
+        buffer.in_use = False
         size = buffer.size
         if size == FIRST_READ_BYTES:
             if len(self.kept_small) < _KEPT_SMALL_MAX:

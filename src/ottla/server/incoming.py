@@ -45,8 +45,13 @@ class Incoming:
             if received:
                 self.hold(connection, buffer, received)
             return received
-        if connection.end == buffer.size and not _moved_to_front(connection, buffer):
-            return -1
+        if connection.end == buffer.size:
+            if buffer.kept:
+                _move(connection, buffer, self.pool.at_least(connection.end - connection.start + ROOM_BYTES))
+                assert connection.buffer is not None
+                buffer = connection.buffer
+            elif not _moved_to_front(connection, buffer):
+                return -1
         received = connection.channel.receive_into(buffer.view[connection.end :])
         connection.end += received
         return received

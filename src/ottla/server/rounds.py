@@ -345,7 +345,6 @@ class Rounds:
                     self._incoming.park(connection, buffer)
                     return
                 self._patient_left -= 1
-            buffer.is_last = frame_end == end
             if serve is not None:
                 buffer.in_use = True
                 serve(connection, buffer, start + 4, frame_end, version, correlation)
