@@ -10,7 +10,7 @@ from tests.server.test_patient_requests import METADATA, Line, Room, frame
 
 from ottla.handlers.peer import FilePiece
 from ottla.ports.memory.clock import Timeline, VirtualClock
-from ottla.server.connection import SENT_A_TURN_BYTES, Connection
+from ottla.server.connection import SENT_A_TURN_BYTES, SENT_AT_ONCE_BYTES, Connection
 from ottla.server.rounds import FRAMES_A_ROUND, ROUND_MS, Rounds
 from ottla.server.sending import SENDING_MS
 
@@ -162,3 +162,45 @@ def test_small_answers_do_not_wait_for_pieces_of_files() -> None:
     assert turns == 8
     # Two calls make a turn; between two of its turns everybody else has theirs.
     assert len(set(order[:40])) == 20
+
+
+LONG = b"x" * (SENT_AT_ONCE_BYTES + 1)
+
+
+def test_short_answers_do_not_wait_for_long_ones_out_of_memory() -> None:
+    room, timeline, log = answering_room()
+
+    async def scenario() -> None:
+        for connection in lines_of(room, timeline, log, 20, 5):
+            connection.answer(LONG[1:])
+            connection.answer(LONG[:1])
+        (probe,) = lines_of(room, timeline, log, 1, 0)
+        probe.answer(b"answer")
+        room.rounds.run([])
+        assert log[0][0] is probe.channel
+
+    asyncio.run(scenario())
+
+
+def test_what_was_put_off_leaves_before_the_long_answers_that_wait_too() -> None:
+    room, timeline, log = answering_room()
+
+    async def scenario() -> None:
+        crowd = lines_of(room, timeline, log, 50, 5)
+        for connection in crowd:
+            connection.answer(LONG)
+        short = lines_of(room, timeline, log, 10, 2)
+        for connection in short:
+            connection.answer(b"answer")
+        room.rounds.run([])
+        put_off = [connection for connection in short if connection.unsent]
+        assert put_off
+        del log[:]
+        for connection in put_off:
+            room.rounds.sending.takes_more(connection)
+        room.rounds.run([])
+        assert [line for line, _ in log[: len(put_off)]] == [connection.channel for connection in put_off]
+        # And long ones have a turn in each round, however many short ones there are.
+        assert log[len(put_off) :]
+
+    asyncio.run(scenario())
