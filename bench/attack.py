@@ -38,6 +38,7 @@ from bench.attacks import (  # noqa: E402
     connections,
     fetches,
     groups,
+    long_answers,
     names,
     partitions,
 )
@@ -57,7 +58,7 @@ NICEST = 19
 
 def every_attack() -> list[Attack]:
     """In the order of the table."""
-    kinds = (baseline, connections, names, groups, partitions, fetches, batches, bombs, arrays)
+    kinds = (baseline, connections, long_answers, names, groups, partitions, fetches, batches, bombs, arrays)
     return [attack for kind in kinds for attack in kind.attacks()]
 
 

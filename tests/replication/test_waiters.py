@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model import TopicPartition
-from ottla.replication.waiters import Waiters
+from ottla.replication.waiters import ASKED_A_TURN, TURN_MS, Waiters
 
 A, B, C = (TopicPartition("t", p) for p in range(3))
 
@@ -190,3 +190,84 @@ def test_a_fault_behind_one_answer_leaves_the_others_marked() -> None:
     waiters.forget = plain  # type: ignore[method-assign]
     waiters.settle(2)
     assert (first.completed, second.completed) == (1, 1)
+
+
+class SlowRecorder(Recorder):
+    """To answer takes a millisecond."""
+
+    def __init__(self, room: CrowdedRoom) -> None:
+        super().__init__()
+        self.ready = True
+        self.room = room
+
+    def try_complete(self, now_ms: int) -> bool:
+        self.room.ms += 1
+        return super().try_complete(now_ms)
+
+    def expire(self, now_ms: int) -> None:
+        self.room.ms += 1
+        super().expire(now_ms)
+
+
+class CrowdedRoom:
+    def __init__(self) -> None:
+        self.ms = self.calls = 0
+        self.waiters = Waiters()
+        self.waiters.now_ms = lambda: self.ms
+        self.waiters.on_left = self.left
+        self.crowd = [SlowRecorder(self) for _ in range(100)]
+        for waiter in self.crowd:
+            self.waiters.park(waiter, [A], 1000)
+
+    def left(self) -> None:
+        self.calls += 1
+
+
+def test_a_crowd_that_one_record_wakes_has_its_turns() -> None:
+    room = CrowdedRoom()
+    room.waiters.changed(A)
+    turns = 0
+    while room.waiters:
+        before = sum(waiter.completed for waiter in room.crowd)
+        room.waiters.settle(room.ms)
+        assert sum(waiter.completed for waiter in room.crowd) - before <= TURN_MS
+        turns += 1
+        assert room.calls == (turns if room.waiters else turns - 1)
+    assert [waiter.tried for waiter in room.crowd] == [1] * 100
+    assert turns == 100 // TURN_MS
+
+
+def test_where_the_clock_stands_still_so_many_are_asked_and_no_more() -> None:
+    waiters, crowd = Waiters(), [Recorder() for _ in range(2 * ASKED_A_TURN)]
+    waiters.now_ms = lambda: 0
+    for waiter in crowd:
+        waiter.ready = True
+        waiters.park(waiter, [A], 1000)
+    waiters.changed(A)
+    waiters.settle(0)
+    assert len(waiters) == ASKED_A_TURN
+    waiters.settle_all(0)
+    assert not waiters
+
+
+def test_a_crowd_that_expires_has_its_turns() -> None:
+    room = CrowdedRoom()
+    room.ms = 1000
+    while (deadline_ms := room.waiters.next_deadline_ms()) is not None:
+        assert deadline_ms <= room.ms
+        before = sum(waiter.expired for waiter in room.crowd)
+        room.waiters.expire(room.ms)
+        assert 1 <= sum(waiter.expired for waiter in room.crowd) - before <= TURN_MS
+    assert [waiter.expired for waiter in room.crowd] == [1] * 100
+
+
+def test_who_is_marked_while_others_wait_for_their_turn_comes_behind_them() -> None:
+    room = CrowdedRoom()
+    room.waiters.changed(A)
+    room.waiters.settle(room.ms)
+    late = SlowRecorder(room)
+    room.waiters.park(late, [B], 1000)
+    room.waiters.changed(B)
+    while not late.completed:
+        room.waiters.settle(room.ms)
+    assert all(waiter.completed for waiter in room.crowd)

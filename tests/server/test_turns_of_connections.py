@@ -10,8 +10,8 @@ from tests.server.test_patient_requests import METADATA, Line, Room, frame
 
 from ottla.handlers.peer import FilePiece
 from ottla.ports.memory.clock import Timeline, VirtualClock
-from ottla.server.connection import SENT_A_TURN_BYTES, Connection
-from ottla.server.rounds import FRAMES_A_ROUND, ROUND_MS, Rounds
+from ottla.server.connection import SENT_A_TURN_BYTES, SENT_AT_ONCE_BYTES, Connection
+from ottla.server.rounds import CLOSING_MS, FRAMES_A_ROUND, ROUND_MS, Rounds
 from ottla.server.sending import SENDING_MS
 
 PROBE = -1
@@ -162,3 +162,113 @@ def test_small_answers_do_not_wait_for_pieces_of_files() -> None:
     assert turns == 8
     # Two calls make a turn; between two of its turns everybody else has theirs.
     assert len(set(order[:40])) == 20
+
+
+LONG = b"x" * (SENT_AT_ONCE_BYTES + 1)
+
+
+def test_short_answers_do_not_wait_for_long_ones_out_of_memory() -> None:
+    room, timeline, log = answering_room()
+
+    async def scenario() -> None:
+        for connection in lines_of(room, timeline, log, 20, 5):
+            connection.answer(LONG[1:])
+            connection.answer(LONG[:1])
+        (probe,) = lines_of(room, timeline, log, 1, 0)
+        probe.answer(b"answer")
+        room.rounds.run([])
+        assert log[0][0] is probe.channel
+
+    asyncio.run(scenario())
+
+
+def test_what_was_put_off_leaves_before_the_long_answers_that_wait_too() -> None:
+    room, timeline, log = answering_room()
+
+    async def scenario() -> None:
+        crowd = lines_of(room, timeline, log, 50, 5)
+        for connection in crowd:
+            connection.answer(LONG)
+        short = lines_of(room, timeline, log, 10, 2)
+        for connection in short:
+            connection.answer(b"answer")
+        room.rounds.run([])
+        put_off = [connection for connection in short if connection.unsent]
+        assert put_off
+        del log[:]
+        for connection in put_off:
+            room.rounds.sending.takes_more(connection)
+        room.rounds.run([])
+        assert [line for line, _ in log[: len(put_off)]] == [connection.channel for connection in put_off]
+        # And long ones have a turn in each round, however many short ones there are.
+        assert log[len(put_off) :]
+
+    asyncio.run(scenario())
+
+
+def test_a_wait_that_ended_is_not_forgotten_when_the_time_for_sending_is_over() -> None:
+    """A connection without an answer is put off too: its peer would else never be read from again."""
+    room, timeline, log = answering_room()
+
+    async def scenario() -> None:
+        for connection in lines_of(room, timeline, log, 100, 1):
+            connection.answer(b"answer")
+        waiting = lines_of(room, timeline, log, 20, 0)
+        for connection in waiting:
+            connection.mute(True)
+            connection.answer_later(None)
+            connection.finish()
+        room.rounds.run([])
+        assert any(connection.muted for connection in waiting)
+        await turns_of_the_loop()
+        assert not any(connection.muted for connection in waiting)
+
+    asyncio.run(scenario())
+
+
+class ClosedSlowly(SlowLine):
+    def close(self) -> None:
+        self._pass()
+
+
+def test_a_crowd_that_ends_is_closed_though_nobody_else_comes() -> None:
+    room, timeline, log = answering_room()
+
+    async def scenario() -> None:
+        crowd = [
+            Connection(ClosedSlowly(timeline, 1, log), room.listener, 0, room.rounds.touched)  # type: ignore[arg-type]
+            for _ in range(10 * CLOSING_MS)
+        ]
+        for connection in crowd:
+            connection.abort()
+        room.rounds.run([])
+        assert not all(connection.released for connection in crowd)
+        await turns_of_the_loop()
+        assert all(connection.released for connection in crowd)
+
+    asyncio.run(scenario())
+
+
+async def turns_of_the_loop() -> None:
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+def test_buffers_go_back_at_the_end_of_their_round() -> None:
+    room = Room()
+    incoming = room.rounds._incoming
+    beginning = frame(METADATA, 2)[:9]
+
+    async def scenario() -> None:
+        for number in range(50):
+            connection = room.connected(frame(METADATA, number), beginning)
+            room.run(connection)
+            # As that of a request of which more has come than is worth to be moved.
+            connection.buffer = incoming.pool.small()
+            connection.abort()
+            room.rounds.run([])
+            assert connection.released
+            assert not incoming._used
+            assert len(incoming.pool.kept_small) <= 2
+
+    asyncio.run(scenario())

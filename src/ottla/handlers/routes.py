@@ -22,6 +22,10 @@ API_VERSIONS: Final = 18
 #: Joins and their kin: all members of a group send them at once, and each waits for all the others.
 PATIENT: Final = frozenset({11, 13, 14, 68})
 
+#: Asked by people's tools now and then, in few bytes, and answered with whatever the broker holds: the log directories,
+#: lists and descriptions of groups, of settings, of partitions and of producers.
+UNHURRIED: Final = frozenset({15, 16, 32, 35, 61, 69, 75})
+
 HOT: Final[dict[int, tuple[int, int]]] = {PRODUCE: (3, 13), FETCH: (4, 18)}
 
 ROUTES: Final[dict[int, Route]] = {

@@ -109,9 +109,16 @@ class Turns:
     def __len__(self) -> int:
         return len(self._small) + len(self._large)
 
-    def slice(self, steps: Generator[Pause | None, None, Any]) -> Ended | Pause | None:
-        """Goes on with a piece of work for one slice; None where it has not ended. Raises what the work raises."""
-        ends_ms = self._clock.monotonic_ms() + SLICE_MS
+    @property
+    def is_full(self) -> bool:
+        """Whether as many small requests are in progress as may be."""
+        return len(self._small.begun) >= SMALL_AT_ONCE
+
+    def slice(self, steps: Generator[Pause | None, None, Any], ends_ms: int | None = None) -> Ended | Pause | None:
+        """Goes on with a piece of work for one slice, or until then; None where it has not ended. A few steps are done
+        in any case. Raises what the work raises."""
+        if ends_ms is None:
+            ends_ms = self._clock.monotonic_ms() + SLICE_MS
         try:
             for _ in range(LOOKS_A_SLICE):
                 for _ in range(STEPS_A_LOOK):

@@ -26,6 +26,9 @@ class Deadlines:
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self._next: asyncio.Handle | None = None
+        waiters.now_ms = clock.monotonic_ms
+        waiters.on_left = self._settle_soon
 
     def settle(self) -> None:
         """Answers those whose partitions have changed, and sees to it that the others are answered in time."""
@@ -39,6 +42,15 @@ class Deadlines:
                 self._arm(deadline_ms, now_ms)
         except Exception as fault:
             self._look_again(fault)
+
+    def _settle_soon(self) -> None:
+        """Some are left: the network has its turn before them."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._next = None
+        self.settle()
 
     def _arm(self, deadline_ms: int, now_ms: int) -> None:
         self.close()
@@ -74,3 +86,6 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None

@@ -337,7 +337,7 @@ class Replicas:
     async def catch_up(self, seconds: float) -> None:
         """Before a stop: whoever waits only for this broker's disk has its answer when this returns."""
         await self._flushing.catch_up(seconds)
-        self.waiters.settle(self._clock.monotonic_ms())
+        self.waiters.settle_all(self._clock.monotonic_ms())
 
     async def flushes_end(self) -> None:
         """Returns when no flush is running any more."""

@@ -2,21 +2,27 @@
 
 A waiter stands under the partitions that it waits for. A change of a partition marks its waiters once, however many
 changes one round brings, and `settle` then asks each marked one whether it is done. Time-outs are one heap, so that ten
-thousand long polls cost one timer.
+thousand long polls cost one timer. Ten thousand may also be woken by one record, or expire together: `settle` and
+`expire` do so many of them, and the others in the loop's next turns.
 """
 
 from __future__ import annotations
 
 import heapq
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Protocol
+from typing import Final, Protocol
 
 from ottla import logs
 from ottla.model import TopicPartition
 
 log_event = logs.logger("replication")
+
+
+#: How long those who wait are asked in one turn of the loop, and how many are where the clock stands still.
+TURN_MS: Final = 5
+ASKED_A_TURN: Final = 512
 
 
 class Waiter(Protocol):
@@ -45,6 +51,10 @@ Watched = TopicPartition | bytes
 
 class Waiters:
     def __init__(self) -> None:
+        #: Looked at between two waiters, and called when some are left for the next turn. Without the two all are asked
+        #: at once.
+        self.now_ms: Callable[[], int] | None = None
+        self.on_left: Callable[[], None] = _nobody_goes_on
         #: One watcher stands by itself, which nearly all do: a dict takes 200 bytes.
         self._watchers: dict[Watched, Watcher | dict[Watcher, None]] = {}
         self._by_partition: dict[TopicPartition, dict[Waiter, None]] = {}
@@ -143,18 +153,33 @@ class Waiters:
             _give_up(waiter, fault)
 
     def settle(self, now_ms: int) -> None:
-        """Lets everyone whose partition changed try; a waiter that answers may cause further changes."""
+        """Lets those whose partition changed try; a waiter that answers may cause further changes."""
+        asked = 0
         while self._marked:
             marked, self._marked = self._marked, {}
-            waiter = None
+            those = iter(marked)
             try:
-                for waiter in marked:
+                for waiter in those:
+                    if asked and self._is_turn_over(asked, now_ms):
+                        # In their order, before those that were marked meanwhile.
+                        self._marked = {waiter: None, **dict.fromkeys(those), **self._marked}
+                        self.on_left()
+                        return
+                    asked += 1
                     if waiter in self._keys and self._is_done(waiter, now_ms):
                         self.forget(waiter)
             except Exception:
                 # The others are asked the next time.
-                self._marked = {other: None for other in marked if other is not waiter} | self._marked
+                self._marked = dict.fromkeys(those) | self._marked
                 raise
+
+    def settle_all(self, now_ms: int) -> None:
+        """The same, however long it takes: no next turn comes."""
+        while self._marked:
+            self.settle(now_ms if self.now_ms is None else self.now_ms())
+
+    def _is_turn_over(self, asked: int, began_ms: int) -> bool:
+        return self.now_ms is not None and (asked >= ASKED_A_TURN or self.now_ms() >= began_ms + TURN_MS)
 
     def _is_done(self, waiter: Waiter, now_ms: int) -> bool:
         try:
@@ -164,9 +189,14 @@ class Waiters:
             return True
 
     def expire(self, now_ms: int) -> None:
+        """Some of those whose time has come; `next_deadline_ms` says whether others are left."""
+        expired = 0
         while self._deadlines and self._deadlines[0][0] <= now_ms:
+            if expired and self._is_turn_over(expired, now_ms):
+                return
             waiter = heapq.heappop(self._deadlines)[2]
             if waiter in self._keys:
+                expired += 1
                 try:
                     self.forget(waiter)
                     waiter.expire(now_ms)
@@ -177,6 +207,10 @@ class Waiters:
         while self._deadlines and self._deadlines[0][2] not in self._keys:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
+
+
+def _nobody_goes_on() -> None:
+    """Before somebody does, and in tests."""
 
 
 def _give_up(waiter: Waiter, fault: Exception) -> None:

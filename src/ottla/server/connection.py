@@ -9,7 +9,7 @@ round of answers here.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.peer import FilePiece, Outgoing, Slot
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SLOTS_MAX: Final = 32
 #: What a socket is given in one turn, and what one call gives it more: some milliseconds.
 SENT_A_TURN_BYTES: Final = 1024 * 1024
+#: What is sent at once, in microseconds; more has its turns. The copy of a megabyte to a socket of the same machine
+#: takes a millisecond.
+SENT_AT_ONCE_BYTES: Final = 64 * 1024
 
 
 class Connection:
@@ -225,21 +228,22 @@ class Connection:
     def send_answers(self) -> bool:
         """Gives the socket what was answered; what it does not take waits in `unsent`. OSError: the peer has gone.
 
-        Where there are pieces of files in it, all is left to `send_unsent`, and True is returned.
+        Where there are pieces of files in it, or where it is long, all is left to `send_unsent`, and True is returned.
         """
         answers = self.answers
         if self.unsent:
             self.unsent += tuple(answers)
             answers.clear()
             return False
-        if len(answers) == 1 and type(answers[0]) is not FilePiece:
+        data: Outgoing
+        if len(answers) == 1 and type(answers[0]) is not FilePiece and len(answers[0]) <= SENT_AT_ONCE_BYTES:  # type: ignore[arg-type]
             data = answers[0]
-        elif any(type(piece) is FilePiece for piece in answers):
+        elif _is_short(answers):
+            data = b"".join(answers)  # type: ignore[arg-type]
+        else:
             self.unsent = deque(answers)
             answers.clear()
             return True
-        else:
-            data = b"".join(answers)  # type: ignore[arg-type]
         answers.clear()
         try:
             sent = self.channel.send(data)  # type: ignore[arg-type]
@@ -255,6 +259,11 @@ class Connection:
         self.unsent = deque(self.answers)
         self.answers.clear()
         self._watch()
+
+    @property
+    def owes_little(self) -> bool:
+        """Whether what the socket has not taken leaves at once when it takes it."""
+        return _is_short(self.unsent)
 
     def send_unsent(self) -> None:
         """Goes on where the socket was full."""
@@ -329,3 +338,12 @@ class Connection:
             self.leave_lane()
         finally:
             self.channel.close()
+
+
+def _is_short(pieces: Collection[Outgoing]) -> bool:
+    size = 0
+    for piece in pieces:
+        if type(piece) is FilePiece:
+            return False
+        size += len(piece)  # type: ignore[arg-type]
+    return size <= SENT_AT_ONCE_BYTES

@@ -22,8 +22,8 @@ from ottla.handlers.fetch import FetchHandler
 from ottla.handlers.later import Later
 from ottla.handlers.peer import ANSWER_BYTES_MAX, Peer, Received
 from ottla.handlers.produce import ProduceHandler
-from ottla.handlers.routes import API_VERSIONS, FETCH, PATIENT, PRODUCE, ROUTES
-from ottla.handlers.turns import Ended
+from ottla.handlers.routes import API_VERSIONS, FETCH, PATIENT, PRODUCE, ROUTES, UNHURRIED
+from ottla.handlers.turns import SLICE_MS, STEPS_A_LOOK, Ended
 from ottla.protocol.apis import api
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import (
@@ -131,7 +131,7 @@ class Dispatcher:
 
     def _finished(self, header: RequestHeader, steps: Steps[Any]) -> Steps[Any]:
         """The answer in bytes, where it is known when the handler has ended."""
-        result = yield from _known((yield from steps))
+        result = yield from _known((yield from self._as_there_is_room(steps)))
         if not isinstance(result, Message):
             return result
         yield from self._room()
@@ -149,6 +149,22 @@ class Dispatcher:
         """What others have not taken of their answers leaves room for a long one."""
         while not self._memory.has_room:
             yield self._memory  # type: ignore[misc]  # whoever drives the steps knows what to do with it
+
+    def _as_there_is_room(self, steps: Steps[Any]) -> Steps[Any]:
+        """Work that is long makes a long answer: while there is no room for that, nothing of it is gathered either.
+
+        What answers are made from takes more memory than they do, and thousands may wait.
+        """
+        try:
+            while True:
+                for _ in range(STEPS_A_LOOK):
+                    yield next(steps)
+                while not self._memory.has_room:
+                    yield self._memory  # type: ignore[misc]  # whoever drives the steps knows what to do with it
+        except StopIteration as end:
+            return end.value
+        finally:
+            steps.close()
 
     def _call(self, connection: Peer, header: RequestHeader) -> Call:
         # Each request comes by here, and a named tuple's own `__new__` takes twice as long.
@@ -171,9 +187,14 @@ class Dispatcher:
     def _work(self, connection: Peer, header: RequestHeader, steps: Steps[Any], started_ms: int) -> bool:
         """A request that may be long: what does not end in its first slice goes on in turns with others.
 
-        Whether it is answered.
+        The first slices of a round end together: a hundred requests that each take less than one would else hold up
+        everybody for the sum of them. Where many are in progress, those that gather much are not begun: thousands would
+        hold what their first slices have gathered. Whether it is answered.
         """
-        ended = self._turns.slice(steps)
+        if header.api_key in UNHURRIED and self._turns.is_full:
+            self._go_on(connection, header, steps, started_ms, 0)
+            return False
+        ended = self._turns.slice(steps, self.round.began_ms + SLICE_MS)
         if isinstance(ended, Ended):
             return self._take(connection, header, ended.result, started_ms, in_steps=True)
         self._go_on(connection, header, steps, started_ms, 0)

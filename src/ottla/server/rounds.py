@@ -410,8 +410,9 @@ class Rounds:
         """The end of a round: answers go out, buffers go back, those whose wait is over go on with their next frame."""
         if self._touched or self._ended or self.sending.is_left:
             self.sending.begin()
+            self._send_more(self.sending.next_short)
             self._settle_touched()
-            self._send_more()
+            self._send_more(self.sending.next_long)
             self._close_ended()
             self._settle_touched()
         self._incoming.give_back_used()
@@ -437,9 +438,9 @@ class Rounds:
             else:
                 self._touched.append(connection)
 
-    def _send_more(self) -> None:
-        """Goes on with long answers."""
-        while (connection := self.sending.next()) is not None:
+    def _send_more(self, following: Callable[[], Connection | None]) -> None:
+        """Goes on with what sockets take again: at least one of them, and others while there is time."""
+        while (connection := following()) is not None:
             try:
                 self.sending.go_on(connection)
             except OSError:

@@ -2,8 +2,9 @@
 
 To send takes microseconds, but milliseconds where the system hands the bytes straight to a process of the same machine
 that has no room for them. So a round sends for so long and no longer; what is left then leaves when the network says
-again that its socket takes it. Long answers come behind all short ones, each socket a turn's worth at a time, or a
-crowd that fetches slowly would hold up everybody.
+again that its socket takes it. Long answers, out of files or out of memory, come behind all short ones, each socket a
+turn's worth at a time, or a crowd that fetches slowly would hold up everybody. Short ones that were put off come first:
+they have waited, and must not stand behind long ones that were put off with them.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ class Sending:
         self.memory: AnswerMemory | None = None
         self._clock = clock
         self._ends_ms = 0
-        #: Connections whose sockets take more of a long answer, in the order in which they said so.
-        self._ready: OrderedDict[Connection, None] = OrderedDict()
+        #: Connections whose sockets take what is left of a short answer, in the order in which they said so.
+        self._short: OrderedDict[Connection, None] = OrderedDict()
+        #: The same of long ones.
+        self._long: OrderedDict[Connection, None] = OrderedDict()
 
     @property
     def is_left(self) -> bool:
-        return bool(self._ready)
+        return bool(self._short or self._long)
 
     def begin(self) -> None:
         self._ends_ms = self._clock.monotonic_ms() + SENDING_MS
@@ -40,15 +43,15 @@ class Sending:
         return self._clock.monotonic_ms() >= self._ends_ms
 
     def takes_more(self, connection: Connection) -> None:
-        self._ready[connection] = None
+        (self._short if connection.owes_little else self._long)[connection] = None
 
-    def next(self) -> Connection | None:
+    def next_short(self) -> Connection | None:
+        """Whose turn it is to send what is left of a short answer."""
+        return _first(self._short)
+
+    def next_long(self) -> Connection | None:
         """Whose turn it is to go on with a long answer."""
-        while self._ready:
-            connection, _ = self._ready.popitem(last=False)
-            if connection.unsent and not connection.closed:
-                return connection
-        return None
+        return _first(self._long)
 
     def go_on(self, connection: Connection) -> None:
         """OSError: the peer has gone."""
@@ -62,7 +65,7 @@ class Sending:
                 # Its last answer, as far as the socket takes it at once.
                 connection.send_unsent()
             else:
-                self._ready[connection] = None
+                self._long[connection] = None
 
     def put_off(self, connection: Connection) -> None:
         """There is no time left: the answers leave when the network says that they may."""
@@ -75,5 +78,14 @@ class Sending:
 
     def forget(self, connection: Connection) -> None:
         """The connection is closed."""
-        self._ready.pop(connection, None)
+        self._short.pop(connection, None)
+        self._long.pop(connection, None)
         self.note(connection)
+
+
+def _first(line: OrderedDict[Connection, None]) -> Connection | None:
+    while line:
+        connection, _ = line.popitem(last=False)
+        if connection.unsent and not connection.closed:
+            return connection
+    return None
