@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ottla.config.group import effective_groups_config
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Now
 from ottla.groups.journal import Journal, JournalRecord
@@ -85,6 +86,10 @@ class ShardState:
         self.counts = counts
         # Answers of one rebalance that are still to be given.
         self._outbox: deque[Callable[[], None]] = deque()
+
+    def settings_of(self, group_id: str) -> GroupsConfig:
+        """With what is set for this group alone."""
+        return effective_groups_config(self.metadata.group_config(group_id), self.settings())
 
     def write(self, records: Sequence[JournalRecord], now: Now, done: Done) -> ErrorCode:
         """Appends records. NONE: apply them now, and `done` is told how it ended. An error: nothing happened."""
