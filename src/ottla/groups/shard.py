@@ -334,6 +334,7 @@ class GroupShard:
 
     def unload(self, error: ErrorCode, now: Now) -> None:
         """Answers all who wait. The shard is not used any more, whatever its journal still tells it."""
+        self.state.is_over = True
         self.timers.clear()
         self.state.answer_rest()
         self._consumer.unload(error)

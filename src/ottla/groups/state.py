@@ -56,6 +56,7 @@ class ShardState:
         "counts",
         "entropy",
         "groups",
+        "is_over",
         "journal",
         "metadata",
         "offsets",
@@ -75,6 +76,9 @@ class ShardState:
     ) -> None:
         self.partition = partition
         self.journal = journal
+        #: Given up: another state of the same partition may be loaded from the same journal, and would miss what is
+        #: written from here. Work in steps may find that in its middle.
+        self.is_over = False
         #: Asked each time: settings may change.
         self.settings = settings
         self.metadata = metadata
@@ -93,6 +97,8 @@ class ShardState:
 
     def write(self, records: Sequence[JournalRecord], now: Now, done: Done) -> ErrorCode:
         """Appends records. NONE: apply them now, and `done` is told how it ended. An error: nothing happened."""
+        if self.is_over:
+            return ErrorCode.NOT_COORDINATOR
         return self.journal.write(records, now.wall_ms, done)
 
     def when_settled(self, call: Done) -> None:
