@@ -1,8 +1,9 @@
-"""What members and commits of groups can ask for: slow expressions, and offsets that are all refused."""
+"""What members and commits of groups can ask for: slow expressions, large assignments, offsets that are all refused."""
 
 from __future__ import annotations
 
 import random
+from contextlib import ExitStack
 
 from bench.attacks.attack import MB, Attack, Frames, Outcome, Victim
 from bench.attacks.long_frames import repeated
@@ -32,6 +33,13 @@ EXPRESSION = "(a?.?){1000}(a?.?){1000}(a?.?){1000}x"
 COMMITS = 200_000
 DELETIONS = 500_000
 JOIN_MB = 40
+MEMBERS = 1_000
+ASSIGNED_TOPICS = 100
+PARTITIONS_EACH = 100
+#: A connection's requests are served one after the other, so its members join one after the other.
+CONNECTIONS = 50
+#: After all have joined: some change what they want, and each of these is a new assignment.
+CHANGES = 20
 
 
 def prepare_group(port: int) -> None:
@@ -64,6 +72,55 @@ class SlowExpression(Attack):
         frame = encode_request(header, message)
         with victim.connect() as attacker:
             return Outcome(sent=len(frame), answers=[attacker.ask(frame)])
+
+
+class Assignment(Attack):
+    name = "assignment"
+    sends = (
+        f"a group of {MEMBERS:,} members that share {ASSIGNED_TOPICS * PARTITIONS_EACH:,} partitions: all join, "
+        f"then {CHANGES} change what they want, one after the other"
+    )
+
+    def prepare(self, victim: Victim) -> None:
+        prepare_group(victim.port)
+        topics = [
+            CreatableTopic(name=name, num_partitions=PARTITIONS_EACH, replication_factor=1) for name in _assigned()
+        ]
+        with Wire(victim.port) as wire:
+            wire.call(CREATE_TOPICS, 7, CreateTopicsRequest(topics=topics, timeout_ms=120_000))
+
+    def run(self, victim: Victim) -> Outcome:
+        outcome = Outcome()
+        joins = [_join(number, _assigned()) for number in range(MEMBERS)]
+        # Each change makes the last one's computation stale, and needs another one.
+        changes = [_join(number, _assigned()[number + 1 :]) for number in range(CHANGES)]
+        with ExitStack() as opened:
+            attackers = [opened.enter_context(victim.connect()) for _ in range(CONNECTIONS)]
+            shares = [joins[place::CONNECTIONS] for place in range(CONNECTIONS)]
+            for attacker, frames in zip(attackers, shares, strict=True):
+                attacker.send(b"".join(frames))
+            for attacker, frames in zip(attackers, shares, strict=True):
+                outcome.answers += [attacker.answer_to(frame) for frame in frames]
+            outcome.answers += [attackers[0].ask(frame) for frame in changes]
+        outcome.sent = sum(map(len, joins)) + sum(map(len, changes))
+        return outcome
+
+
+def _assigned() -> list[str]:
+    return [f"assigned-{number:03}" for number in range(ASSIGNED_TOPICS)]
+
+
+def _join(number: int, topics: list[str]) -> bytes:
+    message = ConsumerGroupHeartbeatRequest(
+        group_id="assigned",
+        member_id=f"member-{number:04}",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=topics,
+        topic_partitions=[],
+    )
+    header = RequestHeader(api_key=CONSUMER_GROUP_HEARTBEAT, api_version=1, correlation_id=1, client_id="attack")
+    return encode_request(header, message)
 
 
 def refused_partitions() -> bytes:
@@ -130,6 +187,7 @@ def long_join() -> bytes:
 def attacks() -> list[Attack]:
     return [
         SlowExpression(),
+        Assignment(),
         Frames(
             "commit-partitions",
             f"OffsetCommit of {COMMITS:,} partitions of a topic that there is not",

@@ -11,7 +11,7 @@ from tests.groups.world import GROUP, Answer, World
 from ottla.groups.caller import Now
 from ottla.groups.classic.group import GROUP_BYTES_MAX, MEMBER_BYTES_MAX, PROTOCOLS_MAX
 from ottla.groups.consumer.checks import PARTITIONS_OF_A_MEMBER_MAX, TOPICS_OF_A_MEMBER_MAX
-from ottla.groups.offsets.committing import PARTITIONS_COMMITTED_MAX
+from ottla.groups.offsets.committing import PARTITIONS_COMMITTED_MAX, WRITTEN_AT_ONCE_MAX
 from ottla.groups.timers import DUE_AT_ONCE_MAX, Timers
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
@@ -102,6 +102,49 @@ def test_a_long_commit_of_which_nothing_is_taken(world: World) -> None:
     errors = {partition.error_code for partition in answer.value.topics[0].partitions}
     assert errors == {ErrorCode.OFFSET_METADATA_TOO_LARGE}
     assert len(answer.value.topics[0].partitions) == MANY
+
+
+def test_a_long_commit_is_written_in_pieces_and_answered_once(world: World) -> None:
+    long = 4 * WRITTEN_AT_ONCE_MAX + 1
+    answers: list[OffsetCommitResponse] = []
+    steps = world.shard.offset_commit(world.caller(9), commit_request({"t": list(range(long))}), answers.append)
+    written = []
+    for _ in steps:
+        assert not answers
+        written.append(world.shard.state.offsets.count)
+    assert {WRITTEN_AT_ONCE_MAX, 2 * WRITTEN_AT_ONCE_MAX, 3 * WRITTEN_AT_ONCE_MAX} < set(written)
+    assert len(answers) == 1
+    assert answers[0].topics == []  # all are committed
+    assert world.journal.writes == 5
+    assert world.shard.state.offsets.count == long
+
+
+def begun_long_commit(world: World) -> tuple[Generator[None, None, None], Answer[OffsetCommitResponse]]:
+    """Its first piece is written."""
+    answer: Answer[OffsetCommitResponse] = Answer()
+    request = commit_request({"t": list(range(3 * WRITTEN_AT_ONCE_MAX))})
+    steps = world.shard.offset_commit(world.caller(9), request, answer)
+    while not world.journal.writes:
+        next(steps)
+    return steps, answer
+
+
+def test_a_group_that_gets_members_between_two_pieces_of_a_long_commit(world: World) -> None:
+    steps, answer = begun_long_commit(world)
+    world.stable(1)
+    at_once(steps)
+    assert {partition.error_code for partition in answer.value.topics[0].partitions} == {ErrorCode.UNKNOWN_MEMBER_ID}
+    assert world.shard.state.offsets.count == WRITTEN_AT_ONCE_MAX
+
+
+def test_a_coordinator_that_resigns_between_two_pieces_writes_no_more(world: World) -> None:
+    """The same journal may be loaded again already: what were written now would be missed."""
+    steps, answer = begun_long_commit(world)
+    writes = world.journal.writes
+    world.shard.unload(ErrorCode.NOT_COORDINATOR, world.now)
+    at_once(steps)
+    assert {partition.error_code for partition in answer.value.topics[0].partitions} == {ErrorCode.NOT_COORDINATOR}
+    assert world.journal.writes == writes
 
 
 def test_more_than_fits_in_a_batch_is_refused_before_it_is_made(world: World) -> None:

@@ -6,6 +6,7 @@ Handlers call it; it finds the shard, or answers why there is none.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
@@ -43,7 +44,7 @@ from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDe
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.protocol.primitives import STRING_BYTES_MAX
-from ottla.steps import Steps, is_stray, pieces
+from ottla.steps import Steps, in_turns, is_stray, pieces
 
 log_event = logs.logger("groups")
 
@@ -79,8 +80,11 @@ class GroupCoordinator:
         self._clock = clock
         self._entropy = entropy
         self.counts = Counts()
-        self._shared = Shared(self.counts, TopicPatterns(metadata))
+        self._shared = Shared(self.counts, TopicPatterns(metadata), self._beside)
         self._terms: dict[int, _Term] = {}
+        #: Long work of all shards, one after another, and the task that does it.
+        self._long_work: deque[Steps[None]] = deque()
+        self._worker: asyncio.Task[None] | None = None
         self._load_places: asyncio.Semaphore | None = None
         self._alarm: asyncio.TimerHandle | None = None
         #: When the alarm rings.
@@ -124,6 +128,9 @@ class GroupCoordinator:
             self._alarm.cancel()
             self._alarm = None
             self._alarm_ms = _NEVER
+        if self._worker is not None:
+            self._worker.cancel()
+            loads.append(self._worker)
         await asyncio.gather(*loads, return_exceptions=True)
 
     def _unload(self, term: _Term) -> None:
@@ -182,6 +189,24 @@ class GroupCoordinator:
                 term.shard.topics_deleted(update.topics_deleted, self._now())
             else:
                 term.deleted_topics.update(update.topics_deleted)
+
+    # Long work.
+
+    def _beside(self, steps: Steps[None]) -> None:
+        self._long_work.append(steps)
+        if self._worker is None:
+            self._worker = asyncio.get_running_loop().create_task(self._do_long_work(), name="assign groups")
+
+    async def _do_long_work(self) -> None:
+        try:
+            await in_turns(self._all_long_work(), self._clock.monotonic_ms)
+        finally:
+            self._worker = None
+
+    def _all_long_work(self) -> Steps[None]:
+        yield  # whoever hands it over answers first
+        while self._long_work:
+            yield from self._long_work.popleft()
 
     # Time.
 

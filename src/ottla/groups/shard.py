@@ -21,9 +21,11 @@ from ottla.groups.classic.rebalance import Rebalances, join_refused
 from ottla.groups.classic.states import Event
 from ottla.groups.classic.stored import group_from
 from ottla.groups.classic.syncing import Syncing
+from ottla.groups.consumer.assigning import Assignments, Beside
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.groups import ConsumerGroups
 from ottla.groups.consumer.patterns import TopicPatterns
+from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
 from ottla.groups.group import Group
 from ottla.groups.journal import Journal
 from ottla.groups.offsets.committing import commit_offsets
@@ -51,7 +53,7 @@ from ottla.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCo
 from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
-from ottla.steps import Steps, pieces
+from ottla.steps import Steps, at_once, pieces
 
 log_event = logs.logger("groups")
 
@@ -66,6 +68,10 @@ class Shared(NamedTuple):
 
     counts: Counts
     patterns: TopicPatterns
+    #: Has long work done between requests.
+    beside: Beside
+    #: Work for the target of a consumer group that is no long work.
+    work_at_once_max: int = WORK_AT_ONCE_MAX
 
 
 class GroupShard:
@@ -78,7 +84,7 @@ class GroupShard:
         entropy: Entropy,
         shared: Shared | None = None,
     ) -> None:
-        shared = shared or Shared(Counts(), TopicPatterns(metadata))
+        shared = shared or Shared(Counts(), TopicPatterns(metadata), at_once)
         self.state = ShardState(partition, journal, settings, metadata, entropy, shared.counts)
         self.timers = self.state.timers
         self.groups = self.state.groups
@@ -87,7 +93,9 @@ class GroupShard:
         self._syncing = Syncing(self.state, self._rebalances)
         self._leaving = Leaving(self.state, self._rebalances)
         self._sweeps = Sweeps(self.state)
-        self._consumer = ConsumerGroups(self.state, self, shared.patterns)
+        self._consumer = ConsumerGroups(
+            self.state, self, shared.patterns, Assignments(self.state, shared.beside), shared.work_at_once_max
+        )
 
     # Members that speak the classic protocol; they may be in a consumer group, which then answers in that protocol.
 
@@ -326,8 +334,10 @@ class GroupShard:
 
     def unload(self, error: ErrorCode, now: Now) -> None:
         """Answers all who wait. The shard is not used any more, whatever its journal still tells it."""
+        self.state.is_over = True
         self.timers.clear()
         self.state.answer_rest()
+        self._consumer.unload(error)
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):
                 for member in group.members.values():

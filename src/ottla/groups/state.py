@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ottla.config.group import effective_groups_config
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Now
 from ottla.groups.journal import Journal, JournalRecord
@@ -55,6 +56,7 @@ class ShardState:
         "counts",
         "entropy",
         "groups",
+        "is_over",
         "journal",
         "metadata",
         "offsets",
@@ -74,6 +76,9 @@ class ShardState:
     ) -> None:
         self.partition = partition
         self.journal = journal
+        #: Given up: another state of the same partition may be loaded from the same journal, and would miss what is
+        #: written from here. Work in steps may find that in its middle.
+        self.is_over = False
         #: Asked each time: settings may change.
         self.settings = settings
         self.metadata = metadata
@@ -86,8 +91,14 @@ class ShardState:
         # Answers of one rebalance that are still to be given.
         self._outbox: deque[Callable[[], None]] = deque()
 
+    def settings_of(self, group_id: str) -> GroupsConfig:
+        """With what is set for this group alone."""
+        return effective_groups_config(self.metadata.group_config(group_id), self.settings())
+
     def write(self, records: Sequence[JournalRecord], now: Now, done: Done) -> ErrorCode:
         """Appends records. NONE: apply them now, and `done` is told how it ended. An error: nothing happened."""
+        if self.is_over:
+            return ErrorCode.NOT_COORDINATOR
         return self.journal.write(records, now.wall_ms, done)
 
     def when_settled(self, call: Done) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -9,8 +10,11 @@ from ottla.config import Config
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.patterns import TopicPatterns
+from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
 from ottla.groups.journal import JournalRecord, Written
-from ottla.groups.shard import GroupShard
+from ottla.groups.shard import GroupShard, Shared
+from ottla.groups.state import Counts
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicId
@@ -21,7 +25,7 @@ from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from ottla.steps import at_once
+from ottla.steps import Steps, at_once
 
 T = TypeVar("T")
 WALL_MS = 1_700_000_000_000
@@ -73,6 +77,9 @@ class MemoryJournal:
 
 
 class Room:
+    #: Work for a target that is done as part of a heartbeat; with less, more goes in steps.
+    work_at_once_max = WORK_AT_ONCE_MAX
+
     def __init__(self, **properties: str) -> None:
         self.journal = MemoryJournal()
         self.metadata = MetadataCache()
@@ -80,6 +87,8 @@ class Room:
         self.monotonic_ms = 0
         self.settings: GroupsConfig
         self.configure(**properties)
+        #: Targets that are being computed. `long_work` goes on with them.
+        self.beside: deque[Steps[None]] = deque()
         self.shard = self._new_shard()
         self._topics = 0
         #: Answers on their way: clients hear of them when the coordinator is done.
@@ -90,9 +99,18 @@ class Room:
         self.settings = Config.parse(self.properties).groups
 
     def _new_shard(self) -> GroupShard:
-        return GroupShard(
-            0, self.journal, lambda: self.settings, self.metadata, SeededEntropy(len(self.journal.records))
-        )
+        shared = Shared(Counts(), TopicPatterns(self.metadata), self.beside.append, self.work_at_once_max)
+        entropy = SeededEntropy(len(self.journal.records))
+        return GroupShard(0, self.journal, lambda: self.settings, self.metadata, entropy, shared)
+
+    def long_work(self, steps: int = 1 << 30) -> None:
+        """Does so many steps of it, or all that there is."""
+        while self.beside and steps:
+            try:
+                next(self.beside[0])
+            except StopIteration:
+                self.beside.popleft()
+            steps -= 1
 
     # The world.
 
@@ -138,6 +156,8 @@ class Room:
 
     def restart(self, records: Sequence[JournalRecord] | None = None) -> None:
         """Another coordinator takes over, from all records or from these."""
+        self.shard.unload(ErrorCode.NOT_COORDINATOR, self.now)
+        self.long_work()
         self.shard = self._new_shard()
         for number, record in enumerate(self.journal.records if records is None else records):
             self.shard.replay(record.key, record.value, number, -1)
@@ -154,9 +174,11 @@ class Room:
         return Caller(client_id, "/127.0.0.1", version, self.now)
 
     def ask(self, request: Callable[[Callable[[T], None]], None]) -> T:
-        """The answer, which has to come at once."""
+        """The answer, which has to come at once, or when the group has its target."""
         answers: list[T] = []
         request(answers.append)
+        while not answers and self.beside:
+            self.long_work(1)
         assert len(answers) == 1
         return answers[0]
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ottla.groups.consumer.assignors import ASSIGNORS, Candidate, Demand, Targets
 from ottla.groups.consumer.member import Partitions
 from ottla.model import TopicId, topic_id_text
+from ottla.steps import at_once
 
 PROGRAM = Path(__file__).parent / "java" / "Assignors.java"
 QUESTIONS = 400
@@ -27,6 +28,10 @@ def demand(counts: dict[TopicId, int], members: dict[str, Iterable[TopicId]], be
         Candidate(name, None, frozenset(topics), (before or {}).get(name, {})) for name, topics in members.items()
     ]
     return Demand(candidates, counts)
+
+
+def assigned(name: str, asked: Demand) -> Targets:
+    return at_once(ASSIGNORS[name](asked))
 
 
 def sizes(targets: Targets, members: Iterable[str]) -> dict[str, int]:
@@ -63,7 +68,7 @@ def check(asked: Demand, targets: Targets) -> None:
 
 def test_range_gives_runs_and_the_first_ones_more() -> None:
     asked = demand({T1: 7, T2: 3}, {"c": [T1, T2], "a": [T1, T2], "b": [T1, T2]})
-    assert ASSIGNORS["range"](asked) == {
+    assert assigned("range", asked) == {
         "a": {T1: frozenset({0, 1, 2}), T2: frozenset({0})},
         "b": {T1: frozenset({3, 4}), T2: frozenset({1})},
         "c": {T1: frozenset({5, 6}), T2: frozenset({2})},
@@ -72,28 +77,28 @@ def test_range_gives_runs_and_the_first_ones_more() -> None:
 
 def test_range_takes_static_members_first() -> None:
     asked = Demand([Candidate("a", None, frozenset({T1})), Candidate("z", "i", frozenset({T1}))], {T1: 3})
-    assert ASSIGNORS["range"](asked) == {"z": {T1: frozenset({0, 1})}, "a": {T1: frozenset({2})}}
+    assert assigned("range", asked) == {"z": {T1: frozenset({0, 1})}, "a": {T1: frozenset({2})}}
 
 
 def test_range_with_more_members_than_partitions() -> None:
     asked = demand({T1: 1}, {"a": [T1], "b": [T1]})
-    assert ASSIGNORS["range"](asked) == {"a": {T1: frozenset({0})}}
+    assert assigned("range", asked) == {"a": {T1: frozenset({0})}}
 
 
 # Uniform.
 
 
 def test_uniform_gives_a_new_member_its_share_and_moves_nothing_else() -> None:
-    first = ASSIGNORS["uniform"](demand({T1: 6}, {"a": [T1], "b": [T1]}))
+    first = assigned("uniform", demand({T1: 6}, {"a": [T1], "b": [T1]}))
     asked = demand({T1: 6}, {"a": [T1], "b": [T1], "c": [T1]}, first)
-    then = ASSIGNORS["uniform"](asked)
+    then = assigned("uniform", asked)
     assert sorted(sizes(then, "abc").values()) == [2, 2, 2]
     assert moved(first, then) == 2
 
 
 def test_uniform_shares_what_a_member_leaves_behind() -> None:
-    first = ASSIGNORS["uniform"](demand({T1: 6}, {"a": [T1], "b": [T1], "c": [T1]}))
-    then = ASSIGNORS["uniform"](demand({T1: 6}, {"a": [T1], "c": [T1]}, {"a": first["a"], "c": first["c"]}))
+    first = assigned("uniform", demand({T1: 6}, {"a": [T1], "b": [T1], "c": [T1]}))
+    then = assigned("uniform", demand({T1: 6}, {"a": [T1], "c": [T1]}, {"a": first["a"], "c": first["c"]}))
     assert sizes(then, "ac") == {"a": 3, "c": 3}
     assert first["a"][T1] <= then["a"][T1]
     assert first["c"][T1] <= then["c"][T1]
@@ -101,28 +106,28 @@ def test_uniform_shares_what_a_member_leaves_behind() -> None:
 
 def test_uniform_leaves_the_odd_partition_where_it_is() -> None:
     before: Targets = {"a": {T1: frozenset({0})}, "b": {T1: frozenset({1, 2})}}
-    assert ASSIGNORS["uniform"](demand({T1: 3}, {"a": [T1], "b": [T1]}, before)) == before
+    assert assigned("uniform", demand({T1: 3}, {"a": [T1], "b": [T1]}, before)) == before
 
 
 def test_uniform_hands_on_in_chains() -> None:
     """b can only take of T2 from a, who then has room for nothing else; c gives a one of T1."""
     before: Targets = {"a": {T1: frozenset({0}), T2: frozenset({0, 1})}, "b": {}, "c": {T1: frozenset({1, 2, 3})}}
     asked = demand({T1: 4, T2: 2}, {"a": [T1, T2], "b": [T2], "c": [T1]}, before)
-    then = ASSIGNORS["uniform"](asked)
+    then = assigned("uniform", asked)
     check(asked, then)
     assert sizes(then, "abc") == {"a": 2, "b": 2, "c": 2} or sorted(sizes(then, "abc").values()) == [2, 2, 2]
 
 
 def test_uniform_drops_what_is_not_there_any_more() -> None:
     before: Targets = {"a": {T1: frozenset({0, 5}), T3: frozenset({0})}}
-    assert ASSIGNORS["uniform"](demand({T1: 2}, {"a": [T1]}, before)) == {"a": {T1: frozenset({0, 1})}}
+    assert assigned("uniform", demand({T1: 2}, {"a": [T1]}, before)) == {"a": {T1: frozenset({0, 1})}}
 
 
 @pytest.mark.parametrize("name", sorted(ASSIGNORS))
 def test_no_topics_and_no_members(name: str) -> None:
-    assert ASSIGNORS[name](demand({}, {})) == {}
-    assert ASSIGNORS[name](demand({}, {"a": []})) == {}
-    assert ASSIGNORS[name](demand({T1: 0}, {"a": [T1]})) == {}
+    assert assigned(name, demand({}, {})) == {}
+    assert assigned(name, demand({}, {"a": []})) == {}
+    assert assigned(name, demand({T1: 0}, {"a": [T1]})) == {}
 
 
 def random_demand(dice: random.Random) -> Demand:
@@ -157,7 +162,7 @@ def random_demand(dice: random.Random) -> Demand:
 @given(st.randoms(use_true_random=False))
 def test_uniform_cannot_be_more_even(dice: random.Random) -> None:
     asked = random_demand(dice)
-    targets = ASSIGNORS["uniform"](asked)
+    targets = assigned("uniform", asked)
     check(asked, targets)
     assert not improvable(asked, targets)
 
@@ -182,9 +187,9 @@ def improvable(asked: Demand, targets: Targets) -> bool:
 @given(st.randoms(use_true_random=False))
 def test_uniform_moves_nothing_when_asked_again(dice: random.Random) -> None:
     asked = random_demand(dice)
-    targets = ASSIGNORS["uniform"](asked)
+    targets = assigned("uniform", asked)
     again = [candidate._replace(before=targets.get(candidate.id, {})) for candidate in asked.candidates]
-    assert ASSIGNORS["uniform"](asked._replace(candidates=again)) == targets
+    assert assigned("uniform", asked._replace(candidates=again)) == targets
 
 
 # Against Kafka's.
@@ -232,7 +237,7 @@ def questions(seed: int) -> list[Demand]:
 def test_range_is_kafkas(kafka_jars: Path) -> None:
     asked = questions(1)
     for demanded, theirs in zip(asked, kafka_says(kafka_jars, "range", asked), strict=True):
-        assert ASSIGNORS["range"](demanded) == theirs, demanded
+        assert assigned("range", demanded) == theirs, demanded
 
 
 @pytest.mark.java
@@ -240,7 +245,7 @@ def test_uniform_is_as_even_as_kafkas_and_moves_no_more(kafka_jars: Path) -> Non
     asked = questions(2)
     more_even = fewer = kafka_moved = we_moved = 0
     for demanded, theirs in zip(asked, kafka_says(kafka_jars, "uniform", asked), strict=True):
-        ours = ASSIGNORS["uniform"](demanded)
+        ours = assigned("uniform", demanded)
         check(demanded, ours)
         check(demanded, theirs)
         names = [candidate.id for candidate in demanded.candidates]

@@ -18,6 +18,8 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import AWAY
 from ottla.model import ErrorCode, TopicId
+from ottla.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from ottla.steps import at_once
 
 Anybody = Consumer | ClassicConsumer
 STEPS = 150
@@ -25,11 +27,19 @@ STEPS = 150
 ROUNDS_TO_REST_MAX = 400
 
 
+class RoomOfLargeGroups(Room):
+    """All targets are computed in steps."""
+
+    work_at_once_max = 0
+
+
 class Schedule:
+    room_type = Room
+
     def __init__(self, seed: int, *, classic: bool) -> None:
         self.dice = random.Random(seed)
         self.classic = classic
-        self.room = Room(group_consumer_session_timeout_ms="45000")
+        self.room = self.room_type(group_consumer_session_timeout_ms="45000")
         self.partitions = {f"t{number}": self.dice.randint(1, 6) for number in range(self.dice.randint(1, 4))}
         for name, count in self.partitions.items():
             self.room.topic(name, count)
@@ -42,8 +52,12 @@ class Schedule:
                 [self.beat, self.join, self.leave, self.crash, self.pass_time, self.topic, self.restart, self.fault],
                 [60, 6, 2, 1, 12, 2, 1, 2],
             )[0]()
+            self.go_on()
             self.check()
         self.come_to_rest()
+
+    def go_on(self) -> None:
+        self.room.long_work()
 
     # What happens.
 
@@ -210,6 +224,60 @@ class Schedule:
         return found
 
 
+class LargeGroups(Schedule):
+    """Between two steps of a computation anything else happens, also to the members who wait for it."""
+
+    room_type = RoomOfLargeGroups
+
+    def __init__(self, seed: int, *, classic: bool) -> None:
+        #: Who waits for an answer, and to which of all requests.
+        self.waiting: dict[str, int] = {}
+        self.asked = 0
+        self.is_over = False
+        super().__init__(seed, classic=classic)
+
+    def go_on(self) -> None:
+        self.room.long_work(self.dice.choice([0, 0, 1, 3, 10, 30]))
+
+    def beat_new(self, member: Consumer) -> None:
+        if self.dice.random() < 0.3:
+            member.revoke()
+        member.revokes_at_once = self.dice.random() < 0.6
+        if member.name in self.waiting and self.dice.random() < 0.9:
+            return
+        is_lost = self.dice.random() < 0.1
+        self.asked += 1
+        mine = self.waiting[member.name] = self.asked
+
+        def heard(response: ConsumerGroupHeartbeatResponse) -> None:
+            # Who asks again does not listen any more to what it had asked before.
+            if self.waiting.get(member.name) != mine:
+                return
+            del self.waiting[member.name]
+            if is_lost or member not in self.members:
+                return
+            error = ErrorCode(response.error_code)
+            if error in {ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID}:
+                self.members.remove(member)
+            member.heard(response)
+
+        request = member.request()
+        at_once(self.room.shard.prepare_heartbeat(request))
+        self.room.shard.consumer_group_heartbeat(self.room.caller(1), request, heard)
+
+    def check(self) -> None:
+        if self.is_over:
+            self.room.long_work()
+            self.room.deliver()
+        super().check()
+
+    def come_to_rest(self) -> None:
+        self.is_over = True
+        self.check()
+        assert not self.waiting, "somebody was not answered"
+        super().come_to_rest()
+
+
 def snapshot(room: Room) -> object:
     """All that a group consists of. Of a classic group only what is stored of it."""
     group = room.shard.groups.get(GROUP)
@@ -250,6 +318,22 @@ def test_random_groups_of_the_newer_protocol(seed: int) -> None:
 @given(st.integers(0, 1 << 32))
 def test_random_groups_of_both_protocols(seed: int) -> None:
     Schedule(seed, classic=True).run()
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 1 << 32), st.booleans())
+def test_random_groups_whose_targets_are_computed_in_steps(seed: int, classic: bool) -> None:
+    LargeGroups(seed, classic=classic).run()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 4_000, 100))
+def test_many_random_groups_whose_targets_are_computed_in_steps(start: int) -> None:
+    for seed in range(start, start + 100):
+        try:
+            LargeGroups(seed, classic=seed % 2 == 1).run()
+        except Exception as fault:
+            raise AssertionError(f"seed {seed}") from fault
 
 
 @pytest.mark.slow

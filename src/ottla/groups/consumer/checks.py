@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from ottla.config.slices import GroupsConfig
@@ -70,6 +71,12 @@ def assignor_names(config: GroupsConfig) -> tuple[str, ...]:
 def default_assignor(config: GroupsConfig) -> str:
     """`uniform` where the settings name only classes that Java alone could load."""
     return next(iter(assignor_names(config)), "uniform")
+
+
+def assignor_of(counts: Mapping[str, int], config: GroupsConfig) -> str:
+    """The one that most members ask for; between equals the one that the settings name first."""
+    known = [name for name in assignor_names(config) if counts.get(name)]
+    return max(known, key=counts.__getitem__, default=default_assignor(config))
 
 
 def _short_name(setting: str) -> str:

@@ -14,7 +14,7 @@ from ottla.groups.caller import Caller
 from ottla.groups.consumer import checks, embedded, migration
 from ottla.groups.consumer.decision import Decision, Refused, TimerKind, TimerWish
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.heartbeat import Change, World, advance, replacing
+from ottla.groups.consumer.heartbeat import Change, World, advance, catch_up, replacing
 from ottla.groups.consumer.leaving import Downgrade
 from ottla.groups.consumer.member import ClassicProtocol, Member
 from ottla.groups.consumer.states import MemberState
@@ -79,7 +79,21 @@ def join(group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, world:
         TimerWish(TimerKind.SESSION, change.after.id, session_ms),
         TimerWish(TimerKind.SYNC, change.after.id, change.after.rebalance_timeout_ms),
     ]
-    return Decision(response=_joined(change.after, change.after.epoch), records=change.records, timers=timers)
+    joined = change.after
+
+    def then(later: ConsumerGroup) -> Decision[JoinGroupResponse]:
+        caught_up = catch_up(later, change, world)
+        if caught_up.after.classic is None:
+            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {joined.id} speaks the newer protocol by now.")
+        response = _joined(caught_up.after, caught_up.after.epoch)
+        return Decision(response=response, records=caught_up.records, timers=caught_up.timers)
+
+    return Decision(
+        response=_joined(joined, joined.epoch),
+        records=change.records,
+        timers=timers,
+        then=then if change.needs_target else None,
+    )
 
 
 def _downgraded(change: Change, left: list[Member], world: World, caller: Caller) -> Downgrade[JoinGroupResponse]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ottla.groups.journal import JournalRecord
 from ottla.model import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.groups.consumer.group import ConsumerGroup
 
 T = TypeVar("T")
 
@@ -49,6 +52,8 @@ class Decision(Generic[T]):
     response: T
     records: Sequence[JournalRecord] = ()
     timers: Sequence[TimerWish] = field(default=())
+    #: What is decided, and answered instead, once the group has the target of its new epoch. Raises Refused.
+    then: Callable[[ConsumerGroup], Decision[T]] | None = None
 
 
 def all_timers_cancelled(member_id: str) -> list[TimerWish]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ottla.config.slices import GroupsConfig
-from ottla.groups.consumer.checks import assignor_names, default_assignor
+from ottla.groups.consumer.checks import assignor_of
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import NO_PARTITIONS, Member
 from ottla.metadata.cache import MetadataCache
@@ -27,14 +27,12 @@ def described(group: ConsumerGroup, metadata: MetadataCache, config: GroupsConfi
     for member in list(group.members.values()):
         members.append((yield from _member(group, member, metadata)))
         yield
-    counts = group.assignor_counts
-    wanted = [name for name in assignor_names(config) if counts[name]]
     return DescribedGroup(
         group_id=group.id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=max(wanted, key=counts.__getitem__, default=default_assignor(config)),
+        assignor_name=assignor_of(group.assignor_counts, config),
         members=members,
     )
 

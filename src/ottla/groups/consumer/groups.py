@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, TypeVar
 
-from ottla.config.group import effective_groups_config
-from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.states import State
 from ottla.groups.consumer import checks, classic_members, leaving, migration, records, replay
+from ottla.groups.consumer.assigning import Assignments
 from ottla.groups.consumer.decision import Decision, Refused, TimerKind, TimerWish
 from ottla.groups.consumer.describe import described
 from ottla.groups.consumer.group import ConsumerGroup
@@ -21,7 +20,7 @@ from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.consumer.states import MemberState
 from ottla.groups.journal import JournalRecord
 from ottla.groups.records.kinds import kind_of
-from ottla.groups.state import Reply, ShardState
+from ottla.groups.state import Done, Reply, ShardState
 from ottla.model import ErrorCode
 from ottla.protocol.errors import EncodeError
 from ottla.protocol.generated.consumer_group_describe import DescribedGroup
@@ -59,10 +58,23 @@ class ClassicSide(Protocol):
 
 
 class ConsumerGroups:
-    def __init__(self, state: ShardState, classic: ClassicSide, patterns: TopicPatterns) -> None:
+    def __init__(
+        self,
+        state: ShardState,
+        classic: ClassicSide,
+        patterns: TopicPatterns,
+        assignments: Assignments,
+        work_at_once_max: int,
+    ) -> None:
         self._state = state
         self._classic = classic
         self._patterns = patterns
+        self._assignments = assignments
+        self._work_at_once_max = work_at_once_max
+
+    def unload(self, error: ErrorCode) -> None:
+        """Answers all who wait."""
+        self._assignments.close(error)
 
     # The newer protocol.
 
@@ -132,19 +144,21 @@ class ConsumerGroups:
             if member.classic is not None
         ]
 
-        def answer(error: ErrorCode) -> None:
-            reply(decision.response if not error else ConsumerGroupHeartbeatResponse(error_code=error))
+        def refused(error: ErrorCode, message: str | None) -> None:
+            reply(ConsumerGroupHeartbeatResponse(error_code=error, error_message=message))
 
+        answer = self._answer(classic.id, decision, caller.now, reply, refused)
         made = [*conversion, *decision.records]
-        error = self._state.write(made, caller.now, answer)
+        error = self._state.write(made, caller.now, answer.written)
         if error:
-            answer(error)
+            answer.written(error)
             return
         del self._state.groups[classic.id]
         self._classic.group_upgraded(classic, caller.now)
         for record in made:
             self._apply(record)
         self._set_timers(classic.id, [*timers, *decision.timers], caller.now)
+        answer.applied()
 
     def describe(self, group_id: str) -> Steps[DescribedGroup]:
         group = self._state.groups.get(group_id)
@@ -230,7 +244,7 @@ class ConsumerGroups:
 
     def loaded(self, group: ConsumerGroup, now: Now) -> Iterator[None]:
         """All records were replayed: every member has a session's time to be heard of."""
-        session_ms = self._settings_of(group.id).consumer_session_timeout_ms
+        session_ms = self._state.settings_of(group.id).consumer_session_timeout_ms
         for members in pieces(group.members.values(), _STARTED_AT_ONCE_MAX):
             wishes = []
             for member in members:
@@ -249,20 +263,16 @@ class ConsumerGroups:
     ) -> ErrorCode:
         """Writes, applies, and answers once it is committed. An error: nothing has changed, and it was answered."""
 
-        def answer(error: ErrorCode) -> None:
-            if error:
-                refused(error, None)
-            else:
-                reply(decision.response)
-
+        answer = self._answer(group.id, decision, now, reply, refused)
         if not decision.records:
             self._set_timers(group.id, decision.timers, now)
             # The answer may tell of what was decided a moment ago and is not committed yet.
-            self._state.journal.when_settled(answer)
+            self._state.journal.when_settled(answer.written)
+            answer.applied()
             return ErrorCode.NONE
-        error = self._state.write(decision.records, now, answer)
+        error = self._state.write(decision.records, now, answer.written)
         if error:
-            answer(error)
+            answer.written(error)
             return error
         if isinstance(decision, Downgrade):
             self._become_classic(group, decision, now)
@@ -270,7 +280,29 @@ class ConsumerGroups:
         for record in decision.records:
             self._apply(record)
         self._set_timers(group.id, decision.timers, now)
+        answer.applied()
         return ErrorCode.NONE
+
+    def _answer(
+        self, group_id: str, decision: Decision[T], now: Now, reply: Reply[T], refused: _Answer
+    ) -> _Answered | _Held:
+        """What is told how the write of a decision ended."""
+        if decision.then is None:
+            return _Answered(lambda: reply(decision.response), refused)
+        then = decision.then
+
+        def go_on() -> None:
+            group = self._state.groups.get(group_id)
+            try:
+                if not isinstance(group, ConsumerGroup):
+                    raise _no_group(group_id)
+                following = then(group)
+            except Refused as fault:
+                refused(fault.error, fault.message)
+                return
+            self._carry_out(group, following, now, reply, refused)
+
+        return _Held(go_on, refused, lambda done: self._assignments.when_assigned(group_id, now, done))
 
     def _become_classic(self, group: ConsumerGroup, decision: Downgrade[T], now: Now) -> None:
         for member_id in group.members:
@@ -313,19 +345,68 @@ class ConsumerGroups:
             return group
         if group is None and or_new:
             return ConsumerGroup(group_id, self._state.metadata)
-        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no consumer group {group_id}.")
-
-    def _settings_of(self, group_id: str) -> GroupsConfig:
-        return effective_groups_config(self._state.metadata.group_config(group_id), self._state.settings())
+        raise _no_group(group_id)
 
     def _world(self, caller: Caller | None, group_id: str) -> World:
         prefix = "" if caller is None else caller.client_id
         return World(
             self._state.metadata,
             self._patterns,
-            self._settings_of(group_id),
+            self._state.settings_of(group_id),
             lambda: self._state.new_member_id(prefix),
+            self._assignments.is_under_way(group_id),
+            self._work_at_once_max,
         )
+
+
+class _Answered:
+    """A decision that is answered once it is committed."""
+
+    __slots__ = ("_refused", "_reply")
+
+    def __init__(self, reply: Callable[[], None], refused: _Answer) -> None:
+        self._reply = reply
+        self._refused = refused
+
+    def written(self, error: ErrorCode) -> None:
+        if error:
+            self._refused(error, None)
+        else:
+            self._reply()
+
+    def applied(self) -> None:
+        """The answer waits for the write alone."""
+
+
+class _Held:
+    """A decision that is followed by another, once the group has its target; that one is answered."""
+
+    __slots__ = ("_go_on", "_is_over", "_refused", "_when_assigned")
+
+    def __init__(self, go_on: Callable[[], None], refused: _Answer, when_assigned: Callable[[Done], None]) -> None:
+        self._go_on = go_on
+        self._refused = refused
+        self._when_assigned = when_assigned
+        self._is_over = False
+
+    def written(self, error: ErrorCode) -> None:
+        if error and not self._is_over:
+            self._is_over = True
+            self._refused(error, None)
+
+    def applied(self) -> None:
+        self._when_assigned(self._assigned)
+
+    def _assigned(self, error: ErrorCode) -> None:
+        if error:
+            self.written(error)
+        elif not self._is_over:
+            self._is_over = True
+            self._go_on()
+
+
+def _no_group(group_id: str) -> Refused:
+    return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no consumer group {group_id}.")
 
 
 def _replayed(group: ConsumerGroup, made: Iterable[JournalRecord]) -> None:

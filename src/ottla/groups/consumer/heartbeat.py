@@ -2,7 +2,8 @@
 
 Five steps, each on what the one before left: find or make the member; take over what it says of itself; raise the
 group's epoch if that changes who should have what; compute the target for a new epoch; bring this member one step
-closer to its part of it. All that changes on the way goes into one write.
+closer to its part of it. All that changes on the way goes into one write. The target of a large group is computed later
+(`assigning.py`): until then the member is brought closer to the one that there is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ottla.groups.consumer.member import AWAY, JOINING, Member, Owned, Partition
 from ottla.groups.consumer.patterns import EXPRESSIONS_OF_A_GROUP_MAX, TopicPatterns
 from ottla.groups.consumer.reconciliation import Goal, Reported, reconciled, reported_partitions
 from ottla.groups.consumer.states import MemberState
-from ottla.groups.consumer.target import Basis, compute, subscribed_ids
+from ottla.groups.consumer.target import WORK_AT_ONCE_MAX, Basis, Subscribed, compute, is_large
 from ottla.groups.consumer.topics import metadata_hash
 from ottla.groups.journal import JournalRecord
 from ottla.metadata.cache import MetadataCache
@@ -32,6 +33,7 @@ from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from ottla.steps import at_once
 
 #: Kafka's: 1 is left for an assignment before the first, which is empty.
 FIRST_EPOCH: Final = 2
@@ -44,6 +46,10 @@ class World(NamedTuple):
     patterns: TopicPatterns
     config: GroupsConfig
     new_member_id: Callable[[], str]
+    #: The group's target is being computed in steps.
+    is_assigning: bool = False
+    #: A target that takes more is computed in steps.
+    work_at_once_max: int = WORK_AT_ONCE_MAX
 
 
 @dataclass(slots=True)
@@ -65,6 +71,12 @@ class Change:
     must_bump: bool = False
     regexes: Mapping[str, ResolvedRegex] = field(default_factory=dict)
     epoch: int = 0
+    #: The target of `epoch` is not known yet, and has to be computed in steps.
+    needs_target: bool = False
+
+    @property
+    def raises_epoch(self) -> bool:
+        return self.epoch > self.group.epoch
 
 
 def heartbeat(
@@ -77,14 +89,20 @@ def heartbeat(
     advance(change, caller, world)
     member = change.after
     change.timers.append(TimerWish(TimerKind.SESSION, member.id, world.config.consumer_session_timeout_ms))
-    response = ConsumerGroupHeartbeatResponse(
-        member_id=member.id,
-        member_epoch=member.epoch,
-        heartbeat_interval_ms=world.config.consumer_heartbeat_interval_ms,
+
+    def then(later: ConsumerGroup) -> Decision[ConsumerGroupHeartbeatResponse]:
+        caught_up = catch_up(later, change, world)
+        response = _answer(caught_up.after, change.before, request, world)
+        return Decision(response=response, records=caught_up.records, timers=caught_up.timers)
+
+    # Whoever has nothing new to say hears what is decided so far, and more with its next heartbeat.
+    waits = change.needs_target and (change.raises_epoch or request.member_epoch == JOINING or not world.is_assigning)
+    return Decision(
+        response=_answer(member, change.before, request, world),
+        records=change.records,
+        timers=change.timers,
+        then=then if waits else None,
     )
-    if request.member_epoch == JOINING or _is_full(request) or member.assigned != change.before.assigned:
-        response.assignment = _assignment(member.assigned)
-    return Decision(response=response, records=change.records, timers=change.timers)
 
 
 def advance(change: Change, caller: Caller, world: World) -> None:
@@ -92,7 +110,19 @@ def advance(change: Change, caller: Caller, world: World) -> None:
     take_over(change, caller, world)
     raise_epoch(change, world)
     target = _target(change, caller, world)
-    reconcile(change, max(change.epoch, change.group.assignment_epoch), target, world)
+    reached = change.group.assignment_epoch if change.needs_target else change.epoch
+    # A group that never had a target: the member stays as it comes.
+    reconcile(change, max(reached, change.group.assignment_epoch, JOINING), target, world)
+
+
+def catch_up(group: ConsumerGroup, waited: Change, world: World) -> Change:
+    """The group has got its target: the member's part of it. Raises Refused where it is not in the group any more."""
+    member = checks.known_member(group, waited.after.id)
+    # What it said that it has may be out of date where it has got something else meanwhile, by another request.
+    reported = waited.reported if member == waited.after else None
+    change = Change(group, member, member, reported, regexes=group.regexes, epoch=group.epoch)
+    reconcile(change, group.assignment_epoch, group.target_of(member), world)
+    return change
 
 
 # 1. The member.
@@ -232,8 +262,11 @@ def raise_epoch(change: Change, world: World) -> None:
     change.epoch = group.epoch
     if not change.must_bump and world.metadata.generation == group.checked_generation:
         return
-    names = _counts_after(change, group.name_counts, lambda member: member.topic_names).keys()
-    hashed = metadata_hash(names | _regex_topics(change.regexes.values()), world.metadata)
+    if world.metadata.generation == group.checked_generation and _wants_the_same(change):
+        hashed = group.metadata_hash
+    else:
+        names = _counts_after(change, group.name_counts, lambda member: member.topic_names).keys()
+        hashed = metadata_hash(names | _regex_topics(change.regexes.values()), world.metadata)
     if hashed == group.metadata_hash:
         group.checked_generation = world.metadata.generation
         if not change.must_bump:
@@ -242,6 +275,13 @@ def raise_epoch(change: Change, world: World) -> None:
     change.records.append(records.group_epoch(group.id, change.epoch, hashed))
     if group.has_partition_metadata:
         change.records.append(records.partition_metadata_tombstone(group.id))
+
+
+def _wants_the_same(change: Change) -> bool:
+    """Whether the group wants the same topics with this member as without it: most members want what others do."""
+    group = change.group
+    is_new = change.replaced is None and change.before.id not in group.members
+    return is_new and change.regexes is group.regexes and change.after.topic_names <= group.name_counts.keys()
 
 
 def _regex_topics(regexes: Iterable[ResolvedRegex]) -> set[str]:
@@ -268,31 +308,42 @@ def _target(change: Change, caller: Caller, world: World) -> Partitions:
     group, after = change.group, change.after
     if change.epoch <= group.assignment_epoch:
         return group.target_of(after)
+    if world.is_assigning or _is_large(change, world):
+        change.needs_target = True
+        return group.target_of(after)
     members = group.members
     before = group.target
     if change.replaced is not None and change.replaced.id != after.id:
         members = {name: member for name, member in members.items() if name != change.replaced.id}
         before = {**before, after.id: before.get(change.replaced.id, {})}
     basis = Basis(
-        group.id,
-        change.epoch,
-        {**members, after.id: after}.values(),
-        change.regexes,
-        before,
-        _assignor(change, world.config),
+        group.id, list({**members, after.id: after}.values()), change.regexes, before, _assignor(change, world.config)
     )
-    target = compute(basis, world.metadata, caller.now.wall_ms)
-    change.records += target.records
+    target = at_once(compute(basis, world.metadata))
+    change.records += target.records.values()
+    change.records.append(records.target_epoch(group.id, change.epoch, caller.now.wall_ms))
     return target.by_member[after.id]
 
 
+def _is_large(change: Change, world: World) -> bool:
+    group, after, work_max = change.group, change.after, world.work_at_once_max
+    if len(group.members) + max(len(group.name_counts), len(after.topic_names)) > work_max:
+        return True
+    names = _counts_after(change, group.name_counts, lambda member: member.topic_names)
+    for pattern, regex in change.regexes.items():
+        members = max(1, group.regex_counts[pattern])
+        if members * len(regex.topics) > work_max:
+            return True
+        for name in regex.topics:
+            names[name] += members
+    return is_large(len(group.members) + 1, names, world.metadata, work_max)
+
+
 def _assignor(change: Change, config: GroupsConfig) -> str:
-    """The one that most members ask for; between equals the one that the settings name first."""
     counts = _counts_after(
         change, change.group.assignor_counts, lambda member: () if member.assignor is None else (member.assignor,)
     )
-    known = [name for name in checks.assignor_names(config) if counts[name]]
-    return max(known, key=counts.__getitem__, default=checks.default_assignor(config))
+    return checks.assignor_of(counts, config)
 
 
 # 5. This member's part of it.
@@ -305,7 +356,7 @@ def reconcile(change: Change, target_epoch: int, target: Partitions, world: Worl
     goal = Goal(
         target_epoch,
         target,
-        subscribed_ids(member, change.regexes, world.metadata),
+        Subscribed(member, change.regexes, world.metadata),
         change.subscription_changed,
     )
     owner_of = group.owner_of
@@ -327,6 +378,19 @@ def _except(replaced: str, owner: str | None) -> str | None:
 
 
 # The answer.
+
+
+def _answer(
+    member: Member, before: Member, request: ConsumerGroupHeartbeatRequest, world: World
+) -> ConsumerGroupHeartbeatResponse:
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=member.id,
+        member_epoch=member.epoch,
+        heartbeat_interval_ms=world.config.consumer_heartbeat_interval_ms,
+    )
+    if request.member_epoch == JOINING or _is_full(request) or member.assigned != before.assigned:
+        response.assignment = _assignment(member.assigned)
+    return response
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:

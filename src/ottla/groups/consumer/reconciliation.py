@@ -7,7 +7,7 @@ do with the change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
@@ -29,7 +29,7 @@ class Goal(NamedTuple):
     epoch: int
     target: Partitions
     #: The topics that it is subscribed to now: it is left no partition of any other.
-    subscribed: AbstractSet[TopicId]
+    subscribed: Container[TopicId]
     #: The subscription has just changed: partitions of topics that it left are asked back without a new epoch.
     subscription_changed: bool
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from ottla.groups.consumer import records
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.member import LEFT, NOTHING_OWNED, Member, ResolvedRegex
+from ottla.groups.consumer.member import LEFT, NOTHING_OWNED, Member, Partitions, ResolvedRegex
 from ottla.groups.records.kinds import BadRecord
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.generated.consumer_group_current_member_assignment_value import (
@@ -45,6 +45,12 @@ def apply(group: ConsumerGroup, record_type: int, key: Any, value: Buffer | None
     except DecodeError as fault:
         raise BadRecord(str(fault)) from None
     return True
+
+
+def put_targets(group: ConsumerGroup, targets: Mapping[str, Partitions], epoch: int) -> None:
+    """What the records of these targets, and of their epoch behind them, say."""
+    group.target.update(targets)
+    group.assignment_epoch = epoch
 
 
 def _member(group: ConsumerGroup, member_id: str) -> Member:

@@ -17,7 +17,7 @@ from ottla.groups.caller import Caller
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.journal import JournalRecord
 from ottla.groups.records.offset_records import NO_EXPIRY, group_prefix, offset_value, topic_prefix
-from ottla.groups.state import Reply, ShardState
+from ottla.groups.state import Done, Reply, ShardState
 from ottla.groups.timers import session_key
 from ottla.model import ErrorCode
 from ottla.protocol.errors import EncodeError
@@ -33,13 +33,16 @@ from ottla.steps import PIECE, Steps, at_once, pieces
 #: From this version on a group that does not exist has an error of its own.
 NOT_FOUND_SINCE: Final = 9
 
-#: In one request. What is committed together is one batch, and so many fit in none of a megabyte, the largest that the
-#: offsets topic takes by default: they are refused as what is too large for a batch is.
+#: In one request. In Kafka what is committed together is one batch, and so many fit in none of a megabyte, the largest
+#: that the offsets topic takes by default: they are refused as what is too large for a batch is.
 PARTITIONS_COMMITTED_MAX: Final = 16_384
 
 #: The answer where all that was asked for is committed. It stands for `committed` of the request: whoever sends it may
 #: have the bytes ready.
 ALL_COMMITTED: Final = OffsetCommitResponse()
+
+#: Written, and taken over into memory, without a pause: two milliseconds, and as much when the round's batch is made.
+WRITTEN_AT_ONCE_MAX: Final = 1_024
 
 _Place = tuple[str, int]
 _pack_partition: Final = Struct(">i").pack
@@ -65,31 +68,104 @@ def commit_offsets(
         reply((yield from commit_refused(request, ErrorCode.INVALID_GROUP_ID)))
         return
     response = (yield from committed(request, refused)) if refused else ALL_COMMITTED
+    if len(records) > WRITTEN_AT_ONCE_MAX:
+        yield from _written_in_pieces(state, caller, request, reply, response, records, places)
+        return
     # From here to the end nothing happens in between.
     if len(records) + len(refused) >= PIECE and (error := _check(state, caller, request, request.topics)):
         reply((yield from commit_refused(request, error)))
         return
-    group_id, member_id, now = request.group_id, request.member_id, caller.now
-    group = state.groups.get(group_id)
-    if group is not None and member_id:
-        until_ms = group.heard_from(member_id, now.monotonic_ms)
-        if until_ms is not None:
-            state.timers.put_off(session_key(group_id, member_id), until_ms)
+    _heard_from(state, caller, request)
     if not records:
         reply(response)
         return
-    error = state.write(records, now, partial(_written, request, response, reply))
+    error = _write(state, caller, request, records, places, partial(_written, request, response, reply))
     if error:
         reply((yield from commit_refused(request, error)))
-        return
-    if group is None:
+
+
+def _heard_from(state: ShardState, caller: Caller, request: OffsetCommitRequest) -> None:
+    """A member that commits is alive."""
+    group_id, member_id = request.group_id, request.member_id
+    group = state.groups.get(group_id)
+    if group is not None and member_id:
+        until_ms = group.heard_from(member_id, caller.now.monotonic_ms)
+        if until_ms is not None:
+            state.timers.put_off(session_key(group_id, member_id), until_ms)
+
+
+def _write(
+    state: ShardState,
+    caller: Caller,
+    request: OffsetCommitRequest,
+    records: Sequence[JournalRecord],
+    places: Sequence[_Place],
+    written: Done,
+) -> ErrorCode:
+    """Writes these and takes them over. An error: nothing has happened, and `written` is not called."""
+    group_id = request.group_id
+    error = state.write(records, caller.now, written)
+    if error:
+        return error
+    if group_id not in state.groups:
         # It keeps offsets, and has no members: what Kafka calls a simple group.
-        state.groups[group_id] = ClassicGroup(group_id, now.wall_ms)
+        state.groups[group_id] = ClassicGroup(group_id, caller.now.wall_ms)
     put = state.offsets.put
     for (topic, partition), (_, value) in zip(places, records, strict=True):
         assert value is not None
         put(group_id, topic, partition, value)
     state.counts.commits += len(records)
+    return ErrorCode.NONE
+
+
+def _written_in_pieces(
+    state: ShardState,
+    caller: Caller,
+    request: OffsetCommitRequest,
+    reply: Reply[OffsetCommitResponse],
+    response: OffsetCommitResponse,
+    records: Sequence[JournalRecord],
+    places: Sequence[_Place],
+) -> Steps[None]:
+    """A long commit becomes several batches, and others are served between them.
+
+    Whether the member may still commit is looked at before each. What was written before it lost that right, or before
+    the journal refused more, stays; the answer says the error, and the client commits again.
+    """
+    parts = _Parts(partial(_written, request, response, reply))
+    _heard_from(state, caller, request)
+    for first in range(0, len(records), WRITTEN_AT_ONCE_MAX):
+        if first:
+            yield
+        end = first + WRITTEN_AT_ONCE_MAX
+        error = _check(state, caller, request, request.topics)
+        parts.begun()
+        error = error or _write(state, caller, request, records[first:end], places[first:end], parts.written)
+        if error:
+            parts.written(error)
+            break
+    parts.written(ErrorCode.NONE)
+
+
+class _Parts:
+    """Writes that are answered together: when all have ended, with the first error."""
+
+    __slots__ = ("_done", "_error", "_missing")
+
+    def __init__(self, done: Done) -> None:
+        self._done = done
+        self._error = ErrorCode.NONE
+        #: One for whoever hands them in, and has not handed in all.
+        self._missing = 1
+
+    def begun(self) -> None:
+        self._missing += 1
+
+    def written(self, error: ErrorCode) -> None:
+        self._error = self._error or error
+        self._missing -= 1
+        if not self._missing:
+            self._done(self._error)
 
 
 def _is_too_much(request: OffsetCommitRequest) -> bool:
@@ -103,6 +179,8 @@ def _is_too_much(request: OffsetCommitRequest) -> bool:
 def _check(
     state: ShardState, caller: Caller, request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequestTopic]
 ) -> ErrorCode:
+    if state.is_over:
+        return ErrorCode.NOT_COORDINATOR
     group = state.groups.get(request.group_id)
     if group is None:
         return _without_group(caller, request)

@@ -1,0 +1,174 @@
+"""Targets of large groups: computed in steps, beside requests, for one group once at a time.
+
+A heartbeat that needs a new target of such a group takes effect as far as it can without one, with the target that
+there is. Then it waits, and with it all that come before the computation begins: a thousand members who join together
+are assigned together. Whoever comes while it goes on waits for the next one, and whoever only says that it is alive
+waits for none.
+
+    when_assigned -> waiting -> (the computation of this moment's group) -> written, applied -> each hears of it
+
+Between two steps members come and go. What was computed stays right for all who are left: it gives no partition to two
+members, and the epoch that it was computed for is written with it. Who has left is left out, and who has come gets its
+share from the next.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import deque
+from collections.abc import Callable
+
+from ottla import logs
+from ottla.groups.caller import Now
+from ottla.groups.consumer import records, replay
+from ottla.groups.consumer.checks import assignor_of
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import Member, Partitions
+from ottla.groups.consumer.target import Basis, NewTarget, compute
+from ottla.groups.journal import JournalRecord
+from ottla.groups.state import Done, ShardState
+from ottla.model import ErrorCode
+from ottla.steps import Steps, at_once
+
+log_event = logs.logger("groups")
+
+#: Has work done in steps, beside everything else, in the order in which it is handed over.
+Beside = Callable[[Steps[None]], None]
+
+
+class _Assignment:
+    """What goes on for one group."""
+
+    __slots__ = ("group_id", "is_over", "now", "served", "waiting")
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        #: For the computation that is to begin next.
+        self.waiting: deque[Done] = deque()
+        #: For the one that goes on.
+        self.served: deque[Done] = deque()
+        #: Of whoever asked last.
+        self.now = Now(0, 0)
+        #: The shard was given up.
+        self.is_over = False
+
+    def tell(self, error: ErrorCode) -> Steps[None]:
+        """All for whom it was computed."""
+        while self.served:
+            try:
+                self.served.popleft()(error)
+            except Exception as fault:
+                _log(fault, self)
+            yield
+
+
+class Assignments:
+    """Of one shard."""
+
+    def __init__(self, state: ShardState, beside: Beside) -> None:
+        self._state = state
+        self._beside = beside
+        self._under_way: dict[str, _Assignment] = {}
+
+    def is_under_way(self, group_id: str) -> bool:
+        return group_id in self._under_way
+
+    def when_assigned(self, group_id: str, now: Now, done: Done) -> None:
+        """Calls when the group's target is that of its epoch of this moment, or of a later one."""
+        assignment = self._under_way.get(group_id)
+        begins = assignment is None
+        if assignment is None:
+            assignment = self._under_way[group_id] = _Assignment(group_id)
+        assignment.waiting.append(done)
+        assignment.now = now
+        if begins:
+            self._beside(self._all(assignment))
+
+    def close(self, error: ErrorCode) -> None:
+        """Tells all who wait, and decides nothing from then on."""
+        assignments = list(self._under_way.values())
+        self._under_way.clear()
+        for assignment in assignments:
+            assignment.is_over = True
+            assignment.served += assignment.waiting
+            assignment.waiting.clear()
+            at_once(assignment.tell(error))
+
+    def _all(self, assignment: _Assignment) -> Steps[None]:
+        """One computation after another, as long as somebody waits."""
+        while assignment.waiting and not assignment.is_over:
+            assignment.served, assignment.waiting = assignment.waiting, assignment.served
+            error = ErrorCode.UNKNOWN_SERVER_ERROR
+            try:
+                error = yield from self._assign(assignment)
+            except Exception as fault:
+                _log(fault, assignment)
+            yield from assignment.tell(error)
+        if not assignment.is_over:
+            del self._under_way[assignment.group_id]
+
+    def _assign(self, assignment: _Assignment) -> Steps[ErrorCode]:
+        """Gives the group, as it is now, its target."""
+        group = self._group(assignment)
+        if group is None or group.epoch <= group.assignment_epoch:
+            return ErrorCode.NONE
+        epoch = group.epoch
+        members = list(group.members.values())
+        assignor = assignor_of(group.assignor_counts, self._state.settings_of(group.id))
+        basis = Basis(group.id, members, dict(group.regexes), dict(group.target), assignor)
+        computation = compute(basis, self._state.metadata)
+        while True:
+            try:
+                next(computation)
+            except StopIteration as end:
+                target: NewTarget = end.value
+                break
+            yield
+            if assignment.is_over:
+                return ErrorCode.NOT_COORDINATOR
+        if self._group(assignment) is not group:
+            return ErrorCode.NONE  # whoever waits finds that it is gone
+        return self._decide(group, members, target, epoch, assignment.now)
+
+    def _group(self, assignment: _Assignment) -> ConsumerGroup | None:
+        found = self._state.groups.get(assignment.group_id)
+        return found if isinstance(found, ConsumerGroup) else None
+
+    def _decide(
+        self, group: ConsumerGroup, members: list[Member], target: NewTarget, epoch: int, now: Now
+    ) -> ErrorCode:
+        made, changed = _of_those_left(group, members, target)
+        made.append(records.target_epoch(group.id, epoch, now.wall_ms))
+        error = self._state.write(made, now, _ignored)
+        if not error:
+            replay.put_targets(group, changed, epoch)
+        return error
+
+
+def _log(fault: Exception, assignment: _Assignment) -> None:
+    """A fault of ours in one group must not cost the others their assignments."""
+    text = "".join(traceback.format_exception(fault))
+    log_event.error("a group could not be assigned", group=assignment.group_id, error=text)
+
+
+def _of_those_left(
+    group: ConsumerGroup, members: list[Member], target: NewTarget
+) -> tuple[list[JournalRecord], dict[str, Partitions]]:
+    """What is to be written and applied."""
+    made: list[JournalRecord] = []
+    changed: dict[str, Partitions] = {}
+    for member in members:
+        found = target.by_member[member.id]
+        if member.id in group.members:
+            if member.id in target.records:
+                made.append(target.records[member.id])
+                changed[member.id] = found
+        elif (heir := group.static_member(member.instance_id)) is not None and heir.id not in target.by_member:
+            # An instance came back under another member id, with what was to be its own by then.
+            made.append(records.target(group.id, heir.id, found))
+            changed[heir.id] = found
+    return made, changed
+
+
+def _ignored(_: ErrorCode) -> None:
+    """Who waits writes something of its own behind it, or waits until all is committed."""
