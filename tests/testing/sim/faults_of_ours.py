@@ -98,6 +98,9 @@ class FaultsOfOurs:
                 self.random.randint(20, 120),
                 acks=self.random.choice((1, -1)),
                 padding=self.random.choice((0, 300)),
+                # A fault before the broker knows the producer refuses its first batch, and takes one that was on its
+                # way behind it: of a producer that it does not know Kafka takes any sequence, too.
+                gives_up=True,
             ).run()
             for number in range(self.random.randint(2, 4))
         ]

@@ -86,7 +86,7 @@ class IdempotentProducer:
     ) -> None:
         self.name = client.name
         #: Whether a gap in the sequence ends a partition's load: without a flush the broker may have lost a batch that
-        #: it acknowledged, and then has to say so.
+        #: it acknowledged, and then has to say so. Nothing of what was acknowledged may be missing all the same.
         self._gives_up = gives_up
         self.acks = acks
         self.version = version
