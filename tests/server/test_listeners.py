@@ -194,13 +194,17 @@ def test_a_crowd_of_slow_requests_is_served_for_a_moment_only_before_the_control
     async def scenario() -> None:
         assert not room.rounds.control_first([(connection, READABLE) for connection in crowd])
         room.rounds.control_first([(control, READABLE)])
+        while ready := [each for each in crowd if each.channel.arrived]:  # type: ignore[attr-defined]
+            # The network tells again of what was not received.
+            room.rounds.control_first([(connection, READABLE) for connection in ready])
         await room.drain()
 
     asyncio.run(scenario())
     first, second, *others = ([number for _, number in each] for each in room.record.rounds)
     assert first == list(range(ROUND_MS))
-    assert second == [-1, -2, *range(ROUND_MS, 2 * ROUND_MS)]
-    assert all(len(each) <= ROUND_MS for each in others)
+    assert second[:2] == [-1, -2]
+    # What is new and what was left over have their times.
+    assert all(len(each) <= 2 * ROUND_MS for each in others)
     served = [*first, *second, *(number for each in others for number in each)]
     for number in range(30):
         assert [n for n in served if n // 100 == number and n >= 0] == list(range(100 * number, 100 * number + 20))
@@ -209,20 +213,24 @@ def test_a_crowd_of_slow_requests_is_served_for_a_moment_only_before_the_control
 def test_who_comes_while_others_are_left_over_has_a_time_of_its_own() -> None:
     """A short request waits neither for a crowd that has been left over, nor does that wait for crowds of them."""
     room = slow_room()
-    crowd = [connected(room, frame(METADATA, number)) for number in range(3 * ROUND_MS)]
-    late = [connected(room, frame(METADATA, 1000 + number)) for number in range(3 * ROUND_MS)]
+    crowd = [connected(room, *(frame(METADATA, 10 * n + k) for k in range(9))) for n in range(3)]
+    late = [connected(room, frame(METADATA, 1000 + n)) for n in range(3)]
 
     async def scenario() -> None:
-        room.run(*crowd)
+        while any(each.channel.arrived for each in crowd):  # type: ignore[attr-defined]
+            # The network tells again of what was not received.
+            room.run(*(each for each in crowd if each.channel.arrived))  # type: ignore[attr-defined]
         room.run(*late)
         await room.drain()
 
     asyncio.run(scenario())
-    first, second, *others = ([number for _, number in each] for each in room.record.rounds)
-    assert first == list(range(ROUND_MS))
-    assert second == [*range(1000, 1000 + ROUND_MS), *range(ROUND_MS, 2 * ROUND_MS)]
-    rest = [number for each in others for number in each]
-    assert rest == [*range(2 * ROUND_MS, 3 * ROUND_MS), *range(1000 + ROUND_MS, 1000 + 3 * ROUND_MS)]
+    # Those that are new come in their own round, whatever waits; those that wait come in the same.
+    at = next(place for place, each in enumerate(room.record.rounds) if (METADATA, 1000) in each)
+    numbers = [number for _, number in room.record.rounds[at]]
+    assert numbers[:3] == [1000, 1001, 1002]
+    assert len(numbers) > 3
+    served = [number for each in room.record.rounds for _, number in each]
+    assert sorted(served) == [*(10 * n + k for n in range(3) for k in range(9)), 1000, 1001, 1002]
 
 
 def test_a_controller_that_sends_much_is_served_before_what_others_have_left() -> None:

@@ -48,9 +48,34 @@ def handle(
     count = len(request.topics)
     for topic in request.topics[:_AT_ONCE_MAX]:
         count += len(topic.partitions)
-    is_long = count > _AT_ONCE_MAX
-    steps = _handle(call, request, is_long=is_long)
-    return steps if is_long else at_once(steps)
+    if count > _AT_ONCE_MAX:
+        return _handle(call, request, is_long=True)
+    if _is_all_plain(call, request):
+        return _commit_all(call, request)
+    return at_once(_handle(call, request, is_long=False))
+
+
+def _is_all_plain(call: Call, request: OffsetCommitRequest) -> bool:
+    if not request.topics or not allowed_on_group(call, Operation.READ, request.group_id):
+        return False
+    for topic in request.topics:  # noqa: SIM110 - each commit comes by here
+        if not _is_plain(call, topic):
+            return False
+    return True
+
+
+def _commit_all(call: Call, request: OffsetCommitRequest) -> Later:
+    """Nothing of it is refused here."""
+    answer = Later()
+
+    def reply(response: OffsetCommitResponse) -> None:
+        if response is ALL_COMMITTED and not call.throttle_ms():
+            answer.set(_all_committed(call, request))
+        else:
+            answer.set(at_once(_answered(call, request, response, [], is_long=False)))
+
+    at_once(call.services.groups.offset_commit(caller_of(call), request, reply))
+    return answer
 
 
 def _handle(call: Call, request: OffsetCommitRequest, *, is_long: bool) -> Steps[OffsetCommitResponse | Later]:

@@ -130,6 +130,8 @@ class Rounds:
         self._scheduled = False
         #: Whether a round has come since one was scheduled.
         self._came = False
+        #: Whether one of the listeners is the controller's.
+        self._has_control = False
         #: Whether the last round was over before all who were ready were served.
         self._broken_off = False
 
@@ -158,7 +160,9 @@ class Rounds:
             crowd = len(self._backlog) + len(ready)
             self._frames_each = FRAMES_A_ROUND if crowd <= _NO_CROWD else max(FRAMES_A_CYCLE // crowd, 1)
             self._ends_ms = now_ms + ROUND_MS
-            small, hot = self._incoming.pool.kept_small, dispatch.hot.get
+            small, hot, patient = self._incoming.pool.kept_small, dispatch.hot.get, dispatch.patient
+            if some_wait and self._has_control:
+                self._serve_control()
             #: Small buffers whose requests are served; their batches are staged until the round is written.
             spent: list[Buffer] = []
             used = spent.append
@@ -168,7 +172,7 @@ class Rounds:
             served = 0
             for connection, events in ready:
                 served += 1
-                if not served & _A_LOOK and self._clock.monotonic_ms() > now_ms + ROUND_MS:
+                if not served & _A_LOOK and self._clock.monotonic_ms() >= now_ms + ROUND_MS:
                     self._broken_off = self._late = True
                     break  # the network tells again of whatever was not received
                 if events == READABLE and connection.buffer is not None:
@@ -184,9 +188,10 @@ class Rounds:
                     or connection.unsent
                     or connection.slots
                 ):
+                    served |= _A_LOOK  # it may take long
                     self._serve_ready(connection, events)
                     continue
-                # The rule: one read brings one whole request of an API that serves itself.
+                # The rule: one read brings one whole request.
                 buffer = small.pop()
                 try:
                     received = connection.receive_into(buffer.view)
@@ -202,11 +207,18 @@ class Rounds:
                 length, key, version, correlation = unpack(buffer.data)
                 serve = hot(key)
                 try:
-                    if length + 4 != received or not _REQUEST_BYTES_MIN <= length <= length_max or serve is None:
-                        self._received(connection, buffer, received)
-                    else:
+                    is_one = length + 4 == received and _REQUEST_BYTES_MIN <= length <= length_max
+                    if is_one and serve is not None:
                         used(buffer)
                         serve(connection, buffer, 4, received, version, correlation)
+                        continue
+                    served |= _A_LOOK  # what follows may take long
+                    if is_one and key not in patient:
+                        # Its handler has a copy of the request, and nobody receives meanwhile.
+                        small.append(buffer)
+                        dispatch.serve(connection, buffer, 4, received)
+                    else:
+                        self._received(connection, buffer, received)
                 except Exception as fault:
                     self._failed(connection, fault)
             if bulk:
@@ -247,6 +259,13 @@ class Rounds:
             connection.last_active_ms = now_ms
             self._serve_ready(connection, READABLE)
 
+    def _serve_control(self) -> None:
+        """What the controller's connections have left comes before all that is new."""
+        for connection in [each for each in self._backlog if each.listener.control]:
+            del self._backlog[connection]
+            if not connection.closed and connection.buffer is not None:
+                self._cut(connection, connection.buffer)
+
     def _serve_backlog(self, some_wait: bool) -> None:
         if some_wait:
             # Those that are new have used the time and the places of their own.
@@ -275,6 +294,7 @@ class Rounds:
     def control_first(self, ready: list[tuple[Any, int]]) -> bool:
         """The round of a server with a control listener: its connections are served before all others."""
         ready.sort(key=lambda entry: _is_not_control(entry[0]))
+        self._has_control = True
         return self.run(ready)
 
     # -- receiving

@@ -6,10 +6,11 @@ of each record once, and keeps those as the group's state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from itertools import count, repeat
+from itertools import count as counting
+from itertools import repeat
 from struct import Struct
 from typing import Final
 
@@ -23,6 +24,7 @@ from ottla.model import ErrorCode
 from ottla.protocol.errors import EncodeError
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -55,7 +57,8 @@ def commit_offsets(
 ) -> Steps[None]:
     """All at once for what is small: then it does not yield."""
     # Of what is too much nothing is looked at one by one.
-    too_much = _is_too_much(request)
+    count = _count(request)
+    too_much = count > PARTITIONS_COMMITTED_MAX
     error = _check(state, caller, request, () if too_much else request.topics)
     if not error and too_much:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -63,16 +66,22 @@ def commit_offsets(
         reply((yield from commit_refused(request, error)))
         return
     try:
-        records, places, refused = yield from _records(state, request, caller.now.wall_ms)
+        made = _Records(state, request, caller.now.wall_ms)
+        if count < PIECE and len(request.topics) < PIECE:
+            for topic in request.topics:
+                made.make(topic, topic.partitions)
+        else:
+            yield from made.make_all(request.topics)
     except EncodeError:
         reply((yield from commit_refused(request, ErrorCode.INVALID_GROUP_ID)))
         return
+    records, places, refused = made.records, made.places, made.refused
     response = (yield from committed(request, refused)) if refused else ALL_COMMITTED
     if len(records) > WRITTEN_AT_ONCE_MAX:
         yield from _written_in_pieces(state, caller, request, reply, response, records, places)
         return
     # From here to the end nothing happens in between.
-    if len(records) + len(refused) >= PIECE and (error := _check(state, caller, request, request.topics)):
+    if count >= PIECE and (error := _check(state, caller, request, request.topics)):
         reply((yield from commit_refused(request, error)))
         return
     _heard_from(state, caller, request)
@@ -168,12 +177,15 @@ class _Parts:
             self._done(self._error)
 
 
-def _is_too_much(request: OffsetCommitRequest) -> bool:
+def _count(request: OffsetCommitRequest) -> int:
+    """Partitions, or topics where those are too many."""
     topics = request.topics
-    return (
-        len(topics) > PARTITIONS_COMMITTED_MAX
-        or sum([len(topic.partitions) for topic in topics]) > PARTITIONS_COMMITTED_MAX
-    )
+    if len(topics) > PARTITIONS_COMMITTED_MAX:
+        return len(topics)
+    count = 0
+    for topic in topics:
+        count += len(topic.partitions)
+    return count
 
 
 def _check(
@@ -188,40 +200,50 @@ def _check(
     return group.check_commit(request.member_id, request.group_instance_id, generation, caller.version, topics)
 
 
-def _records(
-    state: ShardState, request: OffsetCommitRequest, now_ms: int
-) -> Steps[tuple[list[JournalRecord], list[_Place], AbstractSet[int]]]:
+class _Records:
     """What is to be written, and of which partitions; and which entries of the request, counted through, have too much
     metadata. EncodeError where a name is too long.
     """
-    metadata_max = state.settings().offsets.metadata_bytes_max
-    retention_ms = request.retention_time_ms
-    expire_ms = NO_EXPIRY if retention_ms == -1 else max(0, now_ms + retention_ms)
-    prefix = group_prefix(request.group_id)
-    records: list[JournalRecord] = []
-    places: list[_Place] = []
-    refused: set[int] = set()
-    number = 0
-    for place, topic in enumerate(request.topics, 1):
-        if place % PIECE == 0:
-            yield
+
+    __slots__ = ("_expire_ms", "_metadata_max", "_now_ms", "_number", "_prefix", "places", "records", "refused")
+
+    def __init__(self, state: ShardState, request: OffsetCommitRequest, now_ms: int) -> None:
+        self._metadata_max = state.settings().offsets.metadata_bytes_max
+        retention_ms = request.retention_time_ms
+        self._now_ms = now_ms
+        self._expire_ms = NO_EXPIRY if retention_ms == -1 else max(0, now_ms + retention_ms)
+        self._prefix = group_prefix(request.group_id)
+        self._number = 0
+        self.records: list[JournalRecord] = []
+        self.places: list[_Place] = []
+        self.refused: set[int] = set()
+
+    def make(self, topic: OffsetCommitRequestTopic, partitions: Iterable[OffsetCommitRequestPartition]) -> None:
         name, topic_id = topic.name, topic.topic_id
-        key = topic_prefix(prefix, name)
-        for partition in topic.partitions:
-            number += 1
-            if number % PIECE == 0:
-                yield
+        key = topic_prefix(self._prefix, name)
+        for partition in partitions:
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
-            if metadata and _length(metadata) > metadata_max:
-                refused.add(number - 1)
-                continue
-            value = offset_value(
-                partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, expire_ms, topic_id
-            )
-            records.append(JournalRecord(key + _pack_partition(index), value))
-            places.append((name, index))
-    return records, places, refused
+            if metadata and _length(metadata) > self._metadata_max:
+                self.refused.add(self._number)
+            else:
+                value = offset_value(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    metadata,
+                    self._now_ms,
+                    self._expire_ms,
+                    topic_id,
+                )
+                self.records.append(JournalRecord(key + _pack_partition(index), value))
+                self.places.append((name, index))
+            self._number += 1
+
+    def make_all(self, topics: Sequence[OffsetCommitRequestTopic]) -> Steps[None]:
+        for topic in topics:
+            for piece in pieces(topic.partitions):
+                self.make(topic, piece)
+                yield
 
 
 def _written(
@@ -248,7 +270,7 @@ def committed(request: OffsetCommitRequest, refused: AbstractSet[int] = frozense
     response = OffsetCommitResponse()
     for place, topic in enumerate(request.topics, 1):
         if topic.partitions:
-            errors = (_TOO_LARGE if index in refused else _NONE for index in count(number))
+            errors = (_TOO_LARGE if index in refused else _NONE for index in counting(number))
             number += len(topic.partitions)
             response.topics.append((yield from answered_topic(topic, errors)))
         if place % PIECE == 0:
