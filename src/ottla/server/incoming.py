@@ -26,7 +26,7 @@ class Incoming:
     def __init__(self) -> None:
         self.pool = BufferPool()
         #: Buffers whose frames are served, but whose batches the round has yet to write.
-        self._used: list[Buffer] = []
+        self.used: list[Buffer] = []
 
     def receive(self, connection: Connection) -> int:
         """Reads once: the number of bytes, 0 if the peer sends no more, -1 if whole frames fill the buffer.
@@ -80,7 +80,7 @@ class Incoming:
             needed > buffer.size - start and buffer.size >= FIRST_READ_BYTES and end - start > BEGINNING_BYTES_MAX
         ):
             _move(connection, buffer, self.pool.at_least(max(needed, FIRST_READ_BYTES)))
-            self._used.append(buffer)
+            self.used.append(buffer)
 
     def park(self, connection: Connection, buffer: Buffer) -> None:
         """Keeps what waits for its turn in as much memory as it takes: crowds would soon need many fresh buffers."""
@@ -102,25 +102,25 @@ class Incoming:
     def let_go(self, connection: Connection) -> None:
         """The connection is closed; batches from its buffer may still be staged."""
         if connection.buffer is not None:
-            self._used.append(connection.buffer)
+            self.used.append(connection.buffer)
             connection.buffer = None
 
     def release(self, buffer: Buffer) -> None:
         """Gives a buffer back, at once if nobody needs what stood in it."""
         if buffer.in_use:
-            self._used.append(buffer)
+            self.used.append(buffer)
         else:
             self.pool.give_back(buffer)
 
     def give_back_used(self) -> None:
         """The round is written."""
-        for buffer in self._used:
+        for buffer in self.used:
             self.pool.give_back(buffer)
-        self._used.clear()
+        self.used.clear()
 
     def abandon_used(self) -> None:
         """The round was not written: what is staged may stand in these buffers, so nobody may receive into them."""
-        self._used.clear()
+        self.used.clear()
 
 
 def _moved_to_front(connection: Connection, buffer: Buffer) -> bool:

@@ -428,15 +428,18 @@ class Rounds:
 
     def _settle(self) -> None:
         """The end of a round: answers go out, buffers go back, those whose wait is over go on with their next frame."""
-        if self._touched or self._ended or self.sending.is_left:
-            self.sending.begin()
+        sending, incoming = self.sending, self._incoming
+        if self._touched or self._ended or sending.short or sending.long:
+            sending.begin()
             self._send_more(self.sending.next_short)
             self._settle_touched()
             self._send_more(self.sending.next_long)
             self._close_ended()
             self._settle_touched()
-        self._incoming.give_back_used()
-        if self._is_left():
+        if incoming.used:
+            incoming.give_back_used()
+        # Each round comes by here, so that no call asks for it.
+        if self._backlog or self._touched or self._ended or sending.short or sending.long:
             self._schedule()
 
     def _settle_touched(self) -> None:
@@ -519,9 +522,6 @@ class Rounds:
         if not self._running:
             self._settle()
 
-    def _is_left(self) -> bool:
-        return bool(self._backlog or self._touched or self._ended or self.sending.is_left)
-
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
@@ -532,7 +532,7 @@ class Rounds:
         self._scheduled = False
         if not self._came:
             self.run([])
-        elif self._is_left():
+        elif self._backlog or self._touched or self._ended or self.sending.short or self.sending.long:
             # The network was first. It is asked again before those who wait have more time than those who come.
             self._schedule()
 

@@ -27,13 +27,9 @@ class Sending:
         self._clock = clock
         self._ends_ms = 0
         #: Connections whose sockets take what is left of a short answer, in the order in which they said so.
-        self._short: OrderedDict[Connection, None] = OrderedDict()
+        self.short: OrderedDict[Connection, None] = OrderedDict()
         #: The same of long ones.
-        self._long: OrderedDict[Connection, None] = OrderedDict()
-
-    @property
-    def is_left(self) -> bool:
-        return bool(self._short or self._long)
+        self.long: OrderedDict[Connection, None] = OrderedDict()
 
     def begin(self) -> None:
         self._ends_ms = self._clock.monotonic_ms() + SENDING_MS
@@ -43,15 +39,15 @@ class Sending:
         return self._clock.monotonic_ms() >= self._ends_ms
 
     def takes_more(self, connection: Connection) -> None:
-        (self._short if connection.owes_little else self._long)[connection] = None
+        (self.short if connection.owes_little else self.long)[connection] = None
 
     def next_short(self) -> Connection | None:
         """Whose turn it is to send what is left of a short answer."""
-        return _first(self._short)
+        return _first(self.short)
 
     def next_long(self) -> Connection | None:
         """Whose turn it is to go on with a long answer."""
-        return _first(self._long)
+        return _first(self.long)
 
     def go_on(self, connection: Connection) -> None:
         """OSError: the peer has gone."""
@@ -65,7 +61,7 @@ class Sending:
                 # Its last answer, as far as the socket takes it at once.
                 connection.send_unsent()
             else:
-                self._long[connection] = None
+                self.long[connection] = None
 
     def put_off(self, connection: Connection) -> None:
         """There is no time left: the answers leave when the network says that they may."""
@@ -78,8 +74,8 @@ class Sending:
 
     def forget(self, connection: Connection) -> None:
         """The connection is closed."""
-        self._short.pop(connection, None)
-        self._long.pop(connection, None)
+        self.short.pop(connection, None)
+        self.long.pop(connection, None)
         self.note(connection)
 
 
