@@ -13,6 +13,7 @@ import contextlib
 import math
 import select
 import selectors
+import time
 from typing import Any, Final
 
 from ottla.ports.network import READABLE, Round
@@ -34,6 +35,8 @@ class RoundSelector(selectors.EpollSelector):
         #: Those of networks, by descriptor: what a round is told when one is readable, and the owner's next round.
         self.channels: dict[int, tuple[tuple[Any, int], list[tuple[Any, int]]]] = {}
         self.owners: list[HostedRounds] = []
+        #: The loop that polls here.
+        self.loop: RoundLoop | None = None
 
     @property
     def epoll(self) -> Any:
@@ -47,22 +50,42 @@ class RoundSelector(selectors.EpollSelector):
         else:
             # Rounded up to epoll's milliseconds, or the loop would turn without rest until its timer is due.
             timeout = math.ceil(timeout * 1e3) * 1e-3
+        ends = math.inf if timeout < 0 else time.monotonic() + timeout
+        loop = self.loop
+        timer = None if loop is None else loop.next_timer()
+        while True:
+            ready, is_left = self._serve_crowd(timeout)
+            # Where the loop has nothing to do but to wait again, its turn would cost a lone request two microseconds.
+            if ready or is_left or not timeout or loop is None or not loop.rests(timer):
+                return ready
+            if timeout > 0:
+                timeout = ends - time.monotonic()
+                if timeout <= 0:
+                    return ready
+                timeout = math.ceil(timeout * 1e3) * 1e-3
+
+    def _serve_crowd(self, timeout: float) -> tuple[list[tuple[selectors.SelectorKey, int]], bool]:
+        """Waits and serves; at once again as long as many have something. What is asyncio's, and whether it has its
+        turn in any case.
+        """
         ready: list[tuple[selectors.SelectorKey, int]] = []
         served = 0
         for _ in range(ROUNDS_MAX):
             try:
                 polled = self.epoll.poll(timeout, ROUND_CONNECTIONS_MAX)
             except InterruptedError:
-                return ready
+                return ready, True
             if not polled:
-                return ready
+                return ready, True
             self._sort(polled, ready)
             again = [owner.serve() for owner in self.owners if owner.due]
             served += len(polled)
+            if len(polled) < CROWD_MIN and all(again):
+                return ready, False
             if ready or len(polled) < CROWD_MIN or served >= ROUND_CONNECTIONS_MAX or not all(again):
-                return ready
+                return ready, True
             timeout = 0
-        return ready
+        return ready, True
 
     def _sort(self, polled: list[tuple[int, int]], ready: list[tuple[selectors.SelectorKey, int]]) -> None:
         """Tells the owners of what concerns them, and puts asyncio's part into `ready`."""
@@ -86,6 +109,17 @@ class RoundLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self.rounds = RoundSelector()
         super().__init__(self.rounds)
+        self.rounds.loop = self
+
+    # What the standard library's loops have had since their first days, and no other way leads to.
+
+    def next_timer(self) -> object:
+        timers = self._scheduled  # type: ignore[attr-defined]
+        return timers[0] if timers else None
+
+    def rests(self, timer: object) -> bool:
+        """Whether there is nothing to call, and this is still the first timer."""
+        return not self._ready and not self._stopping and self.next_timer() is timer  # type: ignore[attr-defined]
 
 
 class HostedRounds:
