@@ -228,7 +228,7 @@ class Connection:
     def send_answers(self) -> bool:
         """Gives the socket what was answered; what it does not take waits in `unsent`. OSError: the peer has gone.
 
-        Where there are pieces of files in it, or where it is long, all is left to `send_unsent`, and True is returned.
+        What is long is left to `send_unsent`, and True is returned.
         """
         answers = self.answers
         if self.unsent:
@@ -243,7 +243,10 @@ class Connection:
         else:
             self.unsent = deque(answers)
             answers.clear()
-            return True
+            if _size(self.unsent) > SENT_AT_ONCE_BYTES:
+                return True
+            self.send_unsent()
+            return False
         answers.clear()
         try:
             sent = self.channel.send(data)  # type: ignore[arg-type]
@@ -338,6 +341,13 @@ class Connection:
             self.leave_lane()
         finally:
             self.channel.close()
+
+
+def _size(pieces: Collection[Outgoing]) -> int:
+    size = 0
+    for piece in pieces:
+        size += piece.count if type(piece) is FilePiece else len(piece)  # type: ignore[arg-type]
+    return size
 
 
 def _is_short(pieces: Collection[Outgoing]) -> bool:
