@@ -268,7 +268,7 @@ def test_buffers_go_back_at_the_end_of_their_round() -> None:
             connection.abort()
             room.rounds.run([])
             assert connection.released
-            assert not incoming._used
+            assert not incoming.used
             assert len(incoming.pool.kept_small) <= 2
 
     asyncio.run(scenario())
