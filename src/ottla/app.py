@@ -12,14 +12,14 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from ottla import logs
+from ottla.broker.broker import Broker, StartFault
+from ottla.broker.garbage import collect_at_rest, settle_in
+from ottla.broker.group_metrics import register_group_metrics
+from ottla.broker.metrics import register_broker_metrics
 from ottla.config import Config
 from ottla.ports import Ports
 from ottla.ports.real import new_event_loop, real_ports
 from ottla.ports.real.descriptors import raise_limit
-from ottla.server.broker import Broker, StartFault
-from ottla.server.broker_metrics import register_broker_metrics
-from ottla.server.garbage import collect_at_rest, settle_in
-from ottla.server.group_metrics import register_group_metrics
 from ottla.server.metrics_http import MetricsEndpoint
 
 log_event = logs.logger("server")

@@ -61,9 +61,9 @@ def test_a_verb_that_does_nothing_loads_neither_asyncio_nor_a_client_nor_a_broke
 
 def test_a_verb_of_the_client_loads_no_broker(ottla_broker: InProcessBroker) -> None:
     loaded = modules_after("topic", "list", "--bootstrap-server", ottla_broker.bootstrap)
-    assert "ottla.client.admin" in loaded
+    assert "ottla.client.admin.admin" in loaded
     layers = ("ottla.server", "ottla.storage", "ottla.replication", "ottla.handlers", "ottla.app")
-    assert not {name for name in loaded if name.startswith((*layers, "ottla.client.producer"))}
+    assert not {name for name in loaded if name.startswith((*layers, "ottla.client.producing.producer"))}
 
 
 def test_log_dump_loads_no_network_and_no_client(tmp_path_factory: pytest.TempPathFactory) -> None:

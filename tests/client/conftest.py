@@ -16,7 +16,7 @@ import pytest
 from tools.kafka_jars import JarsUnavailable, jars
 from tools.kafka_server import kafka_server
 
-from ottla.client.admin import Admin
+from ottla.client.admin.admin import Admin
 from tests.conftest import WatchServer
 
 TARGET = os.environ.get("OTTLA_INTEROP_TARGET", "ottla")

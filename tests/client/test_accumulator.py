@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.client.accumulator import RECORD_OVERHEAD, Accumulator, PartitionQueue
-from ottla.client.batches import Batch, Delivery
+from ottla.client.producing.accumulator import RECORD_OVERHEAD, Accumulator, PartitionQueue
+from ottla.client.producing.batches import Batch, Delivery
 from ottla.records.record import decode_batch
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tools.server_process import free_port
 
-from ottla.client.admin import Admin
-from ottla.client.admin_results import (
+from ottla.client.admin.admin import Admin
+from ottla.client.admin.results import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
@@ -29,7 +29,7 @@ from ottla.client.errors import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
-from ottla.client.producer import Producer
+from ottla.client.producing.producer import Producer
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.create_topics import CreatableTopicResult, CreateTopicsResponse

@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 from tools.server_process import free_port
 
-from ottla.client import connection as connections
-from ottla.client.connection import Connection
-from ottla.client.dialling import connect as connect_to
 from ottla.client.errors import (
     BadAnswer,
     ClientClosed,
@@ -21,7 +18,10 @@ from ottla.client.errors import (
     RequestTimedOut,
     UnsupportedVersion,
 )
-from ottla.client.world import real_world
+from ottla.client.wire import connection as connections
+from ottla.client.wire.connection import Connection
+from ottla.client.wire.dialling import connect as connect_to
+from ottla.client.wire.world import real_world
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.api_versions import ApiVersion, ApiVersionsResponse

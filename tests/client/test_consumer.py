@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ottla.client.admin import Admin
-from ottla.client.consumer import Consumer
+from ottla.client.admin.admin import Admin
+from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import (
     ClientClosed,
     CorruptRecords,
@@ -18,7 +18,7 @@ from ottla.client.errors import (
     OffsetOutOfRange,
     SerializationFailed,
 )
-from ottla.client.producer import Producer
+from ottla.client.producing.producer import Producer
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.fetch import FetchResponse

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from ottla.client.backoff import Backoff
-from ottla.client.cluster import Cluster
-from ottla.client.connections import CONTROL
 from ottla.client.errors import ClientClosed, ConnectionLost, NoBrokerReached, UnknownTopicOrPartition
-from ottla.client.metadata import EMPTY, Metadata, Node, merged, with_leader
 from ottla.client.settings import AdminSettings, parse_settings
-from ottla.client.world import real_world
+from ottla.client.wire.backoff import Backoff
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.connections import CONTROL
+from ottla.client.wire.metadata import EMPTY, Metadata, Node, merged, with_leader
+from ottla.client.wire.world import real_world
 from ottla.model import ErrorCode
 from ottla.ports.memory.entropy import SeededEntropy
 from ottla.protocol.apis import ApiKey

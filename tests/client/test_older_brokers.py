@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from tools.ottla_server import ottla_up
 
-from ottla.client.admin import Admin
-from ottla.client.admin_results import EARLIEST, LATEST, ConfigChange, ConfigResource
-from ottla.client.consumer import Consumer
+from ottla.client.admin.admin import Admin
+from ottla.client.admin.results import EARLIEST, LATEST, ConfigChange, ConfigResource
+from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import UnsupportedVersion
-from ottla.client.producer import Producer
+from ottla.client.producing.producer import Producer
 from ottla.model import TopicPartition
 from ottla.protocol.apis import APIS, ApiKey
 from ottla.protocol.generated.api_versions import ApiVersionsResponse

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.producer import Producer
+from ottla.client.producing.producer import Producer
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
 from tests.client.proxy import Action, Cut, Pass, Proxy, Reply, Request, Rule, produce_refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.client.errors import SettingsError
-from ottla.client.partitioners import (
+from ottla.client.producing.partitioners import (
     ANY,
     integer_key_partitioner,
     java_string_hash,

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ottla.client.admin import Admin
-from ottla.client.admin_results import ConfigChange, ConfigResource
-from ottla.client.batches import Delivery
-from ottla.client.consumer import Consumer
+from ottla.client.admin.admin import Admin
+from ottla.client.admin.results import ConfigChange, ConfigResource
+from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import KafkaError, SerializationFailed, UnknownTopicOrPartition
-from ottla.client.partitioners import murmur2_partitioner
-from ottla.client.producer import Producer
+from ottla.client.producing.batches import Delivery
+from ottla.client.producing.partitioners import murmur2_partitioner
+from ottla.client.producing.producer import Producer
 from ottla.client.records import ProducerRecord
 from ottla.model import TopicPartition
 from tests.client.conftest import make_topic

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from ottla.client.admin import Admin
+from ottla.client.admin.admin import Admin
 from ottla.client.errors import (
     BufferExhausted,
     ClientClosed,
@@ -16,7 +16,7 @@ from ottla.client.errors import (
     KafkaError,
     RecordTooLarge,
 )
-from ottla.client.producer import Producer
+from ottla.client.producing.producer import Producer
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from tests.client.conftest import make_topic

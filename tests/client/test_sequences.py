@@ -11,9 +11,9 @@ from random import Random
 
 import pytest
 
-from ottla.client.accumulator import Accumulator, PartitionQueue
-from ottla.client.batches import Batch
-from ottla.client.sequences import EPOCH_MAX, Identities, Identity
+from ottla.client.producing.accumulator import Accumulator, PartitionQueue
+from ottla.client.producing.batches import Batch
+from ottla.client.producing.sequences import EPOCH_MAX, Identities, Identity
 from ottla.model import ErrorCode
 from ottla.records.batch import INT32_MAX, add_to_sequence
 

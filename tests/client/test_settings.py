@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ottla.client.consuming.resets import duration_ms
 from ottla.client.errors import KafkaError, SettingsError
-from ottla.client.producer import Producer
-from ottla.client.resets import duration_ms
+from ottla.client.producing.producer import Producer
 from ottla.client.settings import ConsumerSettings, ProducerSettings, parse_addresses, parse_settings
 from ottla.model import ErrorCode
 

@@ -8,6 +8,7 @@ import pytest
 from tests.handlers.frames import batch, fetch, fetch_request, produce, values
 from tests.server.conftest import BrokerThread, Peer
 
+from ottla.broker.broker import Broker
 from ottla.metadata import PartitionState
 from ottla.model import BrokerId, Epoch, TopicPartition
 from ottla.protocol.generated.fetch import FetchResponse
@@ -17,8 +18,7 @@ from ottla.protocol.generated.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from ottla.server.broker import Broker
-from ottla.storage.append import Origin
+from ottla.storage.log.append import Origin
 
 US, FOLLOWER = 1001, 9
 READ_COMMITTED = 1

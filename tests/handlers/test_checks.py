@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.handlers.checks import QUICK, WAIT_MS_MAX, CheckFailed, Checks
+from ottla.handlers.calls.checks import QUICK, WAIT_MS_MAX, CheckFailed, Checks
 from ottla.ports.memory import MemoryPorts, memory_ports
 from ottla.records.errors import CorruptBatch
 from ottla.records.walk import Allowance, WalkTooLong

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from ottla.handlers.fair_turns import EMPTY_LINES_MAX, HALF_MS, FairTurns, TurnOverdue, _give_up
+from ottla.handlers.calls.fair_turns import EMPTY_LINES_MAX, HALF_MS, FairTurns, TurnOverdue, _give_up
 from ottla.ports.memory import memory_ports
 
 FAR = 10**9

@@ -13,10 +13,10 @@ from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import until
 
 from ottla.controller.interface import TopicRef
-from ottla.handlers import fetch_room
-from ottla.handlers.fetch_read import Reader
-from ottla.handlers.fetch_room import COPIED_BYTES_MAX, FILE_PIECES_MAX
-from ottla.handlers.fetch_sessions import PARTITIONS_MAX
+from ottla.handlers.fetch import room as fetch_room
+from ottla.handlers.fetch.reading import Reader
+from ottla.handlers.fetch.room import COPIED_BYTES_MAX, FILE_PIECES_MAX
+from ottla.handlers.fetch.sessions import PARTITIONS_MAX
 from ottla.model import ErrorCode
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 

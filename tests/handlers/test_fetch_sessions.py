@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from ottla.handlers.fetch_asked import Asked
-from ottla.handlers.fetch_sessions import EVICTION_IDLE_MS, Session, Sessions
-from ottla.handlers.fetch_watched import WatchedPartitions
+from ottla.handlers.fetch.asked import Asked
+from ottla.handlers.fetch.sessions import EVICTION_IDLE_MS, Session, Sessions
+from ottla.handlers.fetch.watched import WatchedPartitions
 from ottla.model import ErrorCode
 from ottla.replication.waiters import Waiters
 

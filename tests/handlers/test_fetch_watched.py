@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from ottla.handlers.fetch_asked import Asked, each_asked, each_forgotten, merged, without_empty
-from ottla.handlers.fetch_read import PartitionRead
-from ottla.handlers.fetch_room import COPIED_BYTES_MAX, FILE_PIECES_MAX, SENDFILE_BYTES_MIN, Room
-from ottla.handlers.fetch_watched import WatchedPartitions
+from ottla.handlers.fetch.asked import Asked, each_asked, each_forgotten, merged, without_empty
+from ottla.handlers.fetch.reading import PartitionRead
+from ottla.handlers.fetch.room import COPIED_BYTES_MAX, FILE_PIECES_MAX, SENDFILE_BYTES_MIN, Room
+from ottla.handlers.fetch.watched import WatchedPartitions
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.hot.fetch import FetchRequest
 from ottla.replication.waiters import Waiters
 from ottla.steps import PIECE, at_once
-from ottla.storage.reader import Slice
+from ottla.storage.log.reader import Slice
 
 UNKNOWN_ID = b"i" * 16
 

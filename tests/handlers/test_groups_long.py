@@ -6,7 +6,7 @@ from tests.handlers.groups import NONE, commit, find
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.handlers import offset_commit
-from ottla.handlers.group_calls import ANSWER_BYTES_MAX
+from ottla.handlers.calls.group_calls import ANSWER_BYTES_MAX
 from ottla.handlers.offset_fetch import PARTITIONS_ANSWERED_MAX
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse

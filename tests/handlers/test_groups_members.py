@@ -12,6 +12,7 @@ import pytest
 from tests.handlers.groups import NONE, SECONDS_MAX, commit, fetch, group_broker, join, join_request, sync, wait_loaded
 from tests.server.conftest import BrokerThread, Peer
 
+from ottla.broker.broker import Broker
 from ottla.config.log import LogConfig
 from ottla.model import OFFSETS_TOPIC, BrokerId, Epoch, ErrorCode, TopicPartition
 from ottla.protocol.generated.consumer_group_describe import (
@@ -29,7 +30,6 @@ from ottla.protocol.generated.join_group import JoinGroupRequestProtocol, JoinGr
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ottla.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
-from ottla.server.broker import Broker
 
 INVALID_GROUP, UNKNOWN_MEMBER = ErrorCode.INVALID_GROUP_ID, ErrorCode.UNKNOWN_MEMBER_ID
 

@@ -14,15 +14,9 @@ import pytest
 from tests.server.conftest import BrokerThread
 
 from ottla.config import describe
-from ottla.handlers import (
-    alter_configs,
-    create_partitions,
-    describe_configs,
-    described_configs,
-    incremental_alter_configs,
-    metadata,
-)
-from ottla.handlers.call import Call
+from ottla.handlers import alter_configs, create_partitions, describe_configs, incremental_alter_configs, metadata
+from ottla.handlers.calls.call import Call
+from ottla.handlers.configs import described as described_configs
 from ottla.handlers.describe_configs import ANSWER_BYTES_MAX, TOO_MUCH
 from ottla.model import ErrorCode
 from ottla.protocol.generated import alter_configs as alter

@@ -31,8 +31,8 @@ from ottla.protocol.generated.describe_producers import (
     TopicRequest,
 )
 from ottla.steps import Steps
-from ottla.storage.log import Log
-from ottla.storage.producer_state import ActiveProducer
+from ottla.storage.log.log import Log
+from ottla.storage.log.producers.producer_state import ActiveProducer
 
 MANY = 20_000
 #: Of elements in one step, at the most.

@@ -14,8 +14,8 @@ from tests.server.conftest import BrokerThread, Peer
 from ottla.groups.offsets import fetching
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.handlers import offset_fetch, offset_fetch_answer
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import Refusals
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import Refusals
 from ottla.handlers.offset_fetch_answer import GroupsAnswer
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_fetch import (

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from tests.server.conftest import BrokerThread
 
-from ottla.handlers.produce_memo import Memo
+from ottla.handlers.produce.memo import Memo
 from ottla.model import TopicPartition
 
 Make = Callable[..., BrokerThread]

@@ -9,7 +9,7 @@ from typing import Any
 from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.controller.interface import CreatedTopic, NewTopic
-from ottla.handlers.topics_on_demand import AT_ONCE_MAX, WAITING_MAX, TopicsOnDemand
+from ottla.handlers.on_demand.topics import AT_ONCE_MAX, WAITING_MAX, TopicsOnDemand
 from ottla.model import OFFSETS_TOPIC, ErrorCode
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.handlers.turns import LARGE_AT_ONCE, SMALL_AT_ONCE, SMALL_BYTES_MAX, STEPS_A_LOOK, Ended, Turns
+from ottla.handlers.calls.turns import LARGE_AT_ONCE, SMALL_AT_ONCE, SMALL_BYTES_MAX, STEPS_A_LOOK, Ended, Turns
 from ottla.steps import Steps, at_once, pieces
 
 

@@ -38,7 +38,7 @@ from ottla.storage.cleaner.dirt import dirt_of
 from ottla.storage.cleaner.job import Limits
 from ottla.storage.cleaner.rounds import Outcome, Surrounding, ThreadWorker, clean_log, run_here
 from ottla.storage.formats import offset_checkpoint
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from tests.conftest import WatchServer
 from tests.interop.broker import Broker, kafka_broker
 from tests.interop.clients import SECONDS_MAX, eventually

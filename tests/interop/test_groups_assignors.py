@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from ottla.client.group.assignors import (
+from ottla.client.consuming.group.assignors import (
     Assignor,
     CooperativeStickyAssignor,
     RangeAssignor,
@@ -17,8 +17,8 @@ from ottla.client.group.assignors import (
     StickyAssignor,
     Topics,
 )
-from ottla.client.group.assignors.user_data import decode_previous
-from ottla.client.group.wire import Assignment, Subscription
+from ottla.client.consuming.group.assignors.user_data import decode_previous
+from ottla.client.consuming.group.wire import Assignment, Subscription
 from ottla.model import TopicPartition
 from tests.interop.conftest import Join, create_topic
 from tests.interop.group_members import ConfluentMember, Member, Partition, wait_for

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.storage.log_world import NOW, SMALL, TP, World, batch
 
-from ottla.handlers.produce_answer import AnswerTemplate
-from ottla.handlers.produce_memo import Memo
+from ottla.handlers.produce.answer import AnswerTemplate
+from ottla.handlers.produce.memo import Memo
 from ottla.model import ErrorCode
 from ottla.records.batch import COUNT_AT, HEADER_SIZE, LAST_OFFSET_DELTA_AT, patch_crc
 from ottla.records.checksum import crc32c as packaged_crc32c

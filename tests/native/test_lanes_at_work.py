@@ -17,6 +17,7 @@ from tests.handlers.frames import batch, fetch, produce, produce_request, values
 from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_hostile_batches import BAD
 
+from ottla.broker.broker import Broker
 from ottla.config import Config
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.memory.clock import Timeline, VirtualClock
@@ -31,7 +32,6 @@ from ottla.protocol.generated.alter_configs import (
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.protocol.generated.produce import ProduceResponse
-from ottla.server.broker import Broker
 
 pytest.importorskip(
     "ottla.native.lane", reason="nothing is compiled: it takes a C compiler and Python's headers at installation"

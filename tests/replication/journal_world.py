@@ -18,7 +18,7 @@ from ottla.replication.replicas import Replicas
 from ottla.replication.round import Round
 from ottla.replication.waiters import Waiters
 from ottla.replication.writes import Writes
-from ottla.storage.directories import LogDirectories
+from ottla.storage.directories.directories import LogDirectories
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.replication.roles import RoleListener
 from ottla.replication.waiters import Waiters
-from ottla.storage.directories import LogDirectories
-from ottla.storage.directory_events import DirectoryEvent
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.events import DirectoryEvent
 
 TP = TopicPartition("t", 0)
 NOW = 1_800_000_000_000

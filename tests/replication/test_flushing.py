@@ -12,8 +12,8 @@ from tests.storage.log_world import batch
 from ottla.config.log import LogConfig
 from ottla.replication.replicas import Replicas
 from ottla.replication.waiters import Waiters
-from ottla.storage.flush import Flush
-from ottla.storage.log import Log
+from ottla.storage.log.flush import Flush
+from ottla.storage.log.log import Log
 
 
 class Planted(Exception):

@@ -11,7 +11,7 @@ from tests.storage.log_world import batch, read_all
 from ottla.replication.follower import Follower
 from ottla.storage.errors import AppendRefused
 from ottla.storage.formats import offset_checkpoint
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 
 #: Epoch and first value of the records of a term, in order.
 Terms = list[tuple[int, int]]

@@ -11,13 +11,13 @@ from typing import Any, Self, TypeVar
 
 import pytest
 
+from ottla.broker.broker import Broker
 from ottla.config import Config
 from ottla.controller.interface import NewTopic
 from ottla.model import ErrorCode
 from ottla.ports.real import real_ports
 from ottla.protocol.header import RequestHeader, decode_response_header, encode_request
 from ottla.protocol.message import Message
-from ottla.server.broker import Broker
 
 T = TypeVar("T")
 

@@ -14,11 +14,11 @@ from tests.handlers.frames import batch, fetch, list_offset, produce, values
 from tests.server.conftest import BrokerThread
 from tests.testing.sim.one_broker import OneBroker
 
+from ottla.broker.broker import Broker
 from ottla.config import ConfigError
 from ottla.model import ErrorCode, TopicPartition, topic_id_text
 from ottla.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.server.broker import Broker
-from ottla.storage.directory_errors import DirectoryLocked, WrongIdentity
+from ottla.storage.directories.errors import DirectoryLocked, WrongIdentity
 from ottla.storage.formats.names import PARTITION_METADATA
 from ottla.storage.formats.partition_metadata import decode
 from ottla.testing.sim.reader import end_offset

@@ -14,13 +14,13 @@ import pytest
 from tests.server.conftest import BrokerThread
 from tools.ottla_server import ottla_broker
 
+from ottla.broker.cleaning import Cleaning
+from ottla.broker.metrics import register_broker_metrics
 from ottla.controller.interface import TopicRef
 from ottla.model import TopicPartition
 from ottla.records.record import Record, decode_batch, encode_batch
-from ottla.server.broker_metrics import register_broker_metrics
-from ottla.server.cleaning import Cleaning
 from ottla.storage.formats import offset_checkpoint
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 
 SECONDS_MAX = 30.0
 BACKOFF = {"log.cleaner.backoff.ms": "20"}

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from tests.handlers.frames import batch, produce_request
 from tests.server.conftest import BrokerThread, Peer
 
+from ottla.broker.broker import Broker
 from ottla.config import Config
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Workers
@@ -21,7 +22,6 @@ from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersion
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.protocol.generated.metadata import MetadataRequest
 from ottla.protocol.generated.produce import ProduceResponse
-from ottla.server.broker import Broker
 from ottla.server.connection import SLOTS_MAX
 
 T = TypeVar("T")

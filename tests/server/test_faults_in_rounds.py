@@ -22,6 +22,7 @@ from tests.server.conftest import BrokerThread
 from tests.server.planted import SITES, Plant, Planted
 from tests.server.test_connections import until
 
+from ottla.broker.broker import Broker
 from ottla.model import ErrorCode
 from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.generated.fetch import FetchRequest, FetchResponse
@@ -33,7 +34,6 @@ from ottla.protocol.generated.offset_commit import (
 )
 from ottla.protocol.generated.produce import ProduceResponse
 from ottla.protocol.message import Message
-from ottla.server.broker import Broker
 
 TOPICS = ("a", "b", "c")
 #: Connections of each kind, to each topic.
@@ -214,8 +214,8 @@ def test_a_fault_in_a_step(
         room.check()
 
 
-PRODUCE = "ottla.handlers.produce"
-LANES = "ottla.handlers.produce_lanes"
+PRODUCE = "ottla.handlers.produce.handler"
+LANES = "ottla.handlers.produce.lanes"
 #: The second fault comes where the first one is dealt with; each with the calls that pass before it.
 TWO_FAULTS = {
     "unwritten, then unsettled": (
@@ -227,17 +227,17 @@ TWO_FAULTS = {
         ("ottla.server.connection", "Connection.hold", 0),
     ),
     "no run, then no run again": (
-        ("ottla.storage.log_append", "AppendableLog.stage_run", 0),
+        ("ottla.storage.log.staging", "AppendableLog.stage_run", 0),
         (LANES, "Lanes._staged_end", 1),
     ),
     "no run, then not one by one": (
-        ("ottla.storage.log_append", "AppendableLog.stage_run", 0),
+        ("ottla.storage.log.staging", "AppendableLog.stage_run", 0),
         (PRODUCE, "ProduceHandler._stage_collected", 0),
     ),
     "unanswered, then unclosed": ((LANES, "Lanes._answer", 0), ("ottla.server.connection", "Connection.abort", 0)),
     "unwritten, then undiscarded": (
         ("ottla.replication.writes", "Writes._write", 0),
-        ("ottla.storage.log_append", "AppendableLog.discard_staged", 0),
+        ("ottla.storage.log.staging", "AppendableLog.discard_staged", 0),
     ),
 }
 

@@ -13,8 +13,8 @@ from tests.handlers.frames import batch, fetch, produce, produce_request
 from tests.server.conftest import BrokerThread
 from tests.server.test_connections import asks
 
+from ottla.broker import garbage
 from ottla.client import Consumer
-from ottla.server import garbage
 
 Make = Callable[..., BrokerThread]
 ROUNDS = 10

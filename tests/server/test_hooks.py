@@ -15,6 +15,7 @@ from tests.handlers.frames import batch, fetch, fetch_request, produce, produce_
 from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import until
 
+from ottla.broker.broker import Broker
 from ottla.config import Config
 from ottla.handlers.routes import API_VERSIONS, FETCH, PRODUCE, ROUTES
 from ottla.model import ErrorCode, TopicPartition
@@ -63,7 +64,6 @@ from ottla.protocol.message import Message
 from ottla.security.authorizer import Operation, Resource
 from ottla.security.principal import ANONYMOUS, Principal
 from ottla.security.quotas import Use
-from ottla.server.broker import Broker
 
 HELD_BACK_MS = 777
 TP = TopicPartition("t", 0)

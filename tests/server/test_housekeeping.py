@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from tests.replication.roles_world import DIRECTORIES, RolesWorld
 
+from ottla.broker.housekeeping import Housekeeping
 from ottla.config import Config
 from ottla.config.live import LiveConfig
 from ottla.config.log import LogConfig
 from ottla.replication.replicas import Replicas
-from ottla.server.housekeeping import Housekeeping
-from ottla.storage.log import Log
-from ottla.storage.removal import FolderRemoval
+from ottla.storage.directories.removal import FolderRemoval
+from ottla.storage.log.log import Log
 
 PROPERTIES = {
     "log.initial.task.delay.ms": "1000",

@@ -10,7 +10,7 @@ from tests.handlers.frames import batch, fetch, produce, values
 from tests.server.conftest import BrokerThread
 
 from ottla.model import ErrorCode
-from ottla.storage.directory_errors import LostIdentity, MisplacedTree
+from ottla.storage.directories.errors import LostIdentity, MisplacedTree
 
 
 def meta(path: Path) -> dict[str, str]:

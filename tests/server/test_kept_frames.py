@@ -8,7 +8,7 @@ import struct
 import pytest
 from tests.server.test_patient_requests import METADATA, Line, Record, Room
 
-from ottla.handlers.peer import Received
+from ottla.handlers.calls.peer import Received
 from ottla.ports.network import READABLE
 from ottla.server import buffers
 from ottla.server.buffers import FIRST_READ_BYTES

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ottla.broker.broker import Broker
 from ottla.config import Config
 from ottla.controller.interface import NewTopic, TopicRef
 from ottla.model import ErrorCode
 from ottla.ports.real import real_ports
 from ottla.ports.real.disk import RealDisk
-from ottla.server.broker import Broker
 
 PARTITIONS = 600
 

@@ -11,8 +11,8 @@ from bench.wire import Wire
 from tests.server.conftest import BrokerThread
 
 from ottla.handlers import consumer_group_describe
-from ottla.handlers.call import Call
-from ottla.handlers.later import Later
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.later import Later
 from ottla.protocol.generated.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,

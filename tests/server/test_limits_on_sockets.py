@@ -19,11 +19,11 @@ from tests.handlers.frames import batch, fetch, produce, produce_request, values
 from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import asks, until
 
-from ottla.client.admin_results import ConfigChange, ConfigOperation, ConfigResource
+from ottla.broker.broker import Broker
+from ottla.client.admin.results import ConfigChange, ConfigOperation, ConfigResource
 from ottla.client.sync import Admin
 from ottla.protocol.generated.api_versions import ApiVersionsRequest
 from ottla.protocol.generated.produce import ProduceResponse
-from ottla.server.broker import Broker
 from ottla.server.incoming import BEGINNING_BYTES_MAX
 from ottla.server.request_memory import BoundedRounds
 

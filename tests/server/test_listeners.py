@@ -11,7 +11,7 @@ from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import asks
 from tests.server.test_patient_requests import METADATA, Record, Room, frame
 
-from ottla.handlers.peer import Received
+from ottla.handlers.calls.peer import Received
 from ottla.ports.memory.clock import Timeline, VirtualClock
 from ottla.ports.network import READABLE
 from ottla.protocol.generated.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

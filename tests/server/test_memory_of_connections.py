@@ -11,10 +11,10 @@ from tests.handlers.frames import batch, fetch_request, produce_request
 from tests.server.conftest import BrokerThread
 from tests.server.test_connections import asks, long_poll, until
 
+from ottla.broker.broker import Broker
 from ottla.protocol.generated.api_versions import ApiVersionsRequest
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.protocol.header import RequestHeader, encode_request
-from ottla.server.broker import Broker
 
 Make = Callable[..., BrokerThread]
 

@@ -19,7 +19,7 @@ from ottla.protocol.generated.alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from ottla.protocol.generated.describe_log_dirs import DescribeLogDirsRequest
-from ottla.storage.directories import PREFERRED_MAX
+from ottla.storage.directories.directories import PREFERRED_MAX
 from ottla.testing.sim.producer import IdempotentProducer
 from ottla.testing.sim.wire import Unreachable
 

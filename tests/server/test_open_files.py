@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.cli.test_starting import Started, started_as
 
-from ottla.client.admin_results import NewTopic
+from ottla.client.admin.results import NewTopic
 from ottla.client.sync import Admin, Producer
 
 HARD = 600

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from ottla.handlers.peer import Received
+from ottla.handlers.calls.peer import Received
 from ottla.handlers.routes import PATIENT
 from ottla.ports import File
 from ottla.ports.memory.clock import Timeline, VirtualClock

@@ -16,7 +16,7 @@ READER = """
 import sys, time
 from ottla.ports.real.disk import RealDisk
 from ottla.records.record import decode_batch
-from ottla.storage.reader import LogReader
+from ottla.storage.log.reader import LogReader
 
 reader, offset, end, calls = LogReader(RealDisk(), sys.argv[1]), 0, int(sys.argv[2]), 0
 print("reads", flush=True)

@@ -17,8 +17,8 @@ from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import asks, until
 
 from ottla.config.log import LogConfig
-from ottla.handlers import produce_checks
-from ottla.handlers.produce_checks import ABANDONED_BYTES_MAX, ABANDONED_MAX
+from ottla.handlers.produce import checks as produce_checks
+from ottla.handlers.produce.checks import ABANDONED_BYTES_MAX, ABANDONED_MAX
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.real.workers import RealWorkers
 from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -42,7 +42,7 @@ from ottla.records.errors import RecordError
 from ottla.records.record import Record, decode_batch, encode_batch
 from ottla.records.rewrite import recompress
 from ottla.records.validate import AppendRules, check_records
-from ottla.storage.append import IN_THE_LOOP
+from ottla.storage.log.append import IN_THE_LOOP
 
 NOW = int(time.time() * 1000)
 #: Others that are served while one batch is looked into. In the loop it would be none.

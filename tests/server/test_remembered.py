@@ -19,6 +19,7 @@ from tests.handlers.frames import batch, fetch_request, list_offset, produce, pr
 from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import asks, until
 
+from ottla.broker.broker import Broker
 from ottla.config import Config
 from ottla.metadata import PartitionState
 from ottla.model import Epoch, ErrorCode, TopicPartition
@@ -54,7 +55,6 @@ from ottla.protocol.generated.offset_fetch import (
 from ottla.protocol.generated.produce import ProduceRequest, ProduceResponse
 from ottla.records.compression import ZSTD
 from ottla.records.record import Record, encode_batch
-from ottla.server.broker import Broker
 
 T = TypeVar("T")
 
@@ -498,7 +498,7 @@ def test_a_cold_read(running: Holding, monkeypatch: pytest.MonkeyPatch, change: 
     topic_id = running.topic_id() if by_id else None
     with running.connect() as peer, running.connect() as writer:
         assert produce(writer, batch(b"old")).error_code == NONE
-        monkeypatch.setattr("ottla.handlers.fetch_read.is_warm", lambda log, found: False)
+        monkeypatch.setattr("ottla.handlers.fetch.reading.is_warm", lambda log, found: False)
         running.hold("Warming")
         peer.send(peer.frame(asked_fetch(0, topic_id), version))
         running.until_held()

@@ -7,8 +7,8 @@ import errno
 
 import pytest
 
+from ottla.broker.removals import REMOVALS_A_BATCH, Removals
 from ottla.ports.memory import memory_ports
-from ottla.server.removals import REMOVALS_A_BATCH, Removals
 
 
 class Files:

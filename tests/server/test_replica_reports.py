@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from ottla.broker.replica_reports import ReplicaReports
 from ottla.model import BrokerId, ErrorCode, TopicPartition
 from ottla.ports.memory import memory_ports
-from ottla.server.replica_reports import ReplicaReports
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 OURS = BrokerId(7)

@@ -6,10 +6,10 @@ from typing import Any
 
 from tests.server.conftest import BrokerThread
 
-from ottla.handlers.turns import SLICE_MS, SMALL_AT_ONCE, STEPS_A_LOOK, Ended
+from ottla.broker.broker import Broker
+from ottla.handlers.calls.turns import SLICE_MS, SMALL_AT_ONCE, STEPS_A_LOOK, Ended
 from ottla.protocol.header import RequestHeader
 from ottla.server.answer_memory import HELD_BYTES_MAX
-from ottla.server.broker import Broker
 from ottla.server.dispatch import Dispatcher
 from ottla.steps import Steps
 

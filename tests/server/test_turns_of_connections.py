@@ -8,7 +8,7 @@ from typing import Any
 from tests.server.test_listeners import Slow, slow_room
 from tests.server.test_patient_requests import METADATA, Line, Room, frame
 
-from ottla.handlers.peer import FilePiece
+from ottla.handlers.calls.peer import FilePiece
 from ottla.ports.memory.clock import Timeline, VirtualClock
 from ottla.server.connection import SENT_A_TURN_BYTES, SENT_AT_ONCE_BYTES, Connection
 from ottla.server.rounds import CLOSING_MS, FRAMES_A_ROUND, ROUND_MS, Rounds

@@ -11,9 +11,9 @@ from ottla.ports.memory.clock import Timeline, VirtualClock
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.ports.memory.entropy import SeededEntropy
 from ottla.records.record import Record, decode_batch, encode_batch
-from ottla.storage.directories import LogDirectories
-from ottla.storage.directory_events import DirectoryEvent, Severity
-from ottla.storage.log import Log
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.events import DirectoryEvent, Severity
+from ottla.storage.log.log import Log
 
 A, B = "/data/a", "/data/b"
 TP = TopicPartition("orders", 0)

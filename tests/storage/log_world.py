@@ -12,8 +12,8 @@ from ottla.ports.memory.disk import MemoryDisk
 from ottla.records.batch import BatchHeader, iterate
 from ottla.records.control import ControlType, control_batch
 from ottla.records.record import Record, decode_batch, encode_batch
-from ottla.storage.append import Appended, Origin
-from ottla.storage.log import Log
+from ottla.storage.log.append import Appended, Origin
+from ottla.storage.log.log import Log
 
 TP = TopicPartition("orders", 0)
 FOLDER = "/data/orders-0"

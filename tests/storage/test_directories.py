@@ -23,7 +23,7 @@ from tests.storage.directory_world import (
 
 from ottla.model import TopicPartition
 from ottla.ports.real.disk import RealDisk
-from ottla.storage.directory_errors import (
+from ottla.storage.directories.errors import (
     DirectoryLocked,
     DirectoryOffline,
     InconsistentTopicId,
@@ -31,7 +31,7 @@ from ottla.storage.directory_errors import (
     PartitionOffline,
     WrongIdentity,
 )
-from ottla.storage.directory_events import Severity
+from ottla.storage.directories.events import Severity
 from ottla.storage.errors import StorageFault
 from ottla.storage.formats import offset_checkpoint
 from ottla.storage.formats.names import FolderKind, parse_folder

@@ -29,9 +29,9 @@ from tests.storage.directory_world import (
 from ottla.model import TopicPartition
 from ottla.ports.memory.faults import SimulatedCrash
 from ottla.steps import done_at_once
-from ottla.storage.directories import LogDirectories
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.placing import NewReplica
 from ottla.storage.formats.names import FolderKind, parse_folder
-from ottla.storage.placing import NewReplica
 
 SEEDS = range(3)
 

@@ -21,13 +21,13 @@ from tests.storage.directory_world import (
 )
 
 from ottla.model import TopicPartition
-from ottla.storage.directory_errors import (
+from ottla.storage.directories.errors import (
     DirectoryNotFound,
     DirectoryOffline,
     MoveRefused,
     PartitionOffline,
 )
-from ottla.storage.directory_events import Severity
+from ottla.storage.directories.events import Severity
 from ottla.storage.formats import move_marker
 
 MARKER = f"{B}/orders-0.ottla-moved"

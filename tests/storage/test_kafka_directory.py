@@ -11,7 +11,7 @@ from tests.storage.directory_world import World, append
 from ottla.model import TopicPartition, topic_id_from_text
 from ottla.ports.real.disk import RealDisk
 from ottla.records.record import decode_batch
-from ottla.storage.directory_errors import DirectoryLocked
+from ottla.storage.directories.errors import DirectoryLocked
 from ottla.storage.dump import dump_file
 from ottla.storage.dump.entries import RecordEntry
 

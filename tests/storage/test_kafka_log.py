@@ -12,8 +12,8 @@ from tools.kafka_tools import KafkaTools
 from ottla.config.log import LogConfig
 from ottla.model import TopicPartition
 from ottla.ports.real.disk import RealDisk
-from ottla.storage.append import Origin
-from ottla.storage.log import Log
+from ottla.storage.log.append import Origin
+from ottla.storage.log.log import Log
 
 GOLDEN = Path(__file__).parent / "golden" / "kafka" / "data"
 FOLDERS = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir())

@@ -13,9 +13,9 @@ from ottla.model import ErrorCode
 from ottla.records.batch import ATTRIBUTES_AT, CONTROL, COUNT_AT, LAST_OFFSET_DELTA_AT, MAGIC_AT, patch_crc
 from ottla.records.errors import UnreadableBatch
 from ottla.records.record import Record, decode_batch, encode_batch
-from ottla.storage.append import Origin
 from ottla.storage.errors import AppendRefused, StorageFault
-from ottla.storage.log import Log
+from ottla.storage.log.append import Origin
+from ottla.storage.log.log import Log
 
 HOUR = 3_600_000
 

@@ -15,8 +15,8 @@ from ottla.config.log import LogConfig
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.ports.memory.faults import SimulatedCrash
 from ottla.records.batch import check_crc
-from ottla.storage.append import Origin
-from ottla.storage.log import Log
+from ottla.storage.log.append import Origin
+from ottla.storage.log.log import Log
 
 LIVES = 4
 STEPS_MAX = 60

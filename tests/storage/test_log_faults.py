@@ -9,9 +9,9 @@ import pytest
 from tests.storage.log_world import NOW, TP, World, append, batch, marker, memory_disk, read_all
 
 from ottla.ports.memory.disk import MemoryDisk
-from ottla.storage.append import Origin
 from ottla.storage.errors import CorruptLog, StorageFault
-from ottla.storage.log import Log
+from ottla.storage.log.append import Origin
+from ottla.storage.log.log import Log
 
 OPERATIONS = ("open", "create", "append", "write", "read", "truncate", "size", "exists", "remove", "rename")
 

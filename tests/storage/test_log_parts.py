@@ -12,14 +12,14 @@ from tests.storage.log_world import NOW, SMALL, World, append, batch, put, read_
 
 from ottla.config.log import LogConfig
 from ottla.records.record import decode_batch
-from ottla.storage import txn_index
-from ottla.storage.epochs import EpochCache
 from ottla.storage.errors import BadBatch, DamagedIndex, OffsetOutOfRange
-from ottla.storage.offset_index import OffsetIndex
-from ottla.storage.open_files import OpenFiles
-from ottla.storage.reader import LogReader
-from ottla.storage.time_index import TimeIndex
-from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.log.epochs import EpochCache
+from ottla.storage.log.indexes import txn_index
+from ottla.storage.log.indexes.offset_index import OffsetIndex
+from ottla.storage.log.indexes.time_index import TimeIndex
+from ottla.storage.log.indexes.txn_index import AbortedTransaction
+from ottla.storage.log.open_files import OpenFiles
+from ottla.storage.log.reader import LogReader
 
 UINT31 = st.integers(1, 2**31 - 1)
 

@@ -8,12 +8,12 @@ import pytest
 from tests.storage.log_world import FOLDER, NOW, SMALL, TP, World, append, memory_disk, read_all
 
 from ottla.config.log import LogConfig
-from ottla.storage.cursor import Cursor
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
-from ottla.storage.log import Log
-from ottla.storage.open_files import OpenFiles
-from ottla.storage.places import SPOTS_MAX
-from ottla.storage.recent_batches import KEPT
+from ottla.storage.log.cursor import Cursor
+from ottla.storage.log.log import Log
+from ottla.storage.log.open_files import OpenFiles
+from ottla.storage.log.places import SPOTS_MAX
+from ottla.storage.log.recent_batches import KEPT
 
 
 def test_the_first_batch_is_whole_however_large() -> None:

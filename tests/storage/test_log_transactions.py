@@ -8,10 +8,10 @@ import pytest
 from tests.storage.log_world import NOW, World, batch, marker, put
 
 from ottla.model import ErrorCode
-from ottla.storage.append import Appended, Origin
-from ottla.storage.batch_walk import walk
 from ottla.storage.errors import AppendRefused, BadBatch
-from ottla.storage.log import Log
+from ottla.storage.log.append import Appended, Origin
+from ottla.storage.log.batch_walk import walk
+from ottla.storage.log.log import Log
 
 
 def write(log: Log, producer: int, sequence: int, *, epoch: int = 0, transactional: bool = True) -> Appended:

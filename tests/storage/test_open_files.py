@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from ottla.storage.open_files import LOOKED_AT_MAX, OpenFiles
+from ottla.storage.log.open_files import LOOKED_AT_MAX, OpenFiles
 
 
 class Segment:

@@ -6,11 +6,11 @@ import pytest
 from tests.storage.log_world import NOW, World, append, batch, put, read_all
 
 from ottla.model import ErrorCode
-from ottla.storage.append import Appended
 from ottla.storage.errors import AppendRefused
 from ottla.storage.formats.producer_snapshot import decode
-from ottla.storage.log import Log
-from ottla.storage.producer_state import SEQUENCE_MAX
+from ottla.storage.log.append import Appended
+from ottla.storage.log.log import Log
+from ottla.storage.log.producers.producer_state import SEQUENCE_MAX
 
 DAY = 24 * 3_600_000
 

@@ -10,7 +10,7 @@ from tests.storage.log_world import NOW, World, batch, put
 from ottla.model import ErrorCode
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.storage.errors import AppendRefused, StorageFault
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 
 
 def filled(world: World, producers: int, batches: int, size: int = 100) -> Log:

@@ -10,7 +10,7 @@ from tests.storage.log_world import NOW, SMALL, World, append, batch, put, read_
 from ottla.config.log import LogConfig
 from ottla.ports.disk import Disk
 from ottla.storage.errors import CorruptLog, LostRecords
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 
 
 def filled(world: World, count: int = 8) -> Log:

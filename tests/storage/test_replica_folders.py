@@ -13,11 +13,11 @@ from tests.storage.directory_world import CONFIG, NOW, TOPIC_ID, TP, A, B, World
 from ottla.model import TopicPartition
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.steps import DiskSteps, at_once, done_at_once
-from ottla.storage.directories import LogDirectories
-from ottla.storage.directory_errors import DirectoryOffline, PartitionOffline
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.errors import DirectoryOffline, PartitionOffline
+from ottla.storage.directories.folder_batches import FOLDERS_A_BATCH
+from ottla.storage.directories.placing import NewReplica
 from ottla.storage.errors import StorageFault
-from ottla.storage.folder_batches import FOLDERS_A_BATCH
-from ottla.storage.placing import NewReplica
 
 
 class CountingDisk:

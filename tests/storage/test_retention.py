@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.storage.log_world import NOW, World, append, batch, put, read_all
 
 from ottla.config.log import LogConfig
-from ottla.storage.log import Log
-from ottla.storage.retention import EXPIRED_AT_ONCE
+from ottla.storage.log.log import Log
+from ottla.storage.log.retention import EXPIRED_AT_ONCE
 
 MINUTE = 60_000
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=100, retention_ms=-1, file_delete_delay_ms=5000)

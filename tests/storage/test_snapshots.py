@@ -11,12 +11,12 @@ from tests.storage.log_world import FOLDER, NOW, World, batch, marker, memory_di
 
 from ottla.config.log import LogConfig
 from ottla.ports.memory.disk import MemoryDisk
-from ottla.storage.append import Origin
 from ottla.storage.errors import StorageFault
 from ottla.storage.formats.producer_snapshot import ProducerEntry, decode
-from ottla.storage.log import Log
-from ottla.storage.overlay import Overlay
-from ottla.storage.producer_state import ActiveProducer
+from ottla.storage.log.append import Origin
+from ottla.storage.log.log import Log
+from ottla.storage.log.producers.overlay import Overlay
+from ottla.storage.log.producers.producer_state import ActiveProducer
 
 CONFIG = LogConfig(segment_bytes=1 << 20, retention_ms=-1)
 

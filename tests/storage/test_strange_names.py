@@ -13,8 +13,8 @@ from tests.storage.directory_world import CONFIG, NOW, TOPIC_ID, TP, World, appe
 
 from ottla.model import TopicPartition
 from ottla.ports.real.disk import RealDisk
-from ottla.storage.directories import LogDirectories
-from ottla.storage.directory_events import Severity
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.events import Severity
 
 OTHER = TopicPartition("other", 0)
 

@@ -8,8 +8,15 @@ from tests.storage.log_world import NOW, World, batch, put
 from ottla.config.log import LogConfig
 from ottla.records.batch import set_max_timestamp
 from ottla.records.record import Record, encode_batch
-from ottla.storage.log import Log
-from ottla.storage.time_lookup import HEADERS_AT_ONCE, SEGMENTS_AT_ONCE, Elsewhere, Lookup, Pause, TimestampOffset
+from ottla.storage.log.indexes.time_lookup import (
+    HEADERS_AT_ONCE,
+    SEGMENTS_AT_ONCE,
+    Elsewhere,
+    Lookup,
+    Pause,
+    TimestampOffset,
+)
+from ottla.storage.log.log import Log
 
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=100, retention_ms=-1)
 

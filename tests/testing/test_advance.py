@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla import testing
-from ottla.client.admin_results import EARLIEST
+from ottla.client.admin.results import EARLIEST
 from ottla.client.sync import Admin
 from ottla.client.sync import Producer as OwnProducer
 from ottla.durations import duration_ms

@@ -15,10 +15,10 @@ from confluent_kafka.admin import AdminClient
 from tools.server_process import answers_metadata
 
 from ottla import testing
+from ottla.broker.broker import StartFault
 from ottla.client.errors import TopicAlreadyExists, UnknownTopicOrPartition
 from ottla.config import ConfigError
-from ottla.server.broker import StartFault
-from ottla.storage.directory_errors import DirectoryError
+from ottla.storage.directories.errors import DirectoryError
 
 
 def broker_threads() -> set[threading.Thread]:

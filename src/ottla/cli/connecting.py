@@ -14,8 +14,8 @@ from ottla.client.errors import ConnectionLost, KafkaError, NoBrokerReached, Req
 from ottla.model import ErrorCode
 
 if TYPE_CHECKING:
-    from ottla.client.admin import Admin
-    from ottla.client.cluster import Cluster
+    from ottla.client.admin.admin import Admin
+    from ottla.client.wire.cluster import Cluster
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def settings_of(options: argparse.Namespace, more: Mapping[str, Any] | None = No
 @asynccontextmanager
 async def admin(options: argparse.Namespace) -> AsyncIterator[Admin]:
     """An admin client; what goes wrong inside of the block ends the verb."""
-    from ottla.client.admin import Admin
+    from ottla.client.admin.admin import Admin
 
     with explained(options):
         async with Admin(settings_of(options)) as client:

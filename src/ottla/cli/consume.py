@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ottla.cli.reading import Limits, Reading
     from ottla.cli.record_format import Format
     from ottla.cli.where import Where
-    from ottla.client.consumer import Consumer
+    from ottla.client.consuming.consumer import Consumer
     from ottla.model import TopicPartition
 
 
@@ -111,7 +111,7 @@ def _where(options: argparse.Namespace) -> Where | None:
 async def _consume(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import explained, reach, settings_of
     from ottla.cli.reading import Limits, Reading
-    from ottla.client.consumer import Consumer
+    from ottla.client.consuming.consumer import Consumer
 
     topic, formatted, place = shared.topic_of(options), _format(options), _place(options)
     limits = Limits(options.max_messages, options.timeout_ms, options.exit_at_end, _where(options))
@@ -165,7 +165,7 @@ async def _share(consumer: Consumer, topic: str, limits: Limits, formatted: Form
 
 
 async def _partitions(consumer: Consumer, topic: str, wanted: list[int] | None) -> list[TopicPartition]:
-    from ottla.client.admin_topics import describe
+    from ottla.client.admin.topics import describe
     from ottla.model import TopicPartition
 
     described = (await describe(consumer.cluster, [topic]))[topic]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.cli.reading import Limits
-from ottla.client.consumer import Consumer
+from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import KafkaError
 from ottla.client.records import ConsumerRecord
 from ottla.model import TopicPartition

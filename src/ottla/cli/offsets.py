@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.cli.faults import UsageFault
 
 if TYPE_CHECKING:
-    from ottla.client.cluster import Cluster
+    from ottla.client.wire.cluster import Cluster
     from ottla.model import TopicPartition
 
     Offsets = dict[TopicPartition, int]
@@ -132,7 +132,7 @@ async def resolved(cluster: Cluster, places: Mapping[TopicPartition, Place], iso
 
 async def offsets_of(cluster: Cluster, asked: Mapping[TopicPartition, int], isolation: int = 0) -> Offsets:
     """By EARLIEST, LATEST or a time; -1 where nothing is as young as that."""
-    from ottla.client.offsets import list_offsets
+    from ottla.client.wire.offsets import list_offsets
 
     listed = await list_offsets(cluster, asked, isolation_level=isolation) if asked else {}
     return {tp: one.offset for tp, one in listed.items()}

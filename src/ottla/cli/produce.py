@@ -17,8 +17,8 @@ from ottla.cli.numbers import milliseconds, partition_number
 
 if TYPE_CHECKING:
     from ottla.cli.lines import Parse
-    from ottla.client.batches import Delivery
-    from ottla.client.producer import Producer
+    from ottla.client.producing.batches import Delivery
+    from ottla.client.producing.producer import Producer
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +94,7 @@ def _parse(options: argparse.Namespace) -> Parse:
 
 async def _produce(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import explained, reach
-    from ottla.client.producer import Producer
+    from ottla.client.producing.producer import Producer
 
     topic, parse = shared.topic_of(options), _parse(options)
     with explained(options):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.cli.offsets import LATEST, Place, offsets_of, resolved
-from ottla.client.consumer import Consumer
+from ottla.client.consuming.consumer import Consumer
 from ottla.client.records import ConsumerRecord
 from ottla.model import TopicPartition
 

@@ -8,12 +8,12 @@ from typing import Final
 
 from ottla import logs
 from ottla.app import BrokerLost, run
+from ottla.broker.broker import Broker, PortTaken, StartFault
 from ottla.cli.faults import FAILED, OK, CommandFault, SaidFault
 from ottla.config import Config, ConfigError
 from ottla.config.environment import properties_from, property_name
 from ottla.coordination.errors import CoordinationError, DirectoryInUse
-from ottla.server.broker import Broker, PortTaken, StartFault
-from ottla.storage.directory_errors import DirectoryError
+from ottla.storage.directories.errors import DirectoryError
 
 _JSON: Final = "ottla.log.json"
 

@@ -17,15 +17,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ottla.client.admin import Admin
-    from ottla.client.admin_results import NewTopic
-    from ottla.client.batches import Delivery
-    from ottla.client.consumer import Consumer
+    from ottla.client.admin.admin import Admin
+    from ottla.client.admin.group_results import CommittedOffset
+    from ottla.client.admin.results import NewTopic
+    from ottla.client.consuming.consumer import Consumer
+    from ottla.client.consuming.group.assignors.assignor import Assignor
+    from ottla.client.consuming.group.listener import RebalanceListener
     from ottla.client.errors import KafkaError
-    from ottla.client.group.assignors.assignor import Assignor
-    from ottla.client.group.listener import RebalanceListener
-    from ottla.client.group_results import CommittedOffset
-    from ottla.client.producer import Producer
+    from ottla.client.producing.batches import Delivery
+    from ottla.client.producing.producer import Producer
     from ottla.client.records import ConsumerRecord, OffsetAndTimestamp, ProducerRecord, RecordMetadata
     from ottla.model import ErrorCode, TopicPartition
 
@@ -48,19 +48,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Admin": "ottla.client.admin",
-    "Assignor": "ottla.client.group.assignors.assignor",
-    "CommittedOffset": "ottla.client.group_results",
-    "Consumer": "ottla.client.consumer",
+    "Admin": "ottla.client.admin.admin",
+    "Assignor": "ottla.client.consuming.group.assignors.assignor",
+    "CommittedOffset": "ottla.client.admin.group_results",
+    "Consumer": "ottla.client.consuming.consumer",
     "ConsumerRecord": "ottla.client.records",
-    "Delivery": "ottla.client.batches",
+    "Delivery": "ottla.client.producing.batches",
     "ErrorCode": "ottla.model",
     "KafkaError": "ottla.client.errors",
-    "NewTopic": "ottla.client.admin_results",
+    "NewTopic": "ottla.client.admin.results",
     "OffsetAndTimestamp": "ottla.client.records",
-    "Producer": "ottla.client.producer",
+    "Producer": "ottla.client.producing.producer",
     "ProducerRecord": "ottla.client.records",
-    "RebalanceListener": "ottla.client.group.listener",
+    "RebalanceListener": "ottla.client.consuming.group.listener",
     "RecordMetadata": "ottla.client.records",
     "TopicPartition": "ottla.model",
 }

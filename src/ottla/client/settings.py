@@ -95,7 +95,7 @@ class ProducerSettings(ClientSettings):
     compression_lz4_level: int | None = None
     compression_zstd_level: int | None = None
     metadata_max_idle_ms: int = _setting(300_000, least=5_000)
-    #: A name of `ottla.client.partitioners` or a callable `(topic, key, partition count) -> partition`.
+    #: A name of `ottla.client.producing.partitioners` or a callable `(topic, key, partition count) -> partition`.
     partitioner: Any = "murmur2"
     partitioner_ignore_keys: bool = False
     #: A name of `ottla.client.serializers` or a callable.

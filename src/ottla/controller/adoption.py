@@ -30,7 +30,7 @@ from ottla.coordination.znodes import (
 )
 from ottla.model import ZERO_TOPIC_ID, BrokerId, Epoch
 from ottla.ports.entropy import Entropy
-from ottla.storage.adoption import FoundTopic
+from ottla.storage.directories.adoption import FoundTopic
 
 #: Producer ids that logs know already must not be given out again: their first batches would pass for repetitions. So
 #: they go on at a number of the present time, far above what any cluster has counted up to, and still exact in JSON.

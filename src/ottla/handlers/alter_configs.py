@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from ottla.controller.interface import ConfigOverrides, ConfigResource
-from ottla.handlers.call import Call
-from ottla.handlers.config_changes import Changed, change_all
+from ottla.handlers.calls.call import Call
+from ottla.handlers.configs.changes import Changed, change_all
 from ottla.protocol.generated.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final, NamedTuple
 
-from ottla.handlers.call import Call
+from ottla.handlers.calls.call import Call
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -21,7 +21,7 @@ from ottla.protocol.generated.alter_replica_log_dirs import (
 )
 from ottla.security.authorizer import Operation
 from ottla.steps import Steps, pieces, taken
-from ottla.storage.directory_errors import DirectoryNotFound, DirectoryOffline, MoveRefused, PartitionOffline
+from ottla.storage.directories.errors import DirectoryNotFound, DirectoryOffline, MoveRefused, PartitionOffline
 from ottla.storage.errors import StorageFault
 
 #: Each takes some microseconds, unless it is moved.

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import serves_consumer_protocol
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import serves_consumer_protocol
 from ottla.handlers.routes import API_VERSIONS, ROUTES, advertised
 from ottla.model import ErrorCode
 from ottla.protocol.generated.api_versions import (

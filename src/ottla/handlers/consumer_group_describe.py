@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import (
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import (
     ANSWER_BYTES_MAX,
     TOO_LARGE,
     Places,
@@ -15,7 +15,7 @@ from ottla.handlers.group_calls import (
     serves_consumer_protocol,
     steps_of_name,
 )
-from ottla.handlers.later import Later
+from ottla.handlers.calls.later import Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import allowed_on_group, caller_of, serves_consumer_protocol
-from ottla.handlers.later import Later
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import allowed_on_group, caller_of, serves_consumer_protocol
+from ottla.handlers.calls.later import Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

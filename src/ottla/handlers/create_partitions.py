@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable
 
 from ottla.controller.interface import NewPartitions, TopicResult
-from ottla.handlers.call import Call
+from ottla.handlers.calls.call import Call
 from ottla.model import BrokerId, ErrorCode
 from ottla.protocol.generated.create_partitions import (
     CreatePartitionsRequest,

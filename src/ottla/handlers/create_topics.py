@@ -7,7 +7,7 @@ from typing import Final
 
 from ottla.config.describe import describe_topic
 from ottla.controller.interface import CreatedTopic, NewTopic
-from ottla.handlers.call import Call
+from ottla.handlers.calls.call import Call
 from ottla.model import BrokerId, ErrorCode
 from ottla.protocol.generated.create_topics import (
     CreatableTopic,

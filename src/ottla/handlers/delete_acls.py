@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.handlers.access_lists import altered
-from ottla.handlers.call import Call
+from ottla.handlers.calls.access_lists import altered
+from ottla.handlers.calls.call import Call
 from ottla.protocol.generated.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import allowed_on_group, caller_of, steps_of_name
-from ottla.handlers.later import Gathered, Later
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import allowed_on_group, caller_of, steps_of_name
+from ottla.handlers.calls.later import Gathered, Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.security.authorizer import Operation

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from ottla import logs
-from ottla.handlers.call import Call
-from ottla.handlers.topic_partitions import leader_for
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.topic_partitions import leader_for
 from ottla.model import INTERNAL_TOPICS, ErrorCode
 from ottla.protocol.generated.delete_records import (
     DeleteRecordsPartition,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ottla.controller.interface import DeletedTopic, TopicRef
-from ottla.handlers.call import Call
+from ottla.handlers.calls.call import Call
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicId
 from ottla.protocol.generated.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.security.authorizer import Operation

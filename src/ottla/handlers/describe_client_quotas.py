@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ottla.handlers.call import Call
+from ottla.handlers.calls.call import Call
 from ottla.model import ErrorCode
 from ottla.protocol.generated.describe_client_quotas import (
     ComponentData,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.handlers.call import Call
+from ottla.handlers.calls.call import Call
 from ottla.model import ErrorCode
 from ottla.protocol.generated.describe_cluster import (
     DescribeClusterBroker,

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from ottla.controller.interface import ConfigResource, ConfigResult
-from ottla.handlers.call import Call
-from ottla.handlers.config_resources import refusal, resource
-from ottla.handlers.described_configs import Setting, SettingsOf
+from ottla.handlers.calls.call import Call
+from ottla.handlers.configs.described import Setting, SettingsOf
+from ottla.handlers.configs.resources import refusal, resource
 from ottla.model import ErrorCode
 from ottla.protocol.generated.describe_configs import (
     DescribeConfigsRequest,

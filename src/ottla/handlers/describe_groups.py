@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import ANSWER_BYTES_MAX, TOO_LARGE, allowed_on_group, steps_of_name
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import ANSWER_BYTES_MAX, TOO_LARGE, allowed_on_group, steps_of_name
 from ottla.model import ErrorCode
 from ottla.protocol.generated.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.security.authorizer import Operation, Resource

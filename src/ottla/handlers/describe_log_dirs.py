@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ottla.handlers.call import Call
+from ottla.handlers.calls.call import Call
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.describe_log_dirs import (
     DescribableLogDirTopic,
@@ -17,7 +17,7 @@ from ottla.protocol.generated.describe_log_dirs import (
 from ottla.replication.watermarks import CurrentWatermarks
 from ottla.security.authorizer import Operation
 from ottla.steps import Steps, pieces, taken
-from ottla.storage.directory_status import DirectoryStatus
+from ottla.storage.directories.status import DirectoryStatus
 
 
 def handle(call: Call, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:

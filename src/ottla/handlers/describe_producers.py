@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.handlers.call import Call
-from ottla.handlers.topic_partitions import leader_for
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.topic_partitions import leader_for
 from ottla.model import ErrorCode, topic_name_fault
 from ottla.protocol.generated.describe_producers import (
     DescribeProducersRequest,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from heapq import merge
 from typing import Final
 
-from ottla.handlers.call import Call
+from ottla.handlers.calls.call import Call
 from ottla.metadata import PartitionState, TopicMetadata
 from ottla.model import ErrorCode, topic_name_fault
 from ottla.protocol.generated.describe_topic_partitions import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from ottla.handlers.call import Call
+from ottla.handlers.calls.call import Call
 from ottla.model import ErrorCode
 from ottla.protocol.generated.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,

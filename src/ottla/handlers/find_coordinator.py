@@ -12,8 +12,8 @@ from collections.abc import Awaitable
 from enum import IntEnum
 from typing import Final
 
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import steps_of_name
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import steps_of_name
 from ottla.metadata import Endpoint
 from ottla.model import NO_BROKER, OFFSETS_TOPIC, ErrorCode
 from ottla.protocol.generated.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse

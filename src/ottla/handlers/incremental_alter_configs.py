@@ -6,8 +6,8 @@ from collections.abc import Awaitable
 
 from ottla.config.dynamic import CHANGES_MAX
 from ottla.controller.interface import ConfigChanges, ConfigResource
-from ottla.handlers.call import Call
-from ottla.handlers.config_changes import Changed, change_all
+from ottla.handlers.calls.call import Call
+from ottla.handlers.configs.changes import Changed, change_all
 from ottla.protocol.generated.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,

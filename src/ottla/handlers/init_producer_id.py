@@ -6,7 +6,7 @@ sent to look for one again.
 
 from __future__ import annotations
 
-from ottla.handlers.call import Call
+from ottla.handlers.calls.call import Call
 from ottla.model import ErrorCode
 from ottla.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.security.authorizer import Operation, Resource

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import allowed_on_group
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import allowed_on_group
 from ottla.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.security.authorizer import Operation
 from ottla.steps import Steps, pieces

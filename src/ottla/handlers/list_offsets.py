@@ -14,9 +14,9 @@ import asyncio
 from collections.abc import Coroutine, Generator
 from typing import Any, Final, NamedTuple
 
-from ottla.handlers.call import Call
-from ottla.handlers.checks import CheckFailed
-from ottla.handlers.topic_partitions import leader_for
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.checks import CheckFailed
+from ottla.handlers.calls.topic_partitions import leader_for
 from ottla.model import ErrorCode
 from ottla.protocol.generated.list_offsets import (
     ListOffsetsPartition,
@@ -31,7 +31,7 @@ from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
 from ottla.steps import Steps, pieces, taken
 from ottla.storage.errors import StorageFault
-from ottla.storage.time_lookup import Elsewhere, Lookup, Pause, TimestampOffset
+from ottla.storage.log.indexes.time_lookup import Elsewhere, Lookup, Pause, TimestampOffset
 
 LATEST: Final = -1
 EARLIEST: Final = -2

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.handlers.call import Call
+from ottla.handlers.calls.call import Call
 from ottla.metadata.cache import TopicMetadata
 from ottla.model import (
     CLUSTER_METADATA_TOPIC,

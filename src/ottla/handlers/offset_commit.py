@@ -12,9 +12,9 @@ from struct import Struct
 from typing import Final
 
 from ottla.groups.offsets.committing import ALL_COMMITTED, committed
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import allowed_on_group, caller_of
-from ottla.handlers.later import Later
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import allowed_on_group, caller_of
+from ottla.handlers.calls.later import Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import allowed_on_group, caller_of
-from ottla.handlers.later import Later
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import allowed_on_group, caller_of
+from ottla.handlers.calls.later import Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_delete import (
     OffsetDeleteRequest,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.groups.offsets.fetching import fetch_refused
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import Places, Refusals, allowed_on_group, steps_of_name
-from ottla.handlers.later import Later
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import Places, Refusals, allowed_on_group, steps_of_name
+from ottla.handlers.calls.later import Later
 from ottla.handlers.offset_fetch_answer import GroupsAnswer
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_fetch import (

@@ -14,8 +14,8 @@ from struct import Struct
 from typing import Final
 
 from ottla.groups.offsets.fetching import fetch_refused
-from ottla.handlers.call import Call
-from ottla.handlers.group_calls import ANSWER_BYTES_MAX, Refusals
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.group_calls import ANSWER_BYTES_MAX, Refusals
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
 from ottla.protocol.header import put_response_header

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.handlers.call import Call
-from ottla.handlers.topic_partitions import leader_for
+from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.topic_partitions import leader_for
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_for_leader_epoch import (
     EpochEndOffset,

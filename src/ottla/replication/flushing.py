@@ -15,7 +15,7 @@ from collections.abc import Callable
 from ottla import logs
 from ottla.ports import Workers
 from ottla.storage.errors import StorageFault
-from ottla.storage.log import Flush, Log
+from ottla.storage.log.log import Flush, Log
 
 log_event = logs.logger("replication")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ottla.model import TopicPartition
 from ottla.storage.errors import AppendRefused
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 
 
 class Follower:

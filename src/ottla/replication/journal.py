@@ -27,9 +27,9 @@ from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.replication.round import Participant, Round
 from ottla.replication.writes import Writes
-from ottla.storage.append import Origin
 from ottla.storage.errors import AppendRefused, CorruptLog, OffsetOutOfRange, StorageFault
-from ottla.storage.log import Log
+from ottla.storage.log.append import Origin
+from ottla.storage.log.log import Log
 
 log_event = logs.logger("replication")
 

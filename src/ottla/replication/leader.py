@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.isr import InSyncReplicas
-from ottla.storage.append import Appended
-from ottla.storage.log import Log
+from ottla.storage.log.append import Appended
+from ottla.storage.log.log import Log
 
 if TYPE_CHECKING:
     from ottla.native.lane import Run

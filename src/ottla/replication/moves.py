@@ -14,12 +14,12 @@ from ottla import logs
 from ottla.model import TopicPartition
 from ottla.ports import Clock
 from ottla.steps import DiskSteps
-from ottla.storage.directories import LogDirectories
-from ottla.storage.directory_errors import DirectoryError
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.errors import DirectoryError
+from ottla.storage.directories.moving import FutureLog
+from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
-from ottla.storage.log import Log
-from ottla.storage.moving import FutureLog
-from ottla.storage.removal import FolderRemoval
+from ottla.storage.log.log import Log
 
 log_event = logs.logger("replication")
 

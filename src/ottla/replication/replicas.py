@@ -26,13 +26,13 @@ from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
 from ottla.replication.traffic import Topics
 from ottla.replication.waiters import Waiters
 from ottla.steps import DiskSteps, done_at_once, in_turns, pieces
-from ottla.storage.directories import LogDirectories
-from ottla.storage.directory_errors import DirectoryError
+from ottla.storage.directories.directories import LogDirectories
+from ottla.storage.directories.errors import DirectoryError
+from ottla.storage.directories.opening import Opened
+from ottla.storage.directories.placing import NewReplica
+from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.errors import StorageFault
-from ottla.storage.log import Log
-from ottla.storage.opening import Opened
-from ottla.storage.placing import NewReplica
-from ottla.storage.removal import FolderRemoval
+from ottla.storage.log.log import Log
 
 log_event = logs.logger("replication")
 

@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from ottla.handlers.peer import FilePiece, Outgoing, Slot
+from ottla.handlers.calls.peer import FilePiece, Outgoing, Slot
 from ottla.ports import Channel
 from ottla.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
-    from ottla.handlers.fetch_memo import Memo as FetchMemo
-    from ottla.handlers.produce_memo import Memo as ProduceMemo
+    from ottla.handlers.fetch.memo import Memo as FetchMemo
+    from ottla.handlers.produce.memo import Memo as ProduceMemo
     from ottla.native.lane import Lane
     from ottla.server.buffers import Buffer
     from ottla.server.listeners import ServedListener

@@ -17,13 +17,13 @@ from typing import Any, Final
 
 from ottla import logs
 from ottla.handlers.api_versions import unsupported_version_answer
-from ottla.handlers.call import Call, Services
-from ottla.handlers.fetch import FetchHandler
-from ottla.handlers.later import Later
-from ottla.handlers.peer import ANSWER_BYTES_MAX, Peer, Received
-from ottla.handlers.produce import ProduceHandler
+from ottla.handlers.calls.call import Call, Services
+from ottla.handlers.calls.later import Later
+from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, Received
+from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, Ended
+from ottla.handlers.fetch.handler import FetchHandler
+from ottla.handlers.produce.handler import ProduceHandler
 from ottla.handlers.routes import API_VERSIONS, FETCH, PATIENT, PRODUCE, ROUTES, UNHURRIED
-from ottla.handlers.turns import SLICE_MS, STEPS_A_LOOK, Ended
 from ottla.protocol.apis import api
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import (

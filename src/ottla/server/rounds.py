@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from ottla import logs
-from ottla.handlers.peer import Received
+from ottla.handlers.calls.peer import Received
 from ottla.ports import Clock
 from ottla.ports.network import BROKEN, READABLE, WRITABLE
 from ottla.server.buffers import Buffer

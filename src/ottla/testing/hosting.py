@@ -15,13 +15,13 @@ from datetime import timedelta
 from typing import Final
 
 from ottla.app import running
+from ottla.broker.broker import Broker
 from ottla.client.errors import error_of
 from ottla.config import Config, up_defaults
 from ottla.controller.interface import NewTopic, TopicRef
-from ottla.handlers.call import Services
+from ottla.handlers.calls.call import Services
 from ottla.model import BrokerId, ErrorCode
 from ottla.ports.real import real_ports
-from ottla.server.broker import Broker
 from ottla.server.metrics_http import MetricsEndpoint
 from ottla.testing.capture import CAPTURE, speaker
 from ottla.testing.shifting import Shift, ShiftedClock, advance

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from ottla.client.admin import Admin
+from ottla.client.admin.admin import Admin
+from ottla.client.admin.group_lag import PartitionLag, ends_of, group_lags
 from ottla.client.errors import KafkaError
-from ottla.client.group_lag import PartitionLag, ends_of, group_lags
-from ottla.client.listed_offset import EARLIEST
+from ottla.client.wire.listed_offset import EARLIEST
 from ottla.model import ErrorCode
 
 #: Between two looks.

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ottla.client.consumer import Consumer
-from ottla.client.producer import Producer
+from ottla.client.consuming.consumer import Consumer
+from ottla.client.producing.producer import Producer
 from ottla.client.records import ConsumerRecord
 from ottla.model import TopicPartition
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer as ConfluentConsumer
 
-from ottla.client.admin import Admin
+from ottla.client.admin.admin import Admin
+from ottla.client.admin.group_lag import group_lags
+from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.errors import KafkaError, SomeFailed, UnsupportedVersion
-from ottla.client.group_lag import group_lags
-from ottla.client.group_results import CommittedOffset
-from ottla.client.producer import Producer
+from ottla.client.producing.producer import Producer
 from ottla.client.sync import Admin as SyncAdmin
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey

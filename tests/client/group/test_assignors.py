@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client.errors import SettingsError
-from ottla.client.group.assignors import (
+from ottla.client.consuming.group.assignors import (
     Assignor,
     CooperativeStickyAssignor,
     RangeAssignor,
@@ -15,9 +14,10 @@ from ottla.client.group.assignors import (
     StickyAssignor,
     Topics,
 )
-from ottla.client.group.assignors.assignor import Assignments
-from ottla.client.group.assignors.chosen import chosen_assignors
-from ottla.client.group.wire import Subscription
+from ottla.client.consuming.group.assignors.assignor import Assignments
+from ottla.client.consuming.group.assignors.chosen import chosen_assignors
+from ottla.client.consuming.group.wire import Subscription
+from ottla.client.errors import SettingsError
 from ottla.model import TopicPartition
 
 

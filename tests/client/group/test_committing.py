@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ottla.client.consumer import Consumer
+from ottla.client.admin.group_results import CommittedOffset
+from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import CommitFailed, KafkaError, NoOffset, OffsetMetadataTooLarge
-from ottla.client.group_results import CommittedOffset
 from ottla.model import TopicPartition
 from tests.client.group.members import QUICK, Member, close, shares, until, write
 

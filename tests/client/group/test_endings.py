@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from ottla.client.consumer import Consumer
+from ottla.client.admin.group_results import CommittedOffset
+from ottla.client.consuming.consumer import Consumer
+from ottla.client.consuming.group.assignors import RangeAssignor
+from ottla.client.consuming.group.wire import Assignment
 from ottla.client.errors import AssignorFailed, ClientClosed, CommitFailed
-from ottla.client.group.assignors import RangeAssignor
-from ottla.client.group.wire import Assignment
-from ottla.client.group_results import CommittedOffset
 from ottla.model import TopicPartition
 from ottla.protocol.apis import ApiKey
 from tests.client.group.members import QUICK, Member, close, poll_on, shares, until, write

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ottla import testing
+from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.errors import (
     AssignorFailed,
     CommitFailed,
@@ -15,7 +16,6 @@ from ottla.client.errors import (
     GroupMaxSizeReached,
     RebalanceInProgress,
 )
-from ottla.client.group_results import CommittedOffset
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.find_coordinator import Coordinator, FindCoordinatorResponse

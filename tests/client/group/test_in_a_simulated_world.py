@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ottla.client.consumer import Consumer
+from ottla.broker.broker import Broker
+from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import CommitFailed
-from ottla.client.producer import Producer
+from ottla.client.producing.producer import Producer
 from ottla.config import Config
 from ottla.model import TopicPartition
 from ottla.ports.memory import World
 from ottla.ports.memory.loop import cancel_all
-from ottla.server.broker import Broker
 
 PORT = 9092
 PARTITIONS = 6

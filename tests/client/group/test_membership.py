@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.group.membership import NEXT, NO_MEMBER, Event, Membership, State
+from ottla.client.consuming.group.membership import NEXT, NO_MEMBER, Event, Membership, State
 
 
 def test_from_knocking_to_stable() -> None:

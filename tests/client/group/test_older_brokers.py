@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.errors import UnsupportedVersion
-from ottla.client.group_results import CommittedOffset
 from ottla.model import TopicPartition
 from ottla.protocol.apis import ApiKey
 from tests.client.group.members import Member, close, poll_on, shares, until, write

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ottla.client.admin import Admin
-from ottla.client.consumer import Consumer
+from ottla.client.admin.admin import Admin
+from ottla.client.consuming.consumer import Consumer
+from ottla.client.consuming.group.assignors import Assignor, Topics
+from ottla.client.consuming.group.wire import Assignment, Subscription
 from ottla.client.errors import (
     AssignorFailed,
     CommitFailed,
@@ -17,8 +19,6 @@ from ottla.client.errors import (
     InvalidGroupId,
     InvalidTopic,
 )
-from ottla.client.group.assignors import Assignor, Topics
-from ottla.client.group.wire import Assignment, Subscription
 from ottla.model import TopicPartition
 from tests.client.conftest import make_topic
 from tests.client.group.members import QUICK, Member, close, poll_on, shares, until, write

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.group.assignors import CooperativeStickyAssignor, StickyAssignor, Topics
-from ottla.client.group.assignors.claims import Claim, owners
-from ottla.client.group.assignors.stickiness import assign_sticky
-from ottla.client.group.wire import Assignment, Subscription
+from ottla.client.consuming.group.assignors import CooperativeStickyAssignor, StickyAssignor, Topics
+from ottla.client.consuming.group.assignors.claims import Claim, owners
+from ottla.client.consuming.group.assignors.stickiness import assign_sticky
+from ottla.client.consuming.group.wire import Assignment, Subscription
 from ottla.model import TopicPartition
 
 TOPICS = ("t0", "t1", "t2", "t3")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.errors import CommitFailed, KafkaError
-from ottla.client.group_results import CommittedOffset
 from ottla.client.sync import Consumer
 from ottla.model import TopicPartition
 from tests.client.group.members import QUICK, write

@@ -16,13 +16,13 @@ from kio.schema.consumer_protocol_subscription.v2 import data as subscription_v2
 from kio.schema.consumer_protocol_subscription.v3 import data as subscription_v3
 from kio.serial import entity_reader, entity_writer
 
-from ottla.client.group.assignors.user_data import (
+from ottla.client.consuming.group.assignors.user_data import (
     decode_generation,
     decode_previous,
     encode_generation,
     encode_previous,
 )
-from ottla.client.group.wire import (
+from ottla.client.consuming.group.wire import (
     Assignment,
     Subscription,
     decode_assignment,

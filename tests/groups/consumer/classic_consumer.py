@@ -7,7 +7,7 @@ from enum import Enum
 
 from tests.groups.consumer.room import GROUP, Room
 
-from ottla.client.group import wire
+from ottla.client.consuming.group import wire
 from ottla.model import ErrorCode, TopicId, TopicPartition
 from ottla.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.protocol.generated.join_group import (

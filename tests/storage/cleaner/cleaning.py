@@ -13,12 +13,12 @@ from ottla.config.log import LogConfig
 from ottla.ports.disk import Disk
 from ottla.records.batch import BatchHeader, check_crc, iterate
 from ottla.records.record import Record, decode_batch, encode_batch
-from ottla.storage.append import Appended
 from ottla.storage.cleaner.dirt import Dirt, dirt_of
 from ottla.storage.cleaner.job import Limits
 from ottla.storage.cleaner.rounds import Outcome, Steps, Surrounding, ThreadWorker, clean_log, run_here
-from ottla.storage.log import Log
-from ottla.storage.retention import Removal
+from ottla.storage.log.append import Appended
+from ottla.storage.log.log import Log
+from ottla.storage.log.retention import Removal
 
 #: Segments of a few batches; tombstones stay for a second.
 COMPACTED = LogConfig(

@@ -24,7 +24,7 @@ from ottla.records.record import decode_batch
 from ottla.storage.cleaner.faults import Interrupted
 from ottla.storage.cleaner.rounds import Step, Steps, done_here
 from ottla.storage.errors import OffsetOutOfRange
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 
 CONFIG = COMPACTED._replace(segment_bytes=500)
 Disturb = Callable[[World, Log], None]

@@ -15,12 +15,12 @@ from tests.storage.log_world import World, marker, put
 
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.ports.memory.faults import SimulatedCrash
-from ottla.storage.append import Origin
 from ottla.storage.cleaner.faults import DiskRefused
 from ottla.storage.cleaner.rounds import done_here, run_here
 from ottla.storage.errors import StorageFault
 from ottla.storage.formats.names import CLEANED, LOG, format_segment_file
-from ottla.storage.log import Log
+from ottla.storage.log.append import Origin
+from ottla.storage.log.log import Log
 
 #: More than any pass here makes.
 OPERATIONS_MAX = 400

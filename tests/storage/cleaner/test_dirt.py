@@ -8,7 +8,7 @@ from tests.storage.log_world import NOW, World
 
 from ottla.config.log import LogConfig
 from ottla.storage.cleaner.dirt import Dirt
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 
 HOUR = 3_600_000
 #: A segment for each batch.

@@ -25,7 +25,7 @@ from tests.storage.cleaner.cleaning import put_keyed as put
 from tests.storage.log_world import NOW, marker
 from tests.storage.log_world import put as put_batch
 
-from ottla.storage.append import Origin
+from ottla.storage.log.append import Origin
 
 
 class ModelRun:

@@ -16,7 +16,7 @@ from ottla.storage.cleaner import process
 from ottla.storage.cleaner.faults import CannotClean, DiskRefused, Interrupted
 from ottla.storage.cleaner.job import Job
 from ottla.storage.cleaner.rounds import InProcess, Outcome, ProcessWorker, clean_log, done_here, job_for
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 
 
 @pytest.fixture

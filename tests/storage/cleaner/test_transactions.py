@@ -6,8 +6,8 @@ from tests.storage.cleaner.cleaning import COMPACTED, Cleaner, batches_of, compa
 from tests.storage.log_world import NOW, World, marker, put
 
 from ottla.records.batch import BatchHeader
-from ottla.storage.append import Origin
-from ottla.storage.log import Log
+from ottla.storage.log.append import Origin
+from ottla.storage.log.log import Log
 
 CONFIG = COMPACTED._replace(segment_bytes=1 << 20)
 

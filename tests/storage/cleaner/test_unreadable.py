@@ -13,7 +13,7 @@ from ottla.records.builder import build_batch
 from ottla.records.checksum import crc32c
 from ottla.records.record import Record, decode_batch
 from ottla.storage.cleaner import unreadable
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 
 
 def garbage(payload: bytes, *, count: int = 3, delta: int = 2, attributes: int = 0, producer: int = -1) -> memoryview:

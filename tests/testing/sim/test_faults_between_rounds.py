@@ -55,8 +55,8 @@ async def commit(one: OneBroker, group: str) -> ErrorCode:
 @pytest.mark.parametrize(
     "site",
     [
-        ("ottla.server.group_partitions", "GroupPartitions.became_leader"),
-        ("ottla.handlers.groups_on_demand", "GroupsOnDemand.get"),
+        ("ottla.broker.group_partitions", "GroupPartitions.became_leader"),
+        ("ottla.handlers.on_demand.groups", "GroupsOnDemand.get"),
         ("ottla.groups.coordinator", "GroupCoordinator.elected"),
         ("ottla.groups.coordinator", "load"),
         ("ottla.replication.journal", "Journals.open"),
@@ -145,7 +145,7 @@ def test_the_controller_hears_of_a_failed_directory_after_a_fault(
 
 @pytest.mark.parametrize("site", ["FutureLog.copy_step", "FutureLog.is_level"])
 def test_a_replica_moves_after_a_fault(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ottla.storage.moving import FutureLog
+    from ottla.storage.directories.moving import FutureLog
 
     name = site.split(".")[1]
     plain, met = getattr(FutureLog, name), 0
@@ -203,7 +203,7 @@ def test_a_leader_that_did_not_hear_of_its_moved_log_writes_no_more_to_the_old_o
 
 
 def test_the_cleaner_goes_on_after_something_cancelled_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ottla.server.cleaning import Cleaning
+    from ottla.broker.cleaning import Cleaning
 
     plain, turns = Cleaning._turn, 0
 

@@ -16,10 +16,11 @@ from ottla.coordination.journal import JournalFile
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
-from ottla.storage import flush, snapshots
 from ottla.storage.formats import epoch_checkpoint
-from ottla.storage.log import Log
-from ottla.storage.producer_state import ProducerStates
+from ottla.storage.log import flush
+from ottla.storage.log.log import Log
+from ottla.storage.log.producers import snapshots
+from ottla.storage.log.producers.producer_state import ProducerStates
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

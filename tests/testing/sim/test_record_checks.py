@@ -10,7 +10,7 @@ import pytest
 from tests.testing.sim.one_broker import TP, OneBroker
 
 from ottla.model import ErrorCode
-from ottla.storage.append import IN_THE_LOOP
+from ottla.storage.log.append import IN_THE_LOOP
 from ottla.testing.sim.reader import read_all
 from ottla.testing.sim.wire import Client, Unreachable
 

@@ -15,8 +15,8 @@ from ottla.cli.faults import NOT_FOUND, OK, CommandFault, UsageFault
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ottla.client.admin import Admin
-    from ottla.client.admin_results import ConfigEntry, ConfigResource
+    from ottla.client.admin.admin import Admin
+    from ottla.client.admin.results import ConfigEntry, ConfigResource
 
 #: Settings of one listener are made by its name, so no list holds them.
 _OF_A_LISTENER = "listener.name."
@@ -52,7 +52,7 @@ async def _alter(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignment_lists, assignments, names
     from ottla.cli.connecting import admin
     from ottla.cli.output import show
-    from ottla.client.admin_results import ConfigChange, ConfigOperation
+    from ottla.client.admin.results import ConfigChange, ConfigOperation
 
     whose = resource.resource_of(options)
     added = {**assignment_lists("--add-config", options.add_config), **assignments("--config", options.config)}
@@ -108,7 +108,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 async def _of_any_broker(client: Admin) -> dict[str, ConfigEntry]:
     """What there is to be set for all brokers, of which only what is set is told."""
-    from ottla.client.admin_results import ConfigResource
+    from ottla.client.admin.results import ConfigResource
 
     cluster = await client.describe_cluster()
     whose = ConfigResource.broker(next(iter(cluster.brokers)).id)

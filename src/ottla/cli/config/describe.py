@@ -10,7 +10,7 @@ from ottla.cli.config import resource
 from ottla.cli.faults import NOT_FOUND, OK, CommandFault
 
 if TYPE_CHECKING:
-    from ottla.client.admin_results import ConfigEntry, ConfigResource
+    from ottla.client.admin.results import ConfigEntry, ConfigResource
 
 _COLUMNS = {"name": "NAME", "value": "VALUE", "source": "SOURCE", "read_only": "READ-ONLY"}
 
@@ -56,7 +56,7 @@ def _is_set(entry: ConfigEntry) -> bool:
 
     `min.insync.replicas` is set for all brokers from a cluster's beginning: it is shown where it was changed.
     """
-    from ottla.client.admin_results import ConfigSource
+    from ottla.client.admin.results import ConfigSource
 
     if entry.source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG:
         defaults = {each.value for each in entry.synonyms if each.source == ConfigSource.DEFAULT_CONFIG}
@@ -66,7 +66,7 @@ def _is_set(entry: ConfigEntry) -> bool:
 
 def is_set_on(entry: ConfigEntry, whose: ConfigResource) -> bool:
     """By a client, and on this resource itself: what holds for all brokers is set on none of them."""
-    from ottla.client.admin_results import ConfigSource, ResourceType
+    from ottla.client.admin.results import ConfigSource, ResourceType
 
     if whose.type == ResourceType.TOPIC:
         return entry.source == ConfigSource.TOPIC_CONFIG

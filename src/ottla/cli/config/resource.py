@@ -9,7 +9,7 @@ from ottla.cli.faults import UsageFault
 from ottla.cli.parser import completed_by
 
 if TYPE_CHECKING:
-    from ottla.client.admin_results import ConfigResource
+    from ottla.client.admin.results import ConfigResource
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def resource_of(options: argparse.Namespace) -> ConfigResource:
-    from ottla.client.admin_results import ConfigResource
+    from ottla.client.admin.results import ConfigResource
 
     named = [
         *([ConfigResource.topic(options.topic)] if options.topic is not None else []),
@@ -40,7 +40,7 @@ def resource_of(options: argparse.Namespace) -> ConfigResource:
 
 
 def _entity(options: argparse.Namespace) -> list[ConfigResource]:
-    from ottla.client.admin_results import ConfigResource
+    from ottla.client.admin.results import ConfigResource
 
     if options.entity_type is None:
         if options.entity_name is not None or options.entity_default:

@@ -9,8 +9,8 @@ from ottla.cli.faults import CommandFault
 from ottla.model import ErrorCode
 
 if TYPE_CHECKING:
-    from ottla.client.admin import Admin
-    from ottla.client.group_results import GroupDescription
+    from ottla.client.admin.admin import Admin
+    from ottla.client.admin.group_results import GroupDescription
 
 #: Members that a refusal names.
 _NAMED_MAX = 3

@@ -9,7 +9,7 @@ from ottla.cli.faults import UsageFault
 from ottla.cli.parser import completed_by
 
 if TYPE_CHECKING:
-    from ottla.client.admin import Admin
+    from ottla.client.admin.admin import Admin
 
 #: Groups of other kinds (share, streams) keep no offsets that these verbs could show.
 TYPES = ("classic", "consumer")

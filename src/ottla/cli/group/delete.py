@@ -14,7 +14,7 @@ from ottla.cli.faults import NOT_FOUND, OK, CommandFault, UsageFault
 from ottla.cli.group import chosen, partitions
 
 if TYPE_CHECKING:
-    from ottla.client.admin import Admin
+    from ottla.client.admin.admin import Admin
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,9 +17,9 @@ from ottla.cli.numbers import seconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ottla.client.admin import Admin
-    from ottla.client.group_lag import PartitionLag
-    from ottla.client.group_results import GroupDescription, MemberDescription
+    from ottla.client.admin.admin import Admin
+    from ottla.client.admin.group_lag import PartitionLag
+    from ottla.client.admin.group_results import GroupDescription, MemberDescription
     from ottla.model import TopicPartition
 
 
@@ -76,7 +76,7 @@ def _table(groups: Sequence[dict[str, Any]], options: argparse.Namespace) -> str
 
 async def described(client: Admin, names: list[str]) -> list[dict[str, Any]]:
     """Everything that there is to know of these groups, under the names that JSON has."""
-    from ottla.client.group_lag import group_lags
+    from ottla.client.admin.group_lag import group_lags
 
     if not names:
         return []

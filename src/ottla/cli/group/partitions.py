@@ -10,7 +10,7 @@ from ottla.cli.faults import NOT_FOUND, CommandFault, UsageFault
 from ottla.cli.parser import completed_by
 
 if TYPE_CHECKING:
-    from ottla.client.admin import Admin
+    from ottla.client.admin.admin import Admin
     from ottla.model import TopicPartition
 
 PARTITION_MAX = 2**31 - 1

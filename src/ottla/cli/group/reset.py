@@ -21,7 +21,7 @@ from ottla.cli.group import chosen, partitions, scopes
 if TYPE_CHECKING:
     from ottla.cli.group.resetting import Change
     from ottla.cli.group.scopes import Scope
-    from ottla.client.admin import Admin
+    from ottla.client.admin.admin import Admin
     from ottla.model import TopicPartition
 
 _COLUMNS = {"group": "GROUP", "topic": "TOPIC", "partition": "PARTITION", "current": "CURRENT", "new": "NEW"}

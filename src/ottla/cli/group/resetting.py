@@ -12,7 +12,7 @@ from ottla.model import TopicPartition
 if TYPE_CHECKING:
     from ottla.cli.group.scopes import Scope
     from ottla.cli.offsets import Offsets
-    from ottla.client.admin import Admin
+    from ottla.client.admin.admin import Admin
 
 
 class Change(NamedTuple):
@@ -96,7 +96,7 @@ def partitions_of_file(scope: Scope, groups: list[str], *, all_groups: bool) -> 
 
 async def _refuse_leaderless(client: Admin, partitions: list[TopicPartition]) -> None:
     """Early: a question to a partition without a leader waits until it has one."""
-    from ottla.client.group_lag import led_partitions
+    from ottla.client.admin.group_lag import led_partitions
 
     led = set(await led_partitions(client.cluster, partitions))
     missing = [str(tp) for tp in partitions if tp not in led]

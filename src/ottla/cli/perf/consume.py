@@ -37,8 +37,8 @@ async def _consume(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import explained, reach, settings_of
     from ottla.cli.output import show
     from ottla.cli.progress import Progress
-    from ottla.client.admin_topics import describe
-    from ottla.client.consumer import Consumer
+    from ottla.client.admin.topics import describe
+    from ottla.client.consuming.consumer import Consumer
     from ottla.model import TopicPartition
 
     topic = shared.topic_of(options)

@@ -17,7 +17,7 @@ from ottla.cli.numbers import byte_count, count
 
 if TYPE_CHECKING:
     from ottla.cli.progress import Progress
-    from ottla.client.batches import Delivery
+    from ottla.client.producing.batches import Delivery
 
 _REPORT_SECONDS = 5.0
 #: Latencies that are kept, spread evenly over the run, to tell its percentiles.
@@ -55,7 +55,7 @@ async def _produce(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
     from ottla.cli.connecting import explained, reach, settings_of
     from ottla.cli.progress import Progress
-    from ottla.client.producer import Producer
+    from ottla.client.producing.producer import Producer
 
     topic = shared.topic_of(options)
     more = assignments("--producer-props", [*options.producer_props, *options.producer_property])

@@ -16,7 +16,7 @@ from ottla.cli.faults import OK, CommandFault
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ottla.client.admin_results import ConfigChange, ConfigEntry
+    from ottla.client.admin.results import ConfigChange, ConfigEntry
 
 _POLICY: Final = "cleanup.policy"
 _SHOWN: Final = (_POLICY, "retention.ms", "retention.bytes")
@@ -43,7 +43,7 @@ async def _confirm(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
     from ottla.cli.connecting import admin
     from ottla.cli.plan import show_plan
-    from ottla.client.admin_results import ConfigResource
+    from ottla.client.admin.results import ConfigResource
 
     given = assignments("--config", options.config)
     named = shared.topics_of(options)
@@ -65,7 +65,7 @@ async def _confirm(options: argparse.Namespace) -> int:
 
 
 def _keeps_everything(entries: Mapping[str, ConfigEntry]) -> bool:
-    from ottla.client.admin_results import ConfigSource
+    from ottla.client.admin.results import ConfigSource
 
     policy = entries[_POLICY]
     return policy.source == ConfigSource.TOPIC_CONFIG and not policy.value
@@ -78,7 +78,7 @@ def _refuse_others(named: Sequence[str], kept: Sequence[str]) -> None:
 
 
 def _changes(given: Mapping[str, str], *, internal: bool) -> list[ConfigChange]:
-    from ottla.client.admin_results import ConfigChange, ConfigOperation
+    from ottla.client.admin.results import ConfigChange, ConfigOperation
 
     changes = [ConfigChange(name, value) for name, value in given.items()]
     if _POLICY not in given:
@@ -101,6 +101,6 @@ def _row(topic: str, entries: Mapping[str, ConfigEntry], changes: Sequence[Confi
 
 
 def _without_the_topics_own(entry: ConfigEntry) -> str | None:
-    from ottla.client.admin_results import ConfigSource
+    from ottla.client.admin.results import ConfigSource
 
     return next((each.value for each in entry.synonyms if each.source != ConfigSource.TOPIC_CONFIG), None)

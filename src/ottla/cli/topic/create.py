@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
 async def _create(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
     from ottla.cli.connecting import admin
-    from ottla.client.admin_results import NewTopic
+    from ottla.client.admin.results import NewTopic
     from ottla.client.errors import TopicAlreadyExists
 
     placed = replica_assignment(options.replica_assignment)

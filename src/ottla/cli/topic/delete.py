@@ -9,7 +9,7 @@ from ottla.cli import options as shared
 from ottla.cli.faults import OK, UsageFault
 
 if TYPE_CHECKING:
-    from ottla.client.admin import Admin
+    from ottla.client.admin.admin import Admin
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

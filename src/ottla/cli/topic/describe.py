@@ -12,8 +12,8 @@ from ottla.cli import options as shared
 from ottla.cli.faults import OK
 
 if TYPE_CHECKING:
-    from ottla.client.admin import Admin
-    from ottla.client.admin_results import PartitionDescription, TopicDescription
+    from ottla.client.admin.admin import Admin
+    from ottla.client.admin.results import PartitionDescription, TopicDescription
 
 _COLUMNS = {"partition": "PARTITION", "leader": "LEADER", "replicas": "REPLICAS", "isr": "ISR"}
 _OFFSET_COLUMNS = {"start": "START", "end": "END"}
@@ -64,7 +64,7 @@ async def _describe(options: argparse.Namespace) -> int:
 
 
 async def _overrides(client: Admin, names: list[str]) -> dict[str, dict[str, str | None]]:
-    from ottla.client.admin_results import ConfigResource, ConfigSource
+    from ottla.client.admin.results import ConfigResource, ConfigSource
 
     if not names:
         return {}

@@ -15,7 +15,7 @@ from ottla.cli.numbers import partition_number
 
 if TYPE_CHECKING:
     from ottla.cli.offsets import Place
-    from ottla.client.admin import Admin
+    from ottla.client.admin.admin import Admin
     from ottla.model import TopicPartition
 
 _COLUMNS = {"topic": "TOPIC", "partition": "PARTITION", "start": "START", "end": "END", "new_start": "NEW START"}

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from ottla.client.admin import Admin as AsyncAdmin
-from ottla.client.admin_results import (
+from ottla.client.admin.admin import Admin as AsyncAdmin
+from ottla.client.admin.group_results import CommittedOffset, GroupDescription, GroupListing
+from ottla.client.admin.results import (
     ClusterDescription,
     ConfigChange,
     ConfigEntry,
@@ -19,9 +20,8 @@ from ottla.client.admin_results import (
     ProducerDescription,
     TopicDescription,
 )
-from ottla.client.group_results import CommittedOffset, GroupDescription, GroupListing
 from ottla.client.sync.loop_thread import LoopThread
-from ottla.client.world import World
+from ottla.client.wire.world import World
 from ottla.model import TopicPartition
 
 

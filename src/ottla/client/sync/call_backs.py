@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from ottla.client.group.listener import ASSIGNED, LOST, REVOKED, method_of
+from ottla.client.consuming.group.listener import ASSIGNED, LOST, REVOKED, method_of
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.model import TopicPartition
 

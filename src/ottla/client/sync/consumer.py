@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from ottla.client.consumer import Committable
-from ottla.client.consumer import Consumer as AsyncConsumer
-from ottla.client.group.commits import OnCommitted
-from ottla.client.group.membership import GroupMetadata
-from ottla.client.group_results import CommittedOffset
+from ottla.client.admin.group_results import CommittedOffset
+from ottla.client.consuming.consumer import Committable
+from ottla.client.consuming.consumer import Consumer as AsyncConsumer
+from ottla.client.consuming.group.commits import OnCommitted
+from ottla.client.consuming.group.membership import GroupMetadata
 from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
 from ottla.client.sync.call_backs import CallBacks
 from ottla.client.sync.loop_thread import LoopThread
-from ottla.client.world import World
+from ottla.client.wire.world import World
 from ottla.model import TopicPartition
 
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ottla.client import batches
 from ottla.client.errors import ClientClosed, KafkaError
-from ottla.client.producer import Producer as AsyncProducer
+from ottla.client.producing import batches
+from ottla.client.producing.producer import Producer as AsyncProducer
 from ottla.client.records import ProducerRecord, RecordMetadata
 from ottla.client.serializers import serialized, serializer_for
 from ottla.client.settings import ProducerSettings, parse_settings
 from ottla.client.sync.loop_thread import LoopThread
-from ottla.client.world import World
+from ottla.client.wire.world import World
 from ottla.records.builder import Headers
 
 #: Records between the callers' threads and the loop's; beyond it `send` waits.

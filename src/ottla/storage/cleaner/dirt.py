@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ottla.config.log import LONG_MAX
 from ottla.steps import Steps, at_once
-from ottla.storage.log import Log
-from ottla.storage.segment import Segment
+from ottla.storage.log.log import Log
+from ottla.storage.log.segment import Segment
 
 
 class Dirt(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.log.indexes.txn_index import AbortedTransaction
 
 
 class Part(NamedTuple):

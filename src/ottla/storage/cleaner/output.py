@@ -10,10 +10,10 @@ from ottla.ports.disk import Buffer
 from ottla.storage.cleaner.faults import CannotClean
 from ottla.storage.cleaner.source import Pace
 from ottla.storage.formats.names import CLEANED, LOG, parse_segment_file
-from ottla.storage.indexed_file import Surroundings
-from ottla.storage.open_files import OpenFiles
-from ottla.storage.segment import INDEX_KINDS, Segment
-from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.log.indexes.indexed_file import Surroundings
+from ottla.storage.log.indexes.txn_index import AbortedTransaction
+from ottla.storage.log.open_files import OpenFiles
+from ottla.storage.log.segment import INDEX_KINDS, Segment
 
 #: Kafka's reader counts positions in 32 bits with a sign.
 SIZE_MAX: Final = 2**31 - 1

@@ -22,10 +22,10 @@ from ottla.storage.cleaner.source import Pace
 from ottla.storage.cleaner.swap import Stage, Swap
 from ottla.storage.cleaner.work import Work
 from ottla.storage.errors import FaultKind, StorageFault
-from ottla.storage.log import Log
-from ottla.storage.retention import Removal
-from ottla.storage.segment import Segment
-from ottla.storage.txn_lookup import entries_between
+from ottla.storage.log.indexes.txn_lookup import entries_between
+from ottla.storage.log.log import Log
+from ottla.storage.log.retention import Removal
+from ottla.storage.log.segment import Segment
 
 
 class InProcess(NamedTuple):

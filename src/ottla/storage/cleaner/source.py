@@ -10,9 +10,9 @@ from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from ottla.records.checksum import crc32c
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX, decompress
 from ottla.records.errors import CorruptBatch
-from ottla.storage.batch_walk import header_fault
 from ottla.storage.cleaner.faults import Interrupted
 from ottla.storage.errors import BadBatch
+from ottla.storage.log.batch_walk import header_fault
 
 #: Told of the bytes that were read or written; it may make the caller wait.
 Pace = Callable[[int], None]

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from ottla.storage.cleaner.faults import Interrupted
 from ottla.storage.cleaner.job import Cleaned
 from ottla.storage.formats.names import CLEANED, LOG, SWAP, format_segment_file
-from ottla.storage.retention import Removal, set_aside
-from ottla.storage.segment import INDEX_KINDS, Segment
+from ottla.storage.log.retention import Removal, set_aside
+from ottla.storage.log.segment import INDEX_KINDS, Segment
 
 if TYPE_CHECKING:
-    from ottla.storage.log import Log
+    from ottla.storage.log.log import Log
 
 
 class Stage(Enum):

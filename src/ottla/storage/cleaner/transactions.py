@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Iterable
 
 from ottla.records.batch import BatchHeader
-from ottla.storage.markers import read_marker
-from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.log.indexes.txn_index import AbortedTransaction
+from ottla.storage.log.markers import read_marker
 
 
 class Transactions:

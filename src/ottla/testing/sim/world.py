@@ -15,12 +15,12 @@ from typing import Any, Final, Self, TypeVar
 
 from ottla import logs
 from ottla.app import assemble
+from ottla.broker.broker import Broker, StartFault
 from ottla.config import Config, ConfigError
 from ottla.coordination.errors import CoordinationError
 from ottla.ports.memory import MemoryPorts, SimulatedCrash, World
 from ottla.ports.memory.loop import cancel_all
-from ottla.server.broker import Broker, StartFault
-from ottla.storage.directory_errors import DirectoryError
+from ottla.storage.directories.errors import DirectoryError
 from ottla.testing.sim.trace import Trace
 
 T = TypeVar("T")

@@ -1,0 +1,1 @@
+"""A broker's life: its start, what it adopts and announces, housekeeping, cleaning, its metrics, its stop."""

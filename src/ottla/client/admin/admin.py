@@ -1,0 +1,231 @@
+"""Admin: what is asked of a cluster beside its records.
+
+    async with Admin(bootstrap_servers="localhost:9092") as admin:
+        await admin.create_topic("orders", partitions=3, configs={"retention.ms": "86400000"})
+        for partition in (await admin.describe_topic("orders")).partitions:
+            print(partition.partition, partition.leader, partition.isr)
+
+Methods that take several things give a mapping from each to its result if all went well. Otherwise they raise: the
+only error there is, or `SomeFailed`, whose `errors` and `results` tell what became of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from ottla.client.admin import configs as admin_configs
+from ottla.client.admin import group_offsets as admin_group_offsets
+from ottla.client.admin import groups as admin_groups
+from ottla.client.admin import logs as admin_logs
+from ottla.client.admin import topics as admin_topics
+from ottla.client.admin.group_results import CommittedOffset, GroupDescription, GroupListing
+from ottla.client.admin.results import (
+    ClusterDescription,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    CreatedTopic,
+    ListedOffset,
+    LogDirDescription,
+    NewTopic,
+    ProducerDescription,
+    TopicDescription,
+)
+from ottla.client.settings import AdminSettings, parse_settings
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.offsets import list_offsets
+from ottla.client.wire.world import World, real_world
+from ottla.model import TopicPartition
+
+
+class Admin:
+    """One client; safe to use from several tasks of its loop."""
+
+    def __init__(
+        self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
+    ) -> None:
+        self.settings = parse_settings(AdminSettings, settings, keywords)
+        self.cluster = Cluster(self.settings, world or real_world())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self.cluster.close()
+
+    # The cluster
+
+    async def describe_cluster(self) -> ClusterDescription:
+        return await self.cluster.retrying(lambda: admin_topics.describe_cluster(self.cluster))
+
+    # Topics
+
+    async def list_topics(self, *, internal: bool = False) -> list[str]:
+        """Names, sorted; Kafka's own topics only where they are asked for."""
+        topics = await admin_topics.describe(self.cluster, None)
+        return sorted(topic.name for topic in topics.values() if internal or not topic.internal)
+
+    async def describe_topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
+        """These topics, or all of them."""
+        return await admin_topics.describe(self.cluster, None if names is None else list(names))
+
+    async def describe_topic(self, name: str) -> TopicDescription:
+        return (await self.describe_topics([name]))[name]
+
+    async def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> dict[str, CreatedTopic]:
+        return await admin_topics.create(self.cluster, topics, self._timeout(timeout_ms), validate_only=validate_only)
+
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str | None] | None = None,
+    ) -> CreatedTopic:
+        created = await self.create_topics([NewTopic(name, partitions, replication_factor, configs or {})])
+        return created[name]
+
+    async def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> None:
+        await admin_topics.delete(self.cluster, list(names), self._timeout(timeout_ms))
+
+    async def delete_topic(self, name: str) -> None:
+        await self.delete_topics([name])
+
+    async def create_partitions(
+        self,
+        counts: Mapping[str, int],
+        *,
+        assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Raises topics' numbers of partitions to `counts`; `assignments` name the new partitions' brokers."""
+        await admin_topics.create_partitions(
+            self.cluster, counts, assignments or {}, self._timeout(timeout_ms), validate_only=validate_only
+        )
+
+    # Configuration
+
+    async def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        names: Sequence[str] | None = None,
+        synonyms: bool = False,
+        documentation: bool = False,
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+        """All configurations of each resource, or those with these names."""
+        return await admin_configs.describe(
+            self.cluster, list(resources), names, synonyms=synonyms, documentation=documentation
+        )
+
+    async def incremental_alter_configs(
+        self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], *, validate_only: bool = False
+    ) -> None:
+        """Changes what is named and leaves the rest."""
+        await admin_configs.alter_incrementally(self.cluster, changes, validate_only=validate_only)
+
+    async def alter_configs(
+        self, configs: Mapping[ConfigResource, Mapping[str, str | None]], *, validate_only: bool = False
+    ) -> None:
+        """Replaces all that was set: what is not named goes back to its default."""
+        await admin_configs.alter(self.cluster, configs, validate_only=validate_only)
+
+    # Logs
+
+    async def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], *, isolation_level: int = 0
+    ) -> dict[TopicPartition, ListedOffset]:
+        """Offsets by EARLIEST, LATEST, MAX_TIMESTAMP or a time in ms: the first record as young, or offset -1."""
+        return await list_offsets(self.cluster, timestamps, isolation_level=isolation_level)
+
+    async def delete_records(
+        self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """Deletes what lies before these offsets (-1: everything); gives each partition's new first offset."""
+        return await admin_logs.delete_records(self.cluster, before, self._timeout(timeout_ms))
+
+    async def describe_log_dirs(
+        self, brokers: Iterable[int] | None = None, topics: Mapping[str, Sequence[int]] | None = None
+    ) -> dict[int, dict[str, LogDirDescription]]:
+        """By broker (None: all) and path; with `topics` only those partitions are listed."""
+        return await admin_logs.describe_log_dirs(self.cluster, brokers, topics)
+
+    async def alter_replica_log_dirs(self, moves: Mapping[int, Mapping[TopicPartition, str]]) -> None:
+        """Moves replicas to directories: by broker and partition."""
+        await admin_logs.alter_replica_log_dirs(self.cluster, moves)
+
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, list[ProducerDescription]]:
+        return await admin_logs.describe_producers(self.cluster, list(partitions))
+
+    # Groups
+
+    async def list_groups(
+        self, *, states: Iterable[str] | None = None, types: Iterable[str] | None = None
+    ) -> list[GroupListing]:
+        """All groups, or those in these states ("Stable", "Empty", ...) and of these types ("classic", "consumer")."""
+        return await admin_groups.list_groups(self.cluster, states, types)
+
+    async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
+        """Classic groups and those of the newer protocol; the error of one that is not there is GROUP_ID_NOT_FOUND."""
+        return await admin_groups.describe_groups(self.cluster, _several(group_ids))
+
+    async def describe_group(self, group_id: str) -> GroupDescription:
+        return (await self.describe_groups([group_id]))[group_id]
+
+    async def delete_groups(self, group_ids: Iterable[str]) -> None:
+        """With all that they have committed. One that has members is refused: NON_EMPTY_GROUP."""
+        await admin_groups.delete_groups(self.cluster, _several(group_ids))
+
+    async def delete_group(self, group_id: str) -> None:
+        await self.delete_groups([group_id])
+
+    async def list_groups_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+    ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        """What groups have committed: everything, or for these partitions. What nobody has committed is not there.
+
+        With `require_stable` it waits for open transactions that hold offsets of the group.
+        """
+        wanted = groups if isinstance(groups, Mapping) else dict.fromkeys(_several(groups))
+        return await admin_group_offsets.list_group_offsets(self.cluster, wanted, require_stable=require_stable)
+
+    async def list_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None, *, require_stable: bool = False
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """The same of one group."""
+        found = await self.list_groups_offsets({group_id: partitions}, require_stable=require_stable)
+        return found[group_id]
+
+    async def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]) -> None:
+        """Where the group goes on. Refused while it has members: UNKNOWN_MEMBER_ID."""
+        wanted = {tp: one if isinstance(one, CommittedOffset) else CommittedOffset(one) for tp, one in offsets.items()}
+        await admin_group_offsets.alter_group_offsets(self.cluster, group_id, wanted)
+
+    async def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """Forgets these positions. Refused for topics that members subscribe to: GROUP_SUBSCRIBED_TO_TOPIC."""
+        await admin_group_offsets.delete_group_offsets(self.cluster, group_id, partitions)
+
+    def _timeout(self, timeout_ms: int | None) -> int:
+        return self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
+
+
+def _several(names: Iterable[str]) -> list[str]:
+    """A lone string is no list of groups, though Python would go through its letters."""
+    if isinstance(names, str):
+        raise TypeError(f"several groups are asked for: [{names!r}], not {names!r}")
+    return list(names)

@@ -1,0 +1,162 @@
+"""Admin's view of logs: records deleted, directories, what partitions remember of producers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ottla.client.admin.results import LogDirDescription, ProducerDescription, ReplicaSize
+from ottla.client.errors import KafkaError, error_of, settled
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.leaders import ask_leaders, by_topic
+from ottla.model import TopicPartition
+from ottla.protocol.generated import alter_replica_log_dirs as moving
+from ottla.protocol.generated import delete_records as deleting
+from ottla.protocol.generated import describe_log_dirs as directories
+from ottla.protocol.generated import describe_producers as producers
+
+
+async def delete_records(
+    cluster: Cluster, before: Mapping[TopicPartition, int], timeout_ms: int
+) -> dict[TopicPartition, int]:
+    async def ask(
+        leader: int,
+        group: Sequence[TopicPartition],
+        results: dict[TopicPartition, int],
+        errors: dict[TopicPartition, KafkaError],
+    ) -> None:
+        request = deleting.DeleteRecordsRequest(
+            topics=[
+                deleting.DeleteRecordsTopic(
+                    name=topic,
+                    partitions=[
+                        deleting.DeleteRecordsPartition(
+                            partition_index=number, offset=before[TopicPartition(topic, number)]
+                        )
+                        for number in numbers
+                    ],
+                )
+                for topic, numbers in by_topic(group).items()
+            ],
+            timeout_ms=timeout_ms,
+        )
+        answer = await cluster.ask(leader, request, deleting.DeleteRecordsResponse)
+        for topic in answer.topics:
+            for one in topic.partitions:
+                tp = TopicPartition(topic.name, one.partition_index)
+                if one.error_code:
+                    errors[tp] = error_of(one.error_code, about=str(tp))
+                else:
+                    results[tp] = one.low_watermark
+
+    return await ask_leaders(cluster, before, ask)
+
+
+async def describe_log_dirs(
+    cluster: Cluster, brokers: Iterable[int] | None, topics: Mapping[str, Sequence[int]] | None
+) -> dict[int, dict[str, LogDirDescription]]:
+    if brokers is None:
+        await cluster.retrying(cluster.updated)
+        brokers = sorted(cluster.metadata.nodes)
+    wanted = None
+    if topics is not None:
+        wanted = [
+            directories.DescribableLogDirTopic(topic=name, partitions=list(numbers)) for name, numbers in topics.items()
+        ]
+    request = directories.DescribeLogDirsRequest(topics=wanted)
+
+    async def ask(broker: int) -> dict[str, LogDirDescription]:
+        answer = await cluster.ask(broker, request, directories.DescribeLogDirsResponse)
+        if answer.error_code:
+            raise error_of(answer.error_code, about=f"broker {broker}")
+        return {one.log_dir: _directory(one) for one in answer.results}
+
+    return {
+        broker: await cluster.retrying(lambda broker=broker: ask(broker))  # type: ignore[misc]
+        for broker in brokers
+    }
+
+
+def _directory(told: directories.DescribeLogDirsResult) -> LogDirDescription:
+    return LogDirDescription(
+        path=told.log_dir,
+        error=error_of(told.error_code, about=told.log_dir) if told.error_code else None,
+        replicas={
+            TopicPartition(topic.name, one.partition_index): ReplicaSize(
+                size=one.partition_size, offset_lag=one.offset_lag, is_future=one.is_future_key
+            )
+            for topic in told.topics
+            for one in topic.partitions
+        },
+        total_bytes=told.total_bytes if told.total_bytes >= 0 else None,
+        usable_bytes=told.usable_bytes if told.usable_bytes >= 0 else None,
+    )
+
+
+async def alter_replica_log_dirs(cluster: Cluster, moves: Mapping[int, Mapping[TopicPartition, str]]) -> None:
+    results: dict[tuple[int, TopicPartition], None] = {}
+    errors: dict[tuple[int, TopicPartition], KafkaError] = {}
+    for broker, wanted in moves.items():
+        by_path: dict[str, list[TopicPartition]] = {}
+        for tp, path in wanted.items():
+            by_path.setdefault(path, []).append(tp)
+        request = moving.AlterReplicaLogDirsRequest(
+            dirs=[
+                moving.AlterReplicaLogDir(
+                    path=path,
+                    topics=[
+                        moving.AlterReplicaLogDirTopic(name=topic, partitions=numbers)
+                        for topic, numbers in by_topic(group).items()
+                    ],
+                )
+                for path, group in by_path.items()
+            ]
+        )
+        answer = await cluster.retrying(
+            lambda broker=broker, request=request: cluster.ask(broker, request, moving.AlterReplicaLogDirsResponse)  # type: ignore[misc]
+        )
+        for topic in answer.results:
+            for one in topic.partitions:
+                tp = TopicPartition(topic.topic_name, one.partition_index)
+                if one.error_code:
+                    errors[broker, tp] = error_of(one.error_code, about=f"{tp} on broker {broker}")
+                else:
+                    results[broker, tp] = None
+    settled(results, errors)
+
+
+async def describe_producers(
+    cluster: Cluster, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, list[ProducerDescription]]:
+    async def ask(
+        leader: int,
+        group: Sequence[TopicPartition],
+        results: dict[TopicPartition, list[ProducerDescription]],
+        errors: dict[TopicPartition, KafkaError],
+    ) -> None:
+        request = producers.DescribeProducersRequest(
+            topics=[
+                producers.TopicRequest(name=topic, partition_indexes=numbers)
+                for topic, numbers in by_topic(group).items()
+            ]
+        )
+        answer = await cluster.ask(leader, request, producers.DescribeProducersResponse)
+        for topic in answer.topics:
+            for one in topic.partitions:
+                tp = TopicPartition(topic.name, one.partition_index)
+                if one.error_code:
+                    errors[tp] = error_of(one.error_code, one.error_message, about=str(tp))
+                else:
+                    results[tp] = [_producer(state) for state in one.active_producers]
+
+    return await ask_leaders(cluster, partitions, ask)
+
+
+def _producer(told: producers.ProducerState) -> ProducerDescription:
+    return ProducerDescription(
+        producer_id=told.producer_id,
+        producer_epoch=told.producer_epoch,
+        last_sequence=told.last_sequence,
+        last_timestamp=told.last_timestamp,
+        coordinator_epoch=told.coordinator_epoch if told.coordinator_epoch >= 0 else None,
+        transaction_start_offset=told.current_txn_start_offset if told.current_txn_start_offset >= 0 else None,
+    )

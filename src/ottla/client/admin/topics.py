@@ -1,0 +1,238 @@
+"""Admin's topics: described by any broker, changed by the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from ottla.client.admin.results import (
+    ClusterDescription,
+    CreatedTopic,
+    NewTopic,
+    PartitionDescription,
+    TopicDescription,
+)
+from ottla.client.errors import KafkaError, error_of, settled
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.metadata import Node
+from ottla.model import ErrorCode
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.generated.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from ottla.protocol.generated.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ottla.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from ottla.protocol.generated.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.protocol.generated.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+)
+
+Result = TypeVar("Result")
+
+#: DeleteTopics names topics in a list of its own before this version.
+_DELETE_BY_STATE: Final = 6
+#: What a broker says that is no controller (any more).
+_ELSEWHERE: Final = frozenset({ErrorCode.NOT_CONTROLLER})
+
+
+async def describe_cluster(cluster: Cluster) -> ClusterDescription:
+    connection = await cluster.any_connection()
+    timeout_ms = cluster.settings.request_timeout_ms
+    if connection.serves(ApiKey.DESCRIBE_CLUSTER):
+        told = await connection.ask(DescribeClusterRequest(), DescribeClusterResponse, timeout_ms=timeout_ms)
+        if told.error_code:
+            raise error_of(told.error_code, told.error_message)
+        nodes = tuple(Node(one.broker_id, one.host, one.port, one.rack) for one in told.brokers)
+        cluster_id: str | None = told.cluster_id
+        controller = told.controller_id
+    else:
+        request = MetadataRequest(topics=[], allow_auto_topic_creation=True)
+        answer = await connection.ask(request, MetadataResponse, timeout_ms=timeout_ms, at_least=1)
+        nodes = tuple(Node(one.node_id, one.host, one.port, one.rack) for one in answer.brokers)
+        cluster_id, controller = answer.cluster_id, answer.controller_id
+    return ClusterDescription(
+        cluster_id=cluster_id,
+        controller_id=controller if controller >= 0 else None,
+        brokers=tuple(sorted(nodes, key=lambda node: node.id)),
+    )
+
+
+async def describe(cluster: Cluster, names: Sequence[str] | None) -> dict[str, TopicDescription]:
+    """These topics or all. One that is not there is an error at once: nobody is about to create it."""
+
+    async def attempt() -> MetadataResponse:
+        connection = await cluster.any_connection()
+        version = connection.version(ApiKey.METADATA, at_least=1)
+        request = MetadataRequest(
+            topics=None if names is None else [MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=version < 4,  # older brokers have no choice
+        )
+        timeout_ms = cluster.settings.request_timeout_ms
+        return await connection.ask(request, MetadataResponse, timeout_ms=timeout_ms, at_most=version)
+
+    answer = await cluster.retrying(attempt)
+    found: dict[str, TopicDescription] = {}
+    errors: dict[str, KafkaError] = {}
+    for topic in answer.topics:
+        if topic.name is None:
+            continue
+        if topic.error_code:
+            if names is not None:
+                errors[topic.name] = error_of(topic.error_code, about=topic.name)
+            continue
+        partitions = sorted(topic.partitions, key=lambda one: one.partition_index)
+        found[topic.name] = TopicDescription(
+            name=topic.name,
+            topic_id=bytes(topic.topic_id),
+            internal=topic.is_internal,
+            partitions=tuple(_partition(topic.name, one) for one in partitions),
+        )
+    return settled(found, errors)
+
+
+def _partition(topic: str, told: MetadataResponsePartition) -> PartitionDescription:
+    error = error_of(told.error_code, about=f"{topic}-{told.partition_index}") if told.error_code else None
+    return PartitionDescription(
+        partition=told.partition_index,
+        leader=told.leader_id if told.leader_id >= 0 else None,
+        leader_epoch=told.leader_epoch,
+        replicas=tuple(told.replica_nodes),
+        isr=tuple(told.isr_nodes),
+        offline_replicas=tuple(told.offline_replicas),
+        error=error,
+    )
+
+
+async def at_controller(cluster: Cluster, attempt: Callable[[int], Awaitable[Result]]) -> Result:
+    """Asks the controller; another one where it has moved meanwhile."""
+
+    async def once() -> Result:
+        return await attempt(await cluster.controller_id())
+
+    return await cluster.retrying(once)
+
+
+def refuse_elsewhere(codes: Sequence[int]) -> None:
+    """Raises NOT_CONTROLLER if that is what the answer says, so that the question is put again."""
+    for code in codes:
+        if code in _ELSEWHERE:
+            raise error_of(code)
+
+
+async def create(
+    cluster: Cluster, topics: Sequence[NewTopic], timeout_ms: int, *, validate_only: bool
+) -> dict[str, CreatedTopic]:
+    request = CreateTopicsRequest(
+        topics=[_creatable(topic) for topic in topics], timeout_ms=timeout_ms, validate_only=validate_only
+    )
+
+    async def attempt(controller: int) -> CreateTopicsResponse:
+        answer = await cluster.ask(controller, request, CreateTopicsResponse, timeout_ms=_longer(cluster, timeout_ms))
+        refuse_elsewhere([one.error_code for one in answer.topics])
+        return answer
+
+    answer = await at_controller(cluster, attempt)
+    results: dict[str, CreatedTopic] = {}
+    errors: dict[str, KafkaError] = {}
+    for one in answer.topics:
+        if one.error_code:
+            errors[one.name] = error_of(one.error_code, one.error_message, about=one.name)
+        else:
+            results[one.name] = CreatedTopic(
+                name=one.name,
+                topic_id=bytes(one.topic_id),
+                partitions=one.num_partitions,
+                replication_factor=one.replication_factor,
+                configs={config.name: config.value for config in one.configs or ()},
+            )
+    return settled(results, errors)
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=-1 if topic.assignments else topic.partitions,
+        replication_factor=-1 if topic.assignments else topic.replication_factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
+            for partition, brokers in topic.assignments.items()
+        ],
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+    )
+
+
+async def delete(cluster: Cluster, names: Sequence[str], timeout_ms: int) -> None:
+    async def attempt(controller: int) -> DeleteTopicsResponse:
+        connection = await cluster.control(controller)
+        version = connection.version(ApiKey.DELETE_TOPICS)
+        request = DeleteTopicsRequest(timeout_ms=timeout_ms)
+        if version >= _DELETE_BY_STATE:
+            request.topics = [DeleteTopicState(name=name) for name in names]
+        else:
+            request.topic_names = list(names)
+        answer = await connection.ask(
+            request, DeleteTopicsResponse, timeout_ms=_longer(cluster, timeout_ms), at_most=version
+        )
+        refuse_elsewhere([one.error_code for one in answer.responses])
+        return answer
+
+    answer = await at_controller(cluster, attempt)
+    errors = {
+        one.name or "?": error_of(one.error_code, one.error_message, about=one.name or "?")
+        for one in answer.responses
+        if one.error_code
+    }
+    settled({one.name or "?": None for one in answer.responses if not one.error_code}, errors)
+    cluster.forget(names)
+
+
+async def create_partitions(
+    cluster: Cluster,
+    counts: Mapping[str, int],
+    assignments: Mapping[str, Sequence[Sequence[int]]],
+    timeout_ms: int,
+    *,
+    validate_only: bool,
+) -> None:
+    def wanted(name: str, count: int) -> CreatePartitionsTopic:
+        rows = assignments.get(name)
+        placed = None if rows is None else [CreatePartitionsAssignment(broker_ids=list(row)) for row in rows]
+        return CreatePartitionsTopic(name=name, count=count, assignments=placed)
+
+    request = CreatePartitionsRequest(
+        topics=[wanted(name, count) for name, count in counts.items()],
+        timeout_ms=timeout_ms,
+        validate_only=validate_only,
+    )
+
+    async def attempt(controller: int) -> CreatePartitionsResponse:
+        answer = await cluster.ask(
+            controller, request, CreatePartitionsResponse, timeout_ms=_longer(cluster, timeout_ms)
+        )
+        refuse_elsewhere([one.error_code for one in answer.results])
+        return answer
+
+    answer = await at_controller(cluster, attempt)
+    errors = {
+        one.name: error_of(one.error_code, one.error_message, about=one.name)
+        for one in answer.results
+        if one.error_code
+    }
+    settled({one.name: None for one in answer.results if not one.error_code}, errors)
+
+
+def _longer(cluster: Cluster, timeout_ms: int) -> int:
+    """The broker may use all of the operation's time: only then is its answer late."""
+    return max(cluster.settings.request_timeout_ms, timeout_ms + 5_000)

@@ -1,0 +1,1 @@
+"""The consumer: partitions are read ahead, alone or as a member of a group."""

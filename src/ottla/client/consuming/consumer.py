@@ -1,0 +1,412 @@
+"""Consumer: records of a group's share of topics, or of partitions of one's own choice, in the order of their offsets.
+
+    async with Consumer(bootstrap_servers="localhost:9092", group_id="billing") as consumer:
+        consumer.subscribe(["orders"])
+        for record in await consumer.poll(timeout_ms=1000):
+            print(record.partition, record.offset, record.key, record.value)
+
+It reads ahead in the background as soon as it has partitions, within bounds; `poll` hands out what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from types import TracebackType
+from typing import Any, Self
+
+from ottla.client.admin.group_results import CommittedOffset
+from ottla.client.consuming.assignment import Assigned
+from ottla.client.consuming.fetcher import Fetcher
+from ottla.client.consuming.group.commits import OnCommitted
+from ottla.client.consuming.group.member import GroupMember
+from ottla.client.consuming.group.membership import GroupMetadata
+from ottla.client.consuming.reading import Reading
+from ottla.client.consuming.resets import Resets
+from ottla.client.errors import ClientClosed, InvalidGroupId, NoOffset, RequestTimedOut
+from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
+from ottla.client.settings import ConsumerSettings, parse_settings
+from ottla.client.wire.backoff import Backoff
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.listed_offset import EARLIEST, LATEST
+from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from ottla.client.wire.world import World, real_world
+from ottla.model import NO_EPOCH, TopicPartition
+
+#: An offset to commit: a number, or (offset, metadata, leader epoch), of which only the first must be there.
+Committable = int | tuple[int] | tuple[int, str] | tuple[int, str, int]
+
+
+class Consumer:
+    """One client of one event loop, for one task at a time."""
+
+    def __init__(
+        self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
+    ) -> None:
+        self.settings = parse_settings(ConsumerSettings, settings, keywords)
+        self._reading = Reading(self.settings)
+        self._world = world or real_world()
+        self.cluster = Cluster(self.settings, self._world, auto_create=self.settings.allow_auto_create_topics)
+        backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms, self._world.entropy)
+        self._isolation = READ_COMMITTED if self.settings.isolation_level == "read_committed" else READ_UNCOMMITTED
+        self._resets = Resets(
+            self.settings.auto_offset_reset, self.cluster, self._world.clock, backoff, self._isolation
+        )
+        self._group: GroupMember | None = None
+        if self.settings.group_id is not None:
+            self._group = GroupMember(self.settings, self.cluster, self._reading, self._resets, self._tell, self._wake)
+        self._fetcher: Fetcher | None = None
+        #: Who waits for something to come or to go wrong.
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._polling = False
+        #: Closing takes a while, in which a listener may close it again.
+        self._closing = self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close(commit=kind is None)
+
+    async def close(self, *, commit: bool = True) -> None:
+        """Leaves the group, if it is in one; before that commits how far it has come, if it commits by itself.
+
+        A `with` block that ends in an exception does not commit: what was being worked on then is read again.
+        """
+        if self._closing:
+            return
+        self._closing = True
+        try:
+            if self._group is not None:
+                await self._group.end("the consumer was closed", commit=commit)
+        finally:
+            self._closed = True
+            if self._fetcher is not None:
+                self._fetcher.close()
+            if self._group is not None:
+                await self._group.close()
+            await self._resets.close()
+            await self.cluster.close()
+            self._tell()
+
+    # What is read
+
+    def subscribe(
+        self,
+        topics: Iterable[str] | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        listener: object = None,
+    ) -> None:
+        """Shares these topics, or all whose whole names match a pattern, with the other members of the group.
+
+        The next poll joins. `listener` hears what comes and goes: see `RebalanceListener` in
+        `ottla.client.consuming.group.listener`.
+        """
+        group = self._needs_group("subscribe")
+        if (topics is None) == (pattern is None):
+            raise ValueError("subscribe takes topics or a pattern")
+        if self._reading.assigned and not group.subscribed:
+            raise ValueError("partitions are assigned by hand: unsubscribe first")
+        if pattern is not None:
+            group.subscribe_pattern(pattern, listener)
+            return
+        assert topics is not None
+        names = [topics] if isinstance(topics, str) else list(topics)
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise ValueError("subscribe takes the names of topics; unsubscribe ends it")
+        group.subscribe(names, listener)
+
+    async def unsubscribe(self) -> None:
+        """Reads nothing any more, and leaves the group."""
+        self._check_open()
+        if self._group is not None:
+            await self._group.end("the consumer unsubscribed")
+        self._assign([])
+
+    def subscription(self) -> list[str]:
+        """The topics that are subscribed to; with a pattern those that match it, as far as is known."""
+        return [] if self._group is None else sorted(self._group.subscription())
+
+    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Reads exactly these partitions, in no group; those that were assigned before keep their positions."""
+        self._check_open()
+        if self._group is not None and self._group.subscribed:
+            raise ValueError("topics are subscribed to: unsubscribe first")
+        self._assign(dict.fromkeys(TopicPartition(*tp) for tp in partitions))
+
+    def _assign(self, wanted: Iterable[TopicPartition]) -> None:
+        self._reading.replace(wanted, self._fresh if self._group is None else self._group.placing.fresh)
+        topics = {tp.topic for tp in self._reading.assigned}
+        self.cluster.forget({name for name in self.cluster.metadata.topics if name not in topics})
+        self.cluster.want(topics)
+        self._wake()
+
+    def _fresh(self, tp: TopicPartition) -> Assigned:
+        one = Assigned(tp)
+        strategy = self._resets.strategy()
+        if strategy is None:
+            one.error = NoOffset(f"{tp} has no position, and auto.offset.reset is none: seek first", tp)
+        else:
+            one.reset = strategy
+        return one
+
+    def assignment(self) -> list[TopicPartition]:
+        return list(self._reading.assigned)
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """The next record of the partition is the first at or behind this offset."""
+        if offset < 0:
+            raise ValueError(f"an offset is at least 0, not {offset}")
+        one = self._one(partition)
+        self._reading.drop_ahead([partition])
+        self._reading.moved(partition)
+        one.seek(offset)
+        self._wake()
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """To the first offsets of these partitions, or of all."""
+        self._seek_all(partitions, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        self._seek_all(partitions, LATEST)
+
+    def _seek_all(self, partitions: Iterable[TopicPartition], code: int) -> None:
+        chosen = list(partitions) or list(self._reading.assigned)
+        for tp in chosen:
+            self._one(tp).reset_to(code)
+            self._reading.moved(tp)
+        self._reading.drop_ahead(chosen)
+        self._wake()
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Gives out nothing of these partitions until `resume`; their positions stay."""
+        for tp in partitions:
+            self._one(tp).paused = True
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        for tp in partitions:
+            self._one(tp).paused = False
+        self._wake()
+        self._tell()
+
+    def paused(self) -> list[TopicPartition]:
+        return [one.tp for one in self._reading.assigned.values() if one.paused]
+
+    async def position(self, partition: TopicPartition, *, timeout_ms: int | None = None) -> int:
+        """The offset of the next record; waits until it is known."""
+        one = self._one(partition)
+        deadline = self._deadline(self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
+        while (position := self._reading.position(partition)) is None:
+            if one.error is not None:
+                raise one.error
+            self._wake()
+            if not await self._wait_for_news(deadline):
+                raise RequestTimedOut(f"{partition}: the position was not found in time")
+            self._one(partition)
+        return position
+
+    def high_watermark(self, partition: TopicPartition) -> int | None:
+        """The offset behind the last record that is committed, as the last fetch heard; None before the first."""
+        return self._one(partition).high_watermark
+
+    # The group's offsets
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, Committable] | None = None, *, timeout_ms: int | None = None
+    ) -> None:
+        """Has the group remember these offsets, or how far everything has been read; waits until it does.
+
+        What is committed is the offset of the next record to read, not of the last that was. Raises CommitFailed where
+        the partitions may belong to others by now.
+        """
+        group = self._needs_group("commit")
+        await group.commits.commit(self._committable(offsets), timeout_ms)
+
+    def commit_async(
+        self, offsets: Mapping[TopicPartition, Committable] | None = None, on_committed: OnCommitted | None = None
+    ) -> None:
+        """The same without waiting, tried once; `on_committed(offsets, error or None)` must not wait either."""
+        self._needs_group("commit").commits.later(self._committable(offsets), on_committed)
+
+    def _committable(
+        self, offsets: Mapping[TopicPartition, Committable] | None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        if offsets is None:
+            return self._reading.positions()
+        found: dict[TopicPartition, CommittedOffset] = {}
+        for tp, told in offsets.items():
+            one = CommittedOffset(told) if isinstance(told, int) else CommittedOffset(*told)
+            if one.offset < 0 or one.leader_epoch < NO_EPOCH:
+                raise ValueError(f"{tp[0]}-{tp[1]}: an offset is at least 0, not {one.offset}")
+            found[TopicPartition(*tp)] = one
+        return found
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """What the group has committed of these partitions, whoever did; None where that is nothing."""
+        group = self._needs_group("committed")
+        return await group.placing.committed([TopicPartition(*tp) for tp in partitions], timeout_ms)
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who this consumer is in its group now."""
+        return self._needs_group("group_metadata").metadata()
+
+    # Offsets of partitions
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self._offsets(dict.fromkeys(partitions, EARLIEST))
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Behind the last record; with read_committed behind the last that no open transaction holds back."""
+        return await self._offsets(dict.fromkeys(partitions, LATEST))
+
+    async def _offsets(self, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        found = await list_offsets(self.cluster, asked, isolation_level=self._isolation)
+        return {tp: one.offset for tp, one in found.items()}
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """For each partition the first record at or after a time in ms; None where there is none as young."""
+        if any(time < 0 for time in times.values()):
+            raise ValueError("a time is at least 0")
+        found = await list_offsets(self.cluster, times, isolation_level=self._isolation)
+        return {
+            tp: None if one.offset < 0 else OffsetAndTimestamp(one.offset, one.timestamp, one.leader_epoch)
+            for tp, one in found.items()
+        }
+
+    async def partitions_for(self, topic: str) -> list[TopicPartition]:
+        """A topic's partitions, as `assign` takes them."""
+        found = await self.cluster.topic(topic)
+        return [TopicPartition(topic, one.partition) for one in found.partitions]
+
+    # Records
+
+    async def poll(self, *, max_records: int | None = None, timeout_ms: int | None = None) -> list[ConsumerRecord]:
+        """Up to `max.poll.records` records, as soon as there are any; empty when the time is up (None: never)."""
+        limit = self.settings.max_poll_records if max_records is None else max_records
+        if limit < 1:
+            raise ValueError(f"max_records is at least 1, not {limit}")
+        deadline = self._deadline(timeout_ms)
+        group = self._group
+        with self._one_poll():
+            while True:
+                self._check_open()
+                if group is not None:
+                    await group.attend()
+                    self._check_open()  # a listener may have closed it
+                records = self._reading.take(limit)
+                if records:
+                    self._wake()
+                    return records
+                self._wake()
+                if not await self._wait_for_news(deadline):
+                    return []
+
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        """All records, for ever. `position` counts what was given out here, not what was polled for it."""
+        while True:
+            record = self.next_ahead()
+            if record is None:
+                await self.read_ahead()
+            else:
+                yield record
+
+    async def read_ahead(self) -> None:
+        """Does what the group needs, waits for records and lays them ready for `next_ahead`."""
+        if self._group is not None and self._reading.ahead:
+            self._check_open()
+            with self._one_poll():
+                await self._group.attend()
+            if self._reading.ahead:
+                return
+        self._reading.ahead.extend(await self.poll())
+
+    def next_ahead(self) -> ConsumerRecord | None:
+        """A record that lies ready, without waiting; None also where the group must be attended to first."""
+        if self._group is not None and not self._group.goes_on():
+            return None
+        ahead = self._reading.ahead
+        return ahead.popleft() if ahead else None
+
+    @contextmanager
+    def _one_poll(self) -> Iterator[None]:
+        """Two at once would tear the order of records apart, and a rebalance's steps as well."""
+        if self._polling:
+            raise ValueError(
+                "another poll of this consumer is under way: one task at a time polls, and a call-back of a rebalance "
+                "must not poll"
+            )
+        self._polling = True
+        try:
+            with nullcontext() if self._group is None else self._group.watch:
+                yield
+        finally:
+            self._polling = False
+
+    # Waiting
+
+    def _wake(self) -> None:
+        if self._closed:
+            return
+        if self._fetcher is None:
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                return  # assigned before the loop runs: the first poll begins
+            self._fetcher = Fetcher(
+                self.settings, self.cluster, self._world, self._reading.assigned, self._resets, self._tell
+            )
+        if self._group is not None:
+            self._group.placing.begin()
+        self._fetcher.wake()
+
+    def _tell(self) -> None:
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+
+    @staticmethod
+    def _deadline(timeout_ms: int | None) -> float | None:
+        return None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
+
+    async def _wait_for_news(self, deadline: float | None) -> bool:
+        """Until something has come or gone wrong; False when the time is up."""
+        loop = asyncio.get_running_loop()
+        if deadline is not None and loop.time() >= deadline:
+            await asyncio.sleep(0)  # who polls without waiting must not keep everything else from running
+            return False
+        news = loop.create_future()
+        self._waiting.add(news)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await news
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting.discard(news)
+        return True
+
+    def _one(self, tp: TopicPartition) -> Assigned:
+        self._check_open()
+        found = self._reading.assigned.get(tp)
+        if found is None:
+            raise ValueError(f"{tp[0]}-{tp[1]} is not assigned")
+        return found
+
+    def _needs_group(self, verb: str) -> GroupMember:
+        self._check_open()
+        if self._group is None:
+            raise InvalidGroupId(f"{verb} needs a group: give group.id")
+        return self._group
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClientClosed("the consumer is closed")

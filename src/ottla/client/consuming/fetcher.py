@@ -1,0 +1,331 @@
+"""Reads ahead: keeps one fetch on its way to every broker that leads an assigned partition with room for more.
+
+As the sender does, it looks at everything in one turn of the loop whenever something has changed. What comes is put
+into the partitions' buffers as it is; decoding is left to whoever takes the records out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ottla.client.consuming.assignment import CHUNKS_MAX, Assigned, Chunk
+from ottla.client.consuming.fetch_session import FetchSession, Wanted
+from ottla.client.consuming.resets import Resets
+from ottla.client.errors import (
+    CorruptRecords,
+    KafkaError,
+    LogTruncated,
+    OffsetOutOfRange,
+    RecordTooLarge,
+    error_of,
+)
+from ottla.client.settings import ConsumerSettings
+from ottla.client.wire.backoff import Backoff
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.connection import Connection
+from ottla.client.wire.connections import DATA
+from ottla.client.wire.metadata import Node, error_code
+from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from ottla.model import NO_BROKER, NO_EPOCH, ZERO_TOPIC_ID, ErrorCode, TopicPartition
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.generated.fetch import FetchRequest, FetchResponse, PartitionData
+from ottla.records.batch import iterate
+from ottla.records.errors import RecordError
+
+if TYPE_CHECKING:
+    from ottla.client.wire.world import World
+
+#: Topics are named by their ids from this version on.
+_BY_ID: Final = 13
+#: Divergence is told from this version on.
+_DIVERGING: Final = 12
+_RACKS: Final = 11
+_ISOLATION: Final = 4
+_SESSIONS: Final = 7
+_LEADER_EPOCHS: Final = 9
+
+_SESSION_GONE: Final = frozenset({ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH})
+#: Errors of a partition that pass when metadata is fresh, or by themselves.
+_PASSING: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+
+#: What was asked for and in which generation of its partition.
+_Asked = dict[TopicPartition, tuple[Assigned, int, int]]
+
+
+class Fetcher:
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        cluster: Cluster,
+        world: World,
+        assigned: dict[TopicPartition, Assigned],
+        resets: Resets,
+        on_news: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._clock = world.clock
+        self._assigned = assigned
+        self._resets = resets
+        self._on_news = on_news
+        self._loop = asyncio.get_running_loop()
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, world.entropy)
+        self._isolation = READ_COMMITTED if settings.isolation_level == "read_committed" else READ_UNCOMMITTED
+        self._sessions: dict[int, FetchSession] = {}
+        #: Brokers that a fetch is on its way to.
+        self._under_way: set[int] = set()
+        self._failures: dict[int, int] = {}
+        self._scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        cluster.on_change.append(self.wake)
+
+    def wake(self) -> None:
+        if not self._scheduled and not self._closed:
+            self._scheduled = True
+            self._loop.call_soon(self._pump)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # Out
+
+    def _pump(self) -> None:
+        self._scheduled = False
+        if self._closed:
+            return
+        now_ms = self._clock.monotonic_ms()
+        self._resets.begin(self._assigned, self.wake)
+        next_ms: int | None = None
+        groups: dict[int, list[Assigned]] = {}
+        buffered = sum(one.buffered_bytes for one in self._assigned.values())
+        for one in self._assigned.values():
+            if not _wants_more(one) or buffered > self._settings.fetch_max_bytes:
+                continue
+            if one.not_before_ms > now_ms:
+                next_ms = one.not_before_ms if next_ms is None else min(next_ms, one.not_before_ms)
+                continue
+            node = self._source(one, now_ms)
+            if node is None:
+                self._cluster.request_update()
+            elif node not in self._under_way:
+                groups.setdefault(node, []).append(one)
+        for node, group in groups.items():
+            connection = self._cluster.connections.open(node, DATA)
+            if connection is not None and connection.sendable:
+                self._fetch(node, connection, group)
+            elif connection is None:
+                self._cluster.connections.open_soon(node, DATA, self.wake)
+            else:
+                pause_ms = max(1, int((connection.throttled_until - self._loop.time()) * 1000) + 1)
+                next_ms = now_ms + pause_ms if next_ms is None else min(next_ms, now_ms + pause_ms)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if next_ms is not None:
+            self._timer = self._loop.call_later(max(1, next_ms - now_ms) / 1000, self._pump)
+
+    def _source(self, one: Assigned, now_ms: int) -> int | None:
+        """The broker to read from: the leader, or for a while the replica that it recommended."""
+        if one.read_replica >= 0:
+            if now_ms < one.read_replica_until_ms and one.read_replica in self._cluster.metadata.nodes:
+                return one.read_replica
+            one.read_replica = NO_BROKER
+        leader = self._cluster.metadata.leader(*one.tp)
+        return None if leader is None else leader.leader
+
+    def _fetch(self, node: int, connection: Connection, group: list[Assigned]) -> None:
+        settings = self._settings
+        metadata = self._cluster.metadata
+        try:
+            version = connection.version(ApiKey.FETCH, at_least=_ISOLATION)
+        except KafkaError as error:
+            for one in group:
+                one.error = error
+            self._on_news()
+            return
+        topics = {one.tp.topic: metadata.topics[one.tp.topic] for one in group if one.tp.topic in metadata.topics}
+        if version >= _BY_ID and any(
+            one.tp.topic not in topics or topics[one.tp.topic].topic_id == ZERO_TOPIC_ID for one in group
+        ):
+            version = _BY_ID - 1
+        wanted: dict[TopicPartition, Wanted] = {}
+        asked: _Asked = {}
+        for one in group:
+            leader = metadata.leader(*one.tp)
+            wanted[one.tp] = Wanted(
+                topics[one.tp.topic].topic_id if version >= _BY_ID else ZERO_TOPIC_ID,
+                one.fetch_offset,
+                leader.leader_epoch if leader is not None and version >= _LEADER_EPOCHS else NO_EPOCH,
+                one.fetch_epoch if version >= _DIVERGING else NO_EPOCH,
+                settings.max_partition_fetch_bytes,
+            )
+            asked[one.tp] = (one, one.generation, one.fetch_offset)
+        request = FetchRequest(
+            max_wait_ms=settings.fetch_max_wait_ms,
+            min_bytes=settings.fetch_min_bytes,
+            max_bytes=settings.fetch_max_bytes,
+            isolation_level=self._isolation,
+            rack_id=settings.client_rack if version >= _RACKS else "",
+        )
+        session = self._sessions.setdefault(node, FetchSession())
+        if version >= _SESSIONS:
+            session.fill(request, wanted, by_id=version >= _BY_ID)
+        else:
+            session.restart()
+            session.fill(request, wanted, by_id=False)
+        timeout_ms = settings.request_timeout_ms + settings.fetch_max_wait_ms
+        try:
+            future = connection.send(request, FetchResponse, version, timeout_ms)
+        except KafkaError as error:
+            self._fetch_failed(node, asked, error)
+            return
+        self._under_way.add(node)
+        future.add_done_callback(lambda done: self._answered(node, asked, done))
+
+    # Back
+
+    def _answered(self, node: int, asked: _Asked, future: asyncio.Future[FetchResponse]) -> None:
+        self._under_way.discard(node)
+        if self._closed or future.cancelled():
+            return
+        error = future.exception()
+        if isinstance(error, KafkaError):
+            self._fetch_failed(node, asked, error)
+            return
+        answer = future.result()
+        session = self._sessions[node]
+        if answer.error_code:
+            code = error_code(answer.error_code)
+            if code in _SESSION_GONE:
+                session.forget()
+                self.wake()
+            else:
+                self._fetch_failed(node, asked, error_of(answer.error_code, about=f"broker {node}"))
+            return
+        session.answered(answer.session_id)
+        self._failures.pop(node, None)
+        names = self._cluster.metadata.names
+        nodes = [Node(one.node_id, one.host, one.port, one.rack) for one in answer.node_endpoints]
+        for topic in answer.responses:
+            name = topic.topic or names.get(bytes(topic.topic_id), "")
+            for told in topic.partitions:
+                found = asked.get(TopicPartition(name, told.partition_index))
+                if found is not None and found[0].generation == found[1] and not found[0].error:
+                    self._take(found[0], found[2], told, nodes)
+        self._on_news()
+        self.wake()
+
+    def _fetch_failed(self, node: int, asked: _Asked, error: KafkaError) -> None:
+        """Nothing came: all is asked again, of whom metadata then says."""
+        self._sessions.setdefault(node, FetchSession()).restart()
+        failures = self._failures[node] = self._failures.get(node, 0) + 1
+        until_ms = self._clock.monotonic_ms() + self._backoff.pause_ms(failures)
+        for one, _, _ in asked.values():
+            one.not_before_ms = until_ms
+            one.read_replica = NO_BROKER
+            if not error.retriable:
+                one.error = error
+        self._cluster.request_update()
+        self._on_news()
+        self.wake()
+
+    def _take(self, one: Assigned, offset: int, told: PartitionData, nodes: list[Node]) -> None:
+        code = error_code(told.error_code)
+        if code is not ErrorCode.NONE:
+            self._refused(one, offset, code, told, nodes)
+            return
+        one.failures = 0
+        if told.diverging_epoch.epoch >= 0:
+            self._truncated(one, offset, told.diverging_epoch.epoch, told.diverging_epoch.end_offset)
+            return
+        one.high_watermark = told.high_watermark
+        one.last_stable_offset = told.last_stable_offset
+        one.log_start_offset = told.log_start_offset
+        if told.preferred_read_replica >= 0:
+            one.read_replica = told.preferred_read_replica
+            one.read_replica_until_ms = self._clock.monotonic_ms() + self._settings.metadata_max_age_ms
+        if told.records is None or not len(told.records):
+            return
+        end, last = 0, None
+        try:
+            for pos, header in iterate(told.records, 0, len(told.records)):
+                end, last = pos + header.size, header
+        except RecordError as error:
+            if last is None:
+                one.error = CorruptRecords(f"{one.tp}: what was fetched at offset {offset}: {error}", one.tp, offset)
+                return
+        if last is None:
+            one.error = RecordTooLarge(f"{one.tp}: the batch at offset {offset} did not come whole")
+            return
+        aborted = None
+        if self._isolation == READ_COMMITTED:
+            aborted = [(row.first_offset, row.producer_id) for row in told.aborted_transactions or ()]
+        one.chunks.append(Chunk(told.records, end, aborted))
+        one.fetch_offset = max(offset, last.next_offset)
+        one.fetch_epoch = last.leader_epoch
+
+    def _refused(self, one: Assigned, offset: int, code: ErrorCode, told: PartitionData, nodes: list[Node]) -> None:
+        if told.current_leader.leader_id >= 0:
+            leader = told.current_leader
+            self._cluster.learn_leader(*one.tp, leader.leader_id, leader.leader_epoch, nodes)
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE and one.read_replica < 0:
+            strategy = self._resets.strategy()
+            if strategy is None:
+                one.error = OffsetOutOfRange(
+                    f"{one.tp}: there is no offset {offset}, and auto.offset.reset is none",
+                    partition=one.tp,
+                    offset=offset,
+                )
+            else:
+                one.reset = strategy
+        elif code in _PASSING or code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            one.read_replica = NO_BROKER
+            one.failures += 1
+            one.not_before_ms = self._clock.monotonic_ms() + self._backoff.pause_ms(one.failures)
+            self._cluster.request_update()
+        elif code is ErrorCode.CORRUPT_MESSAGE:
+            one.error = CorruptRecords(f"{one.tp}: the broker found damage at offset {offset}", one.tp, offset)
+        else:
+            one.error = error_of(code, about=str(one.tp))
+
+    def _truncated(self, one: Assigned, offset: int, epoch: int, end_offset: int) -> None:
+        """The log has lost what was read up to here: goes back to where it still is what it was."""
+        if self._resets.strategy() is None:
+            one.error = LogTruncated(
+                f"{one.tp}: the log was truncated to offset {end_offset} of epoch {epoch}, before {offset}",
+                one.tp,
+                offset,
+                end_offset,
+            )
+            return
+        position = min(offset if one.position is None else one.position, end_offset)
+        one.seek(position, epoch)
+
+
+def _wants_more(one: Assigned) -> bool:
+    return (
+        one.position is not None
+        and not one.paused
+        and one.reset is None
+        and one.error is None
+        and len(one.chunks) < CHUNKS_MAX
+    )

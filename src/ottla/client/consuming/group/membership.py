@@ -1,0 +1,128 @@
+"""A member's own state: a table, in which a missing entry raises.
+
+    OUT ── join ──> JOINING ── joined ──> SYNCING ── synced ──> STABLE
+     ^                 │  ^                  │                    │ join
+     │                 │  └──── join ────────┴────────────────────┘
+     └──── out ────────┴── and from everywhere
+
+The generation is the coordinator's number for one distribution of the partitions. Whoever has an older one is fenced:
+its heartbeats and commits are refused, and what it had may belong to others. That is `out` here: the generation is
+forgotten, and with UNKNOWN_MEMBER_ID the member id as well.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from ottla.client.consuming.group.wire import NO_GENERATION
+
+NO_MEMBER: Final = ""
+#: Why a member is out that has slept too long.
+POLLED_TOO_LATE: Final = "max.poll.interval.ms passed without a poll"
+
+
+class State(Enum):
+    OUT = "out"
+    JOINING = "joining"
+    SYNCING = "syncing"
+    STABLE = "stable"
+
+
+class Event(Enum):
+    JOIN = "join"
+    JOINED = "joined"
+    SYNCED = "synced"
+    OUT = "out"
+
+
+NEXT: Final = {
+    (State.OUT, Event.JOIN): State.JOINING,
+    (State.STABLE, Event.JOIN): State.JOINING,
+    (State.SYNCING, Event.JOIN): State.JOINING,
+    (State.JOINING, Event.JOIN): State.JOINING,
+    (State.JOINING, Event.JOINED): State.SYNCING,
+    (State.SYNCING, Event.SYNCED): State.STABLE,
+    **{(state, Event.OUT): State.OUT for state in State},
+}
+
+
+class GroupMetadata(NamedTuple):
+    """Who a consumer is in its group: what the coordinator of a transaction, too, is told."""
+
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None
+
+
+class Membership:
+    def __init__(self, group_id: str, instance_id: str | None) -> None:
+        self.group_id = group_id
+        self.instance_id = instance_id
+        self.state = State.OUT
+        self.member_id = NO_MEMBER
+        #: -1 while there is none: what is still assigned then may belong to others.
+        self.generation = NO_GENERATION
+        self.is_leader = False
+        #: Why the group is to be joined (again), as the coordinator is told; None where that is not so.
+        self.rejoin: str | None = None
+        #: Why the member went out, for whoever wants to commit.
+        self.gone_because: str | None = None
+
+    @property
+    def heartbeats(self) -> bool:
+        """Whether the coordinator expects to hear of this member: not while it keeps a JoinGroup of it unanswered."""
+        return self.state in {State.SYNCING, State.STABLE}
+
+    @property
+    def is_joining(self) -> bool:
+        return self.state in {State.JOINING, State.SYNCING}
+
+    def described(self) -> GroupMetadata:
+        return GroupMetadata(self.group_id, self.generation, self.member_id, self.instance_id)
+
+    def _on(self, event: Event) -> None:
+        self.state = NEXT[self.state, event]
+
+    def want(self, reason: str) -> None:
+        """Asks for a rebalance; the first reason stands."""
+        if self.rejoin is None:
+            self.rejoin = reason
+
+    def join(self) -> None:
+        self._on(Event.JOIN)
+        self.is_leader = False
+
+    def named(self, member_id: str) -> None:
+        """The coordinator wants to hear from us under this name: nobody is a member who only knocked."""
+        self.member_id = member_id
+
+    def joined(self, member_id: str, generation: int, *, is_leader: bool) -> None:
+        self._on(Event.JOINED)
+        self.member_id = member_id
+        self.generation = generation
+        self.is_leader = is_leader
+        self.gone_because = None
+
+    def synced(self) -> None:
+        self._on(Event.SYNCED)
+
+    def out(self, reason: str, *, forget_member: bool) -> None:
+        """Is no member of any generation now; joins again with the next poll."""
+        self._on(Event.OUT)
+        self.generation = NO_GENERATION
+        self.is_leader = False
+        self.gone_because = reason
+        if forget_member:
+            self.member_id = NO_MEMBER
+        self.want(reason)
+
+    def left(self) -> None:
+        """Has unsubscribed: nothing is to be joined."""
+        self._on(Event.OUT)
+        self.generation = NO_GENERATION
+        self.member_id = NO_MEMBER
+        self.is_leader = False
+        self.rejoin = None
+        self.gone_because = None

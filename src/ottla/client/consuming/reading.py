@@ -1,0 +1,153 @@
+"""What a consumer reads: its partitions with their positions, what of them lies ready, and how it is given out.
+
+Three things stand between what was fetched and the caller: a partition may be paused by the caller, be held because
+another member of the group is to get it, or have an error that is raised when all before it has been given out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ottla.client.admin.group_results import CommittedOffset
+from ottla.client.consuming.assignment import Assigned
+from ottla.client.errors import CorruptRecords, KafkaError, LogTruncated, NoOffset, OffsetOutOfRange
+from ottla.client.records import ConsumerRecord
+from ottla.client.serializers import deserializer_for
+from ottla.client.settings import ConsumerSettings
+from ottla.model import NO_EPOCH, TopicPartition
+
+_NOTHING: Final[frozenset[TopicPartition]] = frozenset()
+
+
+class Reading:
+    def __init__(self, settings: ConsumerSettings) -> None:
+        self._check_crcs = settings.check_crcs
+        self._key_deserializer = deserializer_for(settings.key_deserializer, "key.deserializer")
+        self._value_deserializer = deserializer_for(settings.value_deserializer, "value.deserializer")
+        #: The fetcher has the same mapping.
+        self.assigned: dict[TopicPartition, Assigned] = {}
+        #: Records that iteration has taken and not given out yet: before the positions of their partitions.
+        self.ahead: deque[ConsumerRecord] = deque()
+        #: What is about to be given up: nothing more of it is given out.
+        self.held = _NOTHING
+        #: The leader epoch of the last record given out.
+        self._epochs: dict[TopicPartition, int] = {}
+
+    # Which partitions
+
+    def replace(
+        self, wanted: Iterable[TopicPartition], fresh: Callable[[TopicPartition], Assigned]
+    ) -> list[TopicPartition]:
+        """Reads exactly these from now on; what was read before keeps its place. Gives those that are new."""
+        kept = dict.fromkeys(wanted)
+        self.drop(tp for tp in list(self.assigned) if tp not in kept)
+        new = [tp for tp in kept if tp not in self.assigned]
+        for tp in new:
+            self.assigned[tp] = fresh(tp)
+        return new
+
+    def drop(self, partitions: Iterable[TopicPartition]) -> None:
+        gone = set(partitions)
+        self.drop_ahead(gone)
+        self.held -= gone
+        for tp in gone:
+            self.assigned.pop(tp, None)
+            self._epochs.pop(tp, None)
+
+    def hold(self, partitions: Iterable[TopicPartition]) -> None:
+        """Gives out nothing more of these; what lies ready of them counts as not read."""
+        held = frozenset(partitions)
+        for tp in held:
+            one = self.assigned.get(tp)
+            position = self.position(tp)
+            if one is not None and position is not None and position != one.position:
+                one.seek(position)
+        self.drop_ahead(held)
+        self.held |= held
+
+    def drop_ahead(self, partitions: Iterable[TopicPartition]) -> None:
+        if self.ahead:
+            gone = set(partitions)
+            self.ahead = deque(record for record in self.ahead if TopicPartition(record[0], record[1]) not in gone)
+
+    # Positions
+
+    def position(self, tp: TopicPartition) -> int | None:
+        """The offset of the next record that the caller will see, if it is known."""
+        one = self.assigned.get(tp)
+        if one is None or one.position is None:
+            return None
+        for record in self.ahead:
+            if (record[0], record[1]) == tp:
+                return record.offset
+        return one.position
+
+    def positions(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, CommittedOffset]:
+        """How far these, or all, have been read, as it is committed; those without a position are left out."""
+        first: dict[tuple[str, int], int] = {}
+        for record in self.ahead:
+            first.setdefault((record[0], record[1]), record.offset)
+        found: dict[TopicPartition, CommittedOffset] = {}
+        for tp in self.assigned if partitions is None else partitions:
+            one = self.assigned.get(tp)
+            if one is not None and one.position is not None:
+                offset = first.get(tp, one.position)
+                found[tp] = CommittedOffset(offset, "", self._epochs.get(tp, NO_EPOCH))
+        return found
+
+    def place(self, one: Assigned, told: CommittedOffset) -> None:
+        """Goes on where the group has come to."""
+        one.seek(told.offset, told.leader_epoch)
+        self._epochs[one.tp] = told.leader_epoch
+
+    def moved(self, tp: TopicPartition) -> None:
+        """The caller chose another position."""
+        self._epochs.pop(tp, None)
+
+    # Records
+
+    def take(self, limit: int) -> list[ConsumerRecord]:
+        """What is there, of one partition after the other; an error where there is nothing but one."""
+        taken: list[ConsumerRecord] = []
+        if self.ahead:
+            while self.ahead and len(taken) < limit:
+                taken.append(self.ahead.popleft())
+            return taken
+        fault: KafkaError | None = None
+        held = self.held
+        for tp, one in list(self.assigned.items()):
+            if one.paused or (held and tp in held):
+                continue
+            before = len(taken)
+            try:
+                while len(taken) < limit and one.has_records:
+                    taken += one.take(
+                        limit - len(taken),
+                        check_crcs=self._check_crcs,
+                        key_deserializer=self._key_deserializer,
+                        value_deserializer=self._value_deserializer,
+                    )
+            except KafkaError as error:
+                fault = fault or error
+            if len(taken) > before:
+                self._epochs[tp] = taken[-1].leader_epoch
+            if one.error is not None and not one.has_records:
+                fault = fault or _raised(one)
+            if len(taken) >= limit:
+                # Its turn is over: the others come first next time.
+                self.assigned[tp] = self.assigned.pop(tp)
+                break
+        if not taken and fault is not None:
+            raise fault
+        return taken
+
+
+def _raised(one: Assigned) -> KafkaError:
+    """The partition's error. One that does not lie in the position is forgotten, so that it is tried again."""
+    error = one.error
+    assert error is not None
+    if not isinstance(error, CorruptRecords | NoOffset | OffsetOutOfRange | LogTruncated):
+        one.error = None
+    return error

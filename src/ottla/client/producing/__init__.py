@@ -1,0 +1,1 @@
+"""The producer: records become batches, and batches are sent until they are acknowledged."""

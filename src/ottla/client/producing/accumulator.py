@@ -1,0 +1,227 @@
+"""Where records wait to become batches: a queue a partition, under one bound of memory.
+
+Synchronous and without a clock. A queue holds its batches in the order of their records; only the last may be open.
+A queue is `ready` when its first batch may go: it is full, its linger is over, it is being retried, or someone waits
+for it (a flush, or a caller for whose record there is no room).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from ottla.client.producing.batches import Batch, Delivery
+from ottla.client.producing.sequences import PartitionSequences
+from ottla.records.batch import HEADER_SIZE
+from ottla.records.builder import Headers
+from ottla.records.record import decode_batch
+
+#: What a record costs in memory beside its bytes: its delivery and its place in lists.
+RECORD_OVERHEAD: Final = 160
+#: More than a record's frame can take: lengths, offset, time.
+RECORD_FRAME_MAX: Final = 32
+
+
+class PartitionQueue:
+    __slots__ = ("newest_ordinal", "on_wire", "open", "partition", "sequences", "topic", "waiting")
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        #: In the order of their ordinals; those on the wire are not here.
+        self.waiting: deque[Batch] = deque()
+        #: The last of `waiting` while records can be added to it.
+        self.open: Batch | None = None
+        #: Batches sent and not answered.
+        self.on_wire = 0
+        self.newest_ordinal = 0
+        self.sequences = PartitionSequences()
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    def insert(self, batch: Batch) -> None:
+        """Puts a batch back in its place: before all newer ones."""
+        waiting = self.waiting
+        place = 0
+        while place < len(waiting) and waiting[place].ordinal < batch.ordinal:
+            place += 1
+        waiting.insert(place, batch)
+
+
+class Accumulator:
+    def __init__(self, *, batch_bytes: int, linger_ms: int, delivery_timeout_ms: int, memory_bytes: int) -> None:
+        self._batch_bytes = batch_bytes
+        self._linger_ms = linger_ms
+        self._delivery_timeout_ms = delivery_timeout_ms
+        self._memory_bytes = memory_bytes
+        self.memory_used = 0
+        #: Someone waits for room: nothing lingers.
+        self.pressed = False
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        #: Queues whose first batch may go, the longest waiting first.
+        self.ready: dict[PartitionQueue, None] = {}
+        #: Open batches and when their linger is over: all linger equally long, so the first is due first.
+        self._lingering: dict[Batch, int] = {}
+        #: Every batch whose outcome is not known, the oldest first.
+        self.live: dict[Batch, None] = {}
+
+    def queue(self, topic: str, partition: int) -> PartitionQueue:
+        key = (topic, partition)
+        found = self._queues.get(key)
+        if found is None:
+            found = self._queues[key] = PartitionQueue(topic, partition)
+        return found
+
+    @staticmethod
+    def cost(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+        """The most that a record can take of a batch."""
+        size = RECORD_FRAME_MAX + (len(key) if key is not None else 0) + (len(value) if value is not None else 0)
+        for name, content in headers:
+            size += 10 + 3 * len(name) + (len(content) if content is not None else 0)
+        return size
+
+    def has_room(self, cost: int) -> bool:
+        return self.memory_used + cost + RECORD_OVERHEAD <= self._memory_bytes
+
+    def could_ever_have_room(self, cost: int) -> bool:
+        return cost + RECORD_OVERHEAD <= self._memory_bytes
+
+    def append(
+        self,
+        queue: PartitionQueue,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        cost: int,
+        now_ms: int,
+    ) -> tuple[Delivery, bool]:
+        """Adds a record; also says whether that gave the sender something to do or to wait for."""
+        batch = queue.open
+        news = False
+        if batch is not None and batch.builder.size + cost > self._batch_bytes:
+            self.shut(batch)
+            batch = None
+            news = True
+        if batch is None:
+            batch = self._new_batch(queue, now_ms)
+            news = True
+        builder = batch.builder
+        before = builder.size
+        delivery = Delivery(batch, builder.count, timestamp)
+        taken = builder.append(timestamp, key, value, headers) - before + RECORD_OVERHEAD
+        batch.deliveries.append(delivery)
+        batch.memory += taken
+        self.memory_used += taken
+        if builder.size >= self._batch_bytes:
+            self.shut(batch)
+            news = True
+        return delivery, news
+
+    def _new_batch(self, queue: PartitionQueue, now_ms: int) -> Batch:
+        queue.newest_ordinal += 1
+        batch = queue.open = Batch(queue, (queue.newest_ordinal,), now_ms + self._delivery_timeout_ms)
+        queue.waiting.append(batch)
+        self.live[batch] = None
+        if self._linger_ms and not self.pressed:
+            self._lingering[batch] = now_ms + self._linger_ms
+        else:
+            self.ready[queue] = None
+        return batch
+
+    def shut(self, batch: Batch) -> None:
+        """No more records: the batch goes as soon as it can."""
+        batch.closed = True
+        if batch.queue.open is batch:
+            batch.queue.open = None
+        self._lingering.pop(batch, None)
+        self.ready[batch.queue] = None
+
+    def hurry(self) -> None:
+        """What is open goes as it is, for a flush or for room. It may grow until it does."""
+        for batch in self._lingering:
+            self.ready[batch.queue] = None
+        self._lingering.clear()
+
+    def take_due(self, now_ms: int) -> int | None:
+        """Makes ready what has lingered long enough; returns when the next will have."""
+        while self._lingering:
+            batch, due_ms = next(iter(self._lingering.items()))
+            if due_ms > now_ms:
+                return due_ms
+            del self._lingering[batch]
+            self.ready[batch.queue] = None
+        return None
+
+    def take(self, queue: PartitionQueue) -> Batch:
+        """Takes the queue's first batch to be sent; the queue goes behind the others."""
+        batch = queue.waiting.popleft()
+        if not batch.closed:
+            self.shut(batch)
+        self.ready.pop(queue, None)
+        self.look_again(queue)
+        return batch
+
+    def look_again(self, queue: PartitionQueue) -> None:
+        """Whether the queue is ready after its first batch has changed."""
+        if not queue.waiting:
+            self.ready.pop(queue, None)
+            return
+        first = queue.waiting[0]
+        if first in self._lingering:
+            self.ready.pop(queue, None)
+        else:
+            self.ready[queue] = None
+
+    def put_back(self, batch: Batch, not_before_ms: int) -> None:
+        """A batch that is to be tried again stands before all newer ones."""
+        batch.not_before_ms = not_before_ms
+        batch.queue.insert(batch)
+        self.ready[batch.queue] = None
+
+    def split(self, batch: Batch) -> list[Batch]:
+        """Two halves in place of a batch that is too large for the broker; their records keep their deliveries."""
+        records = decode_batch(batch.builder.build(), check_crcs=False)
+        middle = len(records) // 2
+        self.live.pop(batch, None)
+        overhead = batch.memory // len(records)
+        sequence = batch.sequence
+        for which, (start, end) in enumerate(((0, middle), (middle, len(records)))):
+            part = Batch(batch.queue, (*batch.ordinal, which), batch.deadline_ms)
+            part.closed = True
+            part.attempts = batch.attempts
+            part.last_fault = batch.last_fault
+            part.sequence, part.identity = sequence, batch.identity
+            for record in records[start:end]:
+                part.builder.append(record.timestamp, record.key, record.value, record.headers)
+            part.deliveries = batch.deliveries[start:end]
+            for index, delivery in enumerate(part.deliveries):
+                delivery.batch, delivery.index = part, index
+            part.callbacks = [(delivery, call) for delivery, call in batch.callbacks if delivery.batch is part]
+            part.memory = overhead * (end - start)
+            if sequence is not None:
+                sequence = (sequence + part.count) & 0x7FFF_FFFF
+            batch.parts.append(part)
+            self.live[part] = None
+        self.memory_used -= batch.memory - sum(part.memory for part in batch.parts)
+        batch.callbacks = []
+        batch.wake()
+        return batch.parts
+
+    def remove_waiting(self, batch: Batch) -> None:
+        """Takes a batch out that will not be sent."""
+        batch.queue.waiting.remove(batch)
+        if batch.queue.open is batch:
+            batch.queue.open = None
+        self._lingering.pop(batch, None)
+        self.look_again(batch.queue)
+
+    def release(self, batch: Batch) -> None:
+        """The batch is over, and its memory free."""
+        self.live.pop(batch, None)
+        self.memory_used -= batch.memory
+        batch.memory = 0
+
+
+assert RECORD_FRAME_MAX < HEADER_SIZE

@@ -1,0 +1,154 @@
+"""A batch on its way: the records of one partition that are sent and acknowledged together, and what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
+
+from ottla.client.errors import KafkaError
+from ottla.client.records import UNKNOWN_OFFSET, RecordMetadata
+from ottla.model import NO_TIMESTAMP
+from ottla.records.builder import BatchBuilder
+
+if TYPE_CHECKING:
+    from ottla.client.producing.accumulator import PartitionQueue
+    from ottla.client.producing.sequences import Identity
+
+
+class Batch:
+    __slots__ = (
+        "_waiters",
+        "attempts",
+        "base_offset",
+        "builder",
+        "callbacks",
+        "closed",
+        "deadline_ms",
+        "deliveries",
+        "done",
+        "error",
+        "identity",
+        "last_fault",
+        "log_append_ms",
+        "memory",
+        "not_before_ms",
+        "on_wire",
+        "ordinal",
+        "parts",
+        "queue",
+        "sequence",
+    )
+
+    def __init__(self, queue: PartitionQueue, ordinal: tuple[int, ...], deadline_ms: int) -> None:
+        self.queue = queue
+        #: The place in its partition; the parts of a split batch have their whole's with one number more.
+        self.ordinal = ordinal
+        self.builder = BatchBuilder()
+        self.deliveries: list[Delivery] = []
+        self.callbacks: list[tuple[Delivery, Callable[[Delivery], object]]] = []
+        #: What it takes of `buffer.memory`.
+        self.memory = 0
+        #: No record is added any more.
+        self.closed = False
+        self.deadline_ms = deadline_ms
+        self.attempts = 0
+        self.not_before_ms = 0
+        self.on_wire = False
+        self.last_fault: KafkaError | None = None
+        #: The first record's sequence number, and under whose identity, once it was sent with one.
+        self.sequence: int | None = None
+        self.identity: Identity | None = None
+        #: Its outcome has been told.
+        self.done = False
+        self.error: KafkaError | None = None
+        self.base_offset = UNKNOWN_OFFSET
+        self.log_append_ms = NO_TIMESTAMP
+        #: What it was split into.
+        self.parts: list[Batch] = []
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def count(self) -> int:
+        return self.builder.count
+
+    def finish(self, base_offset: int, log_append_ms: int, error: KafkaError | None) -> None:
+        """Tells everyone; only the first outcome counts."""
+        if self.done:
+            return
+        self.done = True
+        self.base_offset = base_offset
+        self.log_append_ms = log_append_ms
+        self.error = error
+        self.wake()
+        callbacks, self.callbacks = self.callbacks, []
+        for delivery, call in callbacks:
+            _call(call, delivery)
+
+    async def wait(self) -> None:
+        """Until it is done or has been split."""
+        if not self.done and not self.parts:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(future)
+            await future
+
+    def wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class Delivery:
+    """What becomes of one record: awaitable, and a future in all but name.
+
+    It points into its batch, which makes it five times cheaper than a future of its own.
+    """
+
+    __slots__ = ("_timestamp", "batch", "index")
+
+    def __init__(self, batch: Batch, index: int, timestamp: int) -> None:
+        self.batch = batch
+        self.index = index
+        self._timestamp = timestamp
+
+    def done(self) -> bool:
+        return self.batch.done
+
+    def exception(self) -> KafkaError | None:
+        """Why it was not written; None if it was. asyncio.InvalidStateError while it is not known."""
+        if not self.batch.done:
+            raise asyncio.InvalidStateError("the record is still on its way")
+        return self.batch.error
+
+    def result(self) -> RecordMetadata:
+        """Where it was written; raises what `exception` gives."""
+        error = self.exception()
+        if error is not None:
+            raise error
+        batch = self.batch
+        offset = batch.base_offset + self.index if batch.base_offset >= 0 else UNKNOWN_OFFSET
+        timestamp = self._timestamp if batch.log_append_ms == NO_TIMESTAMP else batch.log_append_ms
+        return RecordMetadata(batch.queue.topic, batch.queue.partition, offset, timestamp)
+
+    def add_done_callback(self, call: Callable[[Delivery], object]) -> None:
+        """Calls `call(self)` when the outcome is known; at once if it is."""
+        if self.batch.done:
+            _call(call, self)
+        else:
+            self.batch.callbacks.append((self, call))
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        while not self.batch.done:
+            yield from self.batch.wait().__await__()
+        return self.result()
+
+
+def _call(call: Callable[[Delivery], object], delivery: Delivery) -> None:
+    """A caller's mistake is not the producer's end."""
+    try:
+        call(delivery)
+    except Exception as error:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": f"a delivery call-back of {delivery.batch.queue} raised", "exception": error}
+        )

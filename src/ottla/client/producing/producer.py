@@ -1,0 +1,360 @@
+"""Producer: records in, acknowledgements out.
+
+    async with Producer(bootstrap_servers="localhost:9092", compression_type="lz4") as producer:
+        delivery = await producer.send("orders", b"one", key=b"alice")
+        print((await delivery).offset)
+
+`send` returns when the record stands in its batch; what it returns is awaited, polled or given a call-back for the
+acknowledgement. It waits only where it must: for a new topic's metadata, and for room in `buffer.memory`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Final, Self
+
+from ottla.client.errors import (
+    BufferExhausted,
+    ClientClosed,
+    KafkaError,
+    RecordTooLarge,
+    SettingsError,
+    UnknownTopicOrPartition,
+)
+from ottla.client.producing.accumulator import Accumulator, PartitionQueue
+from ottla.client.producing.batches import Delivery
+from ottla.client.producing.partitioners import partitioner_for, sticky_partitioner
+from ottla.client.producing.sender import Sender
+from ottla.client.records import ProducerRecord, RecordMetadata
+from ottla.client.serializers import serialized, serializer_for
+from ottla.client.settings import IDEMPOTENT_IN_FLIGHT_MAX, ProducerSettings, parse_settings
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.metadata import Topic
+from ottla.client.wire.world import World, real_world
+from ottla.records.batch import HEADER_SIZE
+from ottla.records.builder import Headers
+
+#: Batches that may become full before `send` lets the loop turn, so that they go out while more come in.
+_TURNS_OWED_MAX: Final = 4
+#: A partition that is in no broker's metadata after this long is a mistake of the caller's.
+_GROWTH_MS_MAX: Final = 1_000
+
+
+class _Route:
+    """A topic as the producer writes to it."""
+
+    __slots__ = ("last_used_ms", "queues", "room", "sticky", "topic", "used")
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.queues: dict[int, PartitionQueue] = {}
+        #: The partition that records without a key go to now, and how many bytes it takes before another's turn.
+        self.sticky = -1
+        self.room = 0
+        self.used = True
+        self.last_used_ms = 0
+
+
+class Producer:
+    """One client of one event loop; any of its tasks may use it."""
+
+    def __init__(
+        self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
+    ) -> None:
+        self.settings = _consistent(parse_settings(ProducerSettings, settings, keywords))
+        self._partitioner = partitioner_for(self.settings.partitioner)
+        if self.settings.partitioner_ignore_keys:
+            self._partitioner = sticky_partitioner
+        self._key_serializer = serializer_for(self.settings.key_serializer, "key.serializer")
+        self._value_serializer = serializer_for(self.settings.value_serializer, "value.serializer")
+        self._world = world or real_world()
+        self.cluster = Cluster(self.settings, self._world, auto_create=True)
+        self._queues = Accumulator(
+            batch_bytes=self.settings.batch_size,
+            linger_ms=self.settings.linger_ms,
+            delivery_timeout_ms=self.settings.delivery_timeout_ms,
+            memory_bytes=self.settings.buffer_memory,
+        )
+        self._routes: dict[str, _Route] = {}
+        self._sender: Sender | None = None
+        #: Callers for whose records there is no room, the longest waiting first.
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+        self.cluster.on_change.append(self._on_metadata)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # What callers use
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers = (),
+        on_delivery: Callable[[Delivery], object] | None = None,
+    ) -> Delivery:
+        """Puts a record into its batch. Await the result for the acknowledgement, or have `on_delivery` called."""
+        raw_value = value if value.__class__ is bytes and self._value_serializer is None else self._value(value)
+        raw_key = key if key is None or (key.__class__ is bytes and self._key_serializer is None) else self._key(key)
+        route = self._routes.get(topic)
+        if route is None or self._closed or (partition is not None and partition >= len(route.topic.partitions)):
+            route = await self._route(topic, partition)
+        cost = self._queues.cost(raw_key, raw_value, headers)
+        if self._waiting or not self._queues.has_room(cost):
+            await self._wait_for_room(cost)
+        delivery = self._append(route, raw_value, raw_key, partition, timestamp, headers, cost)
+        if on_delivery is not None:
+            delivery.add_done_callback(on_delivery)
+        assert self._sender is not None
+        if self._sender.turns_owed > _TURNS_OWED_MAX:
+            await asyncio.sleep(0)
+        return delivery
+
+    def try_send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers = (),
+        on_delivery: Callable[[Delivery], object] | None = None,
+    ) -> Delivery | None:
+        """As `send`, but gives None where `send` would wait."""
+        route = self._routes.get(topic)
+        if route is None or self._closed or (partition is not None and partition >= len(route.topic.partitions)):
+            return None
+        raw_value, raw_key = self._value(value), self._key(key)
+        cost = self._queues.cost(raw_key, raw_value, headers)
+        if self._waiting or not self._queues.has_room(cost):
+            return None
+        delivery = self._append(route, raw_value, raw_key, partition, timestamp, headers, cost)
+        if on_delivery is not None:
+            delivery.add_done_callback(on_delivery)
+        return delivery
+
+    async def send_record(self, record: ProducerRecord) -> Delivery:
+        return await self.send(
+            record.topic,
+            record.value,
+            record.key,
+            partition=record.partition,
+            timestamp=record.timestamp,
+            headers=record.headers,
+        )
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers = (),
+    ) -> RecordMetadata:
+        """Sends a record and waits until it is acknowledged."""
+        return await (await self.send(topic, value, key, partition=partition, timestamp=timestamp, headers=headers))
+
+    async def partitions_for(self, topic: str) -> int:
+        """How many partitions a topic has."""
+        return len((await self._route(topic, None)).topic.partitions)
+
+    async def flush(self) -> None:
+        """Until all that was sent before is acknowledged or has failed; does not wait for linger."""
+        pending = list(self._queues.live)
+        self._queues.hurry()
+        if self._sender is not None:
+            self._sender.wake()
+        while pending:
+            batch = pending.pop()
+            await batch.wait()
+            pending += batch.parts
+
+    async def close(self, timeout_ms: int | None = None) -> None:
+        """Sends what is there, for at most so long (None: as long as deliveries take), and ends."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                await self.flush()
+        except TimeoutError:
+            pass
+        finally:
+            error = ClientClosed("the producer was closed before the record was acknowledged")
+            if self._sender is not None:
+                await self._sender.close(error)
+            self._wake_waiting()
+            await self.cluster.close()
+
+    # Ways of a record
+
+    def _key(self, key: Any) -> bytes | None:
+        return serialized(key, self._key_serializer, "key")
+
+    def _value(self, value: Any) -> bytes | None:
+        return serialized(value, self._value_serializer, "value")
+
+    def _append(
+        self,
+        route: _Route,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Headers,
+        cost: int,
+    ) -> Delivery:
+        sender = self._sender
+        assert sender is not None
+        if sender.fault is not None:
+            raise sender.fault
+        if cost + HEADER_SIZE > self.settings.max_request_size:
+            raise RecordTooLarge(f"a record of {cost} bytes is over max.request.size, {self.settings.max_request_size}")
+        if partition is None:
+            partition = self._partitioner(route.topic.name, key, len(route.topic.partitions))
+            if partition < 0:
+                partition = self._sticky(route, cost)
+            elif partition >= len(route.topic.partitions):
+                raise KafkaError(f"the partitioner chose {partition} of {len(route.topic.partitions)} partitions")
+        elif partition < 0:
+            raise UnknownTopicOrPartition(f"{route.topic.name} has no partition {partition}")
+        queue = route.queues.get(partition)
+        if queue is None:
+            queue = route.queues[partition] = self._queues.queue(route.topic.name, partition)
+        route.used = True
+        clock = self._world.clock
+        if timestamp is None:
+            timestamp = clock.wall_ms()
+        delivery, news = self._queues.append(queue, timestamp, key, value, headers, cost, clock.monotonic_ms())
+        if news:
+            sender.turns_owed += 1
+            sender.wake()
+        return delivery
+
+    def _sticky(self, route: _Route, cost: int) -> int:
+        """The partition whose turn it is: it stays for a batch's worth of bytes, so that batches become full."""
+        route.room -= cost
+        if route.room < 0 or route.sticky < 0:
+            count = len(route.topic.partitions)
+            led = route.topic.led or range(count)
+            choices = [one for one in led if one != route.sticky] or [route.sticky]
+            route.sticky = choices[self._world.entropy.below(len(choices))]
+            route.room = self.settings.batch_size - HEADER_SIZE - cost
+        return route.sticky
+
+    async def _route(self, topic: str, partition: int | None) -> _Route:
+        """What is known of a topic, waiting for it up to `max.block.ms`."""
+        self._check_open()
+        if self._sender is None:
+            self._sender = Sender(self.settings, self.cluster, self._world, self._queues, self._on_room)
+        found = await self.cluster.topic(topic, self.settings.max_block_ms)
+        if partition is not None and partition >= len(found.partitions):
+            found = await self._grown(topic, partition)
+        self._check_open()
+        route = self._routes.get(topic)
+        if route is None:
+            route = self._routes[topic] = _Route(found)
+        route.topic = found
+        return route
+
+    async def _grown(self, topic: str, partition: int) -> Topic:
+        """The topic when it has this partition: it may have grown, and brokers hear of that at different times."""
+
+        async def attempt() -> Topic:
+            await self.cluster.updated()
+            found = self.cluster.metadata.topics.get(topic)
+            count = 0 if found is None else len(found.partitions)
+            if found is None or partition >= count:
+                raise UnknownTopicOrPartition(f"{topic} has {count} partitions, no {partition}")
+            return found
+
+        return await self.cluster.retrying(attempt, min(_GROWTH_MS_MAX, self.settings.max_block_ms))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClientClosed("the producer is closed")
+
+    def _on_metadata(self) -> None:
+        now_ms = self._world.clock.monotonic_ms()
+        for name, route in list(self._routes.items()):
+            if route.used:
+                route.used = False
+                route.last_used_ms = now_ms
+            elif now_ms - route.last_used_ms > self.settings.metadata_max_idle_ms:
+                del self._routes[name]
+                self.cluster.forget([name])
+                continue
+            known = self.cluster.metadata.topics.get(name)
+            if known is not None:
+                route.topic = known
+
+    # Room
+
+    async def _wait_for_room(self, cost: int) -> None:
+        if not self._queues.could_ever_have_room(cost):
+            raise RecordTooLarge(f"a record of {cost} bytes is over buffer.memory, {self.settings.buffer_memory}")
+        assert self._sender is not None
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        self._queues.pressed = True
+        self._queues.hurry()
+        self._sender.wake()
+        try:
+            async with asyncio.timeout(self.settings.max_block_ms / 1000):
+                while not self._queues.has_room(cost) or self._waiting[0] is not future:
+                    await future
+                    self._check_open()
+                    if self._sender.fault is not None:
+                        raise self._sender.fault
+                    place = self._waiting.index(future)
+                    future = self._waiting[place] = asyncio.get_running_loop().create_future()
+        except TimeoutError:
+            raise BufferExhausted(f"buffer.memory stayed full for max.block.ms, {self.settings.max_block_ms}") from None
+        finally:
+            if future in self._waiting:
+                self._waiting.remove(future)
+            self._queues.pressed = bool(self._waiting)
+            self._on_room()
+
+    def _on_room(self) -> None:
+        if self._waiting and not self._waiting[0].done():
+            self._waiting[0].set_result(None)
+
+    def _wake_waiting(self) -> None:
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+
+
+def _consistent(settings: ProducerSettings) -> ProducerSettings:
+    """Checks what settings mean together; idempotence is on unless something else was asked for."""
+    idempotent = settings.enable_idempotence
+    faults = []
+    if settings.acks != -1:
+        faults.append("acks must be all")
+    if settings.max_in_flight_requests_per_connection > IDEMPOTENT_IN_FLIGHT_MAX:
+        faults.append(f"max.in.flight.requests.per.connection must be at most {IDEMPOTENT_IN_FLIGHT_MAX}")
+    if not settings.retries:
+        faults.append("retries must not be 0")
+    if idempotent and faults:
+        raise SettingsError(f"enable.idempotence is on, so {' and '.join(faults)}")
+    if settings.delivery_timeout_ms < settings.linger_ms + settings.request_timeout_ms:
+        raise SettingsError("delivery.timeout.ms must be at least linger.ms + request.timeout.ms")
+    return replace(settings, enable_idempotence=not faults if idempotent is None else idempotent)

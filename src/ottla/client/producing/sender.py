@@ -1,0 +1,377 @@
+"""From the queues to the brokers and back: which batches go now, and what an answer means for each.
+
+Everything happens in `_pump`, which runs once a turn of the loop when something has changed: a batch became full or
+due, an answer came, a connection opened, a leader is known. A request takes one batch of each partition that its
+broker leads, up to `max.request.size`; a connection holds at most `max.in.flight` of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ottla.client.errors import BadAnswer, DeliveryTimedOut, KafkaError, error_of
+from ottla.client.producing.accumulator import Accumulator, PartitionQueue
+from ottla.client.producing.batches import Batch
+from ottla.client.producing.identity_source import IdentitySource
+from ottla.client.producing.sequences import Identities
+from ottla.client.records import UNKNOWN_OFFSET
+from ottla.client.settings import ProducerSettings
+from ottla.client.wire.backoff import Backoff
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.connection import Connection
+from ottla.client.wire.connections import DATA
+from ottla.client.wire.metadata import Node, error_code
+from ottla.model import NO_TIMESTAMP, ZERO_TOPIC_ID, ErrorCode
+from ottla.protocol.apis import ApiKey
+from ottla.protocol.generated.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.records.compression import CODECS
+
+if TYPE_CHECKING:
+    from ottla.client.wire.world import World
+
+#: Topics are named by their ids from this version on.
+_BY_ID: Final = 13
+#: zstd came with this version.
+_ZSTD: Final = 7
+#: What a request needs beside its batches, by far.
+_REQUEST_OVERHEAD: Final = 512
+#: Metadata that made us send to the wrong place.
+_STALE: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+_TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+
+
+class Sender:
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        cluster: Cluster,
+        world: World,
+        accumulator: Accumulator,
+        on_room: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._clock = world.clock
+        self._queues = accumulator
+        self._on_room = on_room
+        self._loop = asyncio.get_running_loop()
+        self._idempotent = settings.enable_idempotence is True
+        self._in_flight_max = settings.max_in_flight_requests_per_connection
+        self._codec = CODECS[settings.compression_type]
+        self._level: int | None = getattr(settings, f"compression_{settings.compression_type}_level", None)
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, world.entropy)
+        self._identities = Identities()
+        self._identity_source = IdentitySource(self._identities, cluster, self._backoff, self.wake, self.stop)
+        self._pump_scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        #: What stopped the sender for good.
+        self.fault: KafkaError | None = None
+        #: Turns that producers have asked for and that have not come yet.
+        self.turns_owed = 0
+        cluster.on_change.append(self.wake)
+
+    def wake(self) -> None:
+        """Looks at everything in the loop's next turn."""
+        if not self._pump_scheduled and self.fault is None:
+            self._pump_scheduled = True
+            self._loop.call_soon(self._pump)
+
+    async def close(self, error: KafkaError) -> None:
+        """Gives up what is not settled."""
+        self.stop(error)
+        await self._identity_source.close()
+
+    def stop(self, error: KafkaError) -> None:
+        if self.fault is not None:
+            return
+        self.fault = error
+        if self._timer is not None:
+            self._timer.cancel()
+        for batch in list(self._queues.live):
+            self._queues.release(batch)
+            batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, error)
+        self._queues.ready.clear()
+        self._on_room()
+
+    # Out
+
+    def _pump(self) -> None:
+        self._pump_scheduled = False
+        self.turns_owed = 0
+        if self.fault is not None:
+            return
+        now_ms = self._clock.monotonic_ms()
+        next_ms = self._queues.take_due(now_ms)
+        self._expire(now_ms)
+        if self._queues.ready and (not self._idempotent or self._identity_source.ready()):
+            retry_ms = self._send_ready(now_ms)
+            if retry_ms is not None and (next_ms is None or retry_ms < next_ms):
+                next_ms = retry_ms
+        self._set_timer(now_ms, next_ms)
+
+    def _set_timer(self, now_ms: int, next_ms: int | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        oldest = next(iter(self._queues.live), None)
+        if oldest is not None and (next_ms is None or oldest.deadline_ms < next_ms):
+            next_ms = oldest.deadline_ms
+        if next_ms is not None:
+            self._timer = self._loop.call_later(max(1, next_ms - now_ms) / 1000, self._pump)
+
+    def _send_ready(self, now_ms: int) -> int | None:
+        """Sends all that may go; returns when something that may not go yet will be able to."""
+        next_ms: int | None = None
+        rooms: dict[int, Connection | None] = {}
+        sent = True
+        while sent:
+            requests: dict[int, list[Batch]] = {}
+            sizes: dict[int, int] = {}
+            for queue in list(self._queues.ready):
+                batch = queue.waiting[0]
+                if batch.not_before_ms > now_ms:
+                    next_ms = batch.not_before_ms if next_ms is None else min(next_ms, batch.not_before_ms)
+                    continue
+                if not self._may_go(queue, batch):
+                    continue
+                leader = self._cluster.metadata.leader(queue.topic, queue.partition)
+                if leader is None:
+                    self._cluster.request_update()
+                    if batch.last_fault is None:
+                        about = str(queue)
+                        batch.last_fault = error_of(ErrorCode.LEADER_NOT_AVAILABLE, "it has no leader", about=about)
+                    continue
+                node = leader.leader
+                if node not in rooms or node not in requests:
+                    rooms[node] = self._room(node)
+                if rooms[node] is None:
+                    continue
+                size = sizes.get(node, _REQUEST_OVERHEAD) + batch.builder.size
+                if node in requests and size > self._settings.max_request_size:
+                    continue
+                sizes[node] = size
+                requests.setdefault(node, []).append(self._queues.take(queue))
+            sent = bool(requests)
+            for node, batches in requests.items():
+                connection = rooms[node]
+                assert connection is not None
+                self._send(connection, batches)
+        for connection in rooms.values():
+            if connection is not None and connection.throttled_until > self._loop.time():
+                pause_ms = int((connection.throttled_until - self._loop.time()) * 1000) + 1
+                next_ms = now_ms + pause_ms if next_ms is None else min(next_ms, now_ms + pause_ms)
+        return next_ms
+
+    def _may_go(self, queue: PartitionQueue, batch: Batch) -> bool:
+        if queue.on_wire and self._in_flight_max == 1:
+            return False  # the promise of one in flight is the partition's order, even across a change of leader
+        return not self._idempotent or queue.sequences.may_send(batch, self._identities, queue.on_wire)
+
+    def _room(self, node: int) -> Connection | None:
+        """The connection to a leader, if it takes another request now."""
+        connection = self._cluster.connections.open(node, DATA)
+        if connection is None:
+            self._cluster.connections.open_soon(node, DATA, self.wake)
+            return None
+        if connection.in_flight >= self._in_flight_max or not connection.sendable:
+            connection.on_writable = self.wake  # with acks=0 no answer would wake us
+            return None
+        return connection
+
+    def _send(self, connection: Connection, batches: list[Batch]) -> None:
+        try:
+            version = connection.version(
+                ApiKey.PRODUCE, at_least=_ZSTD if self._settings.compression_type == "zstd" else 3
+            )
+        except KafkaError as error:
+            for batch in batches:
+                self._fail(batch, error, known=True)
+            return
+        topics = self._cluster.metadata.topics
+        if version >= _BY_ID and any(
+            (known := topics.get(batch.queue.topic)) is None or known.topic_id == ZERO_TOPIC_ID for batch in batches
+        ):
+            version = _BY_ID - 1
+        request = self._request(batches, by_id=version >= _BY_ID)
+        try:
+            if not self._settings.acks:
+                connection.send_unanswered(request, version)
+                for batch in batches:
+                    self._over(batch)
+                    batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, None)
+                return
+            future = connection.send(request, ProduceResponse, version, self._settings.request_timeout_ms)
+        except KafkaError as error:
+            for batch in batches:
+                self._try_again_or_fail(batch, error, -1)
+            return
+        for batch in batches:
+            batch.on_wire = True
+            batch.queue.on_wire += 1
+        future.add_done_callback(lambda done: self._answered(done, batches))
+
+    def _request(self, batches: list[Batch], *, by_id: bool) -> ProduceRequest:
+        data: dict[str, TopicProduceData] = {}
+        for batch in batches:
+            queue = batch.queue
+            batch.attempts += 1
+            identity = None
+            if self._idempotent:
+                queue.sequences.stamp(batch)
+                identity = batch.identity
+            producer_id, epoch = identity if identity is not None else (-1, -1)
+            records = batch.builder.build(
+                compression=self._codec,
+                level=self._level,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=batch.sequence if batch.sequence is not None else -1,
+            )
+            topic = data.get(queue.topic)
+            if topic is None:
+                topic = data[queue.topic] = (
+                    TopicProduceData(topic_id=self._cluster.metadata.topics[queue.topic].topic_id)
+                    if by_id
+                    else TopicProduceData(name=queue.topic)
+                )
+            topic.partition_data.append(PartitionProduceData(index=queue.partition, records=records))
+        return ProduceRequest(
+            acks=self._settings.acks, timeout_ms=self._settings.request_timeout_ms, topic_data=list(data.values())
+        )
+
+    # Back
+
+    def _answered(self, future: asyncio.Future[ProduceResponse], batches: list[Batch]) -> None:
+        for batch in batches:
+            batch.on_wire = False
+            batch.queue.on_wire -= 1
+        if self.fault is not None or future.cancelled():
+            return
+        error = future.exception()
+        if isinstance(error, KafkaError):
+            for batch in batches:
+                self._try_again_or_fail(batch, error, -1)
+        else:
+            answer = future.result()
+            names = self._cluster.metadata.names
+            told = {
+                (topic.name or names.get(bytes(topic.topic_id), ""), one.index): one
+                for topic in answer.responses
+                for one in topic.partition_responses
+            }
+            nodes = [Node(one.node_id, one.host, one.port, one.rack) for one in answer.node_endpoints]
+            for batch in batches:
+                self._judge(batch, told.get((batch.queue.topic, batch.queue.partition)), nodes)
+        self.wake()
+        self._on_room()
+
+    def _judge(self, batch: Batch, told: PartitionProduceResponse | None, nodes: list[Node]) -> None:
+        if told is None:
+            self._try_again_or_fail(batch, BadAnswer(f"the answer says nothing about {batch.queue}"), -1)
+            return
+        code = error_code(told.error_code)
+        if code is ErrorCode.NONE or code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            # A duplicate that the broker has no offset for any more is in the log all the same.
+            base = told.base_offset if code is ErrorCode.NONE else UNKNOWN_OFFSET
+            if self._idempotent:
+                batch.queue.sequences.acknowledged(batch)
+            self._over(batch)
+            batch.finish(base, told.log_append_time_ms, None)
+            return
+        if told.current_leader.leader_id >= 0:
+            leader = told.current_leader
+            self._cluster.learn_leader(
+                batch.queue.topic, batch.queue.partition, leader.leader_id, leader.leader_epoch, nodes
+            )
+        if code in _TOO_LARGE and batch.count > 1 and not batch.done:
+            self._split(batch)
+            return
+        message = told.error_message
+        if told.record_errors:
+            listed = "; ".join(
+                f"record {one.batch_index}: {one.batch_index_error_message}" for one in told.record_errors
+            )
+            message = f"{message or ''} ({listed})"
+        error = error_of(told.error_code, message, about=str(batch.queue))
+        self._try_again_or_fail(batch, error, told.log_start_offset)
+
+    def _split(self, batch: Batch) -> None:
+        parts = self._queues.split(batch)
+        if self._idempotent:
+            batch.queue.sequences.replaced(batch, parts)
+        for part in parts:
+            self._queues.put_back(part, 0)
+
+    def _try_again_or_fail(self, batch: Batch, error: KafkaError, log_start_offset: int) -> None:
+        code = error.code
+        if code in _STALE:
+            self._cluster.request_update()
+        if self._idempotent:
+            retriable = batch.queue.sequences.is_retriable(batch, code, log_start_offset)
+        else:
+            retriable = code.retriable
+        now_ms = self._clock.monotonic_ms()
+        batch.last_fault = error
+        if batch.done:  # its time was over while it was on the wire
+            self._fail(batch, error, known=not retriable)
+        elif not retriable:
+            self._fail(batch, error, known=True)
+        elif batch.attempts > self._settings.retries:
+            self._fail(batch, error, known=False)
+        else:
+            self._queues.put_back(batch, now_ms + self._backoff.pause_ms(max(1, batch.attempts)))
+
+    def _fail(self, batch: Batch, error: KafkaError, *, known: bool) -> None:
+        """A batch's end. `known`: it is certain that it was not written."""
+        if self._idempotent:
+            if known:
+                batch.queue.sequences.refused(batch)
+            else:
+                batch.queue.sequences.given_up(batch)
+        self._over(batch)
+        batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, error)
+
+    def _expire(self, now_ms: int) -> None:
+        """Fails what was not acknowledged in time. The oldest comes first: all have the same time."""
+        expired = False
+        while (batch := next(iter(self._queues.live), None)) is not None and batch.deadline_ms <= now_ms:
+            expired = True
+            fault = batch.last_fault or self._identity_source.fault
+            last = f"; the last fault was: {fault}" if fault is not None else ""
+            error = DeliveryTimedOut(
+                f"{batch.queue}: {batch.count} records were not acknowledged within "
+                f"{self._settings.delivery_timeout_ms} ms{last}"
+            )
+            if batch.on_wire:
+                # Its answer still tells where the sequence numbers stand; its memory is free when that has come.
+                self._queues.live.pop(batch)
+                batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, error)
+                continue
+            self._queues.remove_waiting(batch)
+            self._fail(batch, error, known=batch.attempts == 0)
+        if expired:
+            self._on_room()
+
+    def _over(self, batch: Batch) -> None:
+        self._queues.release(batch)

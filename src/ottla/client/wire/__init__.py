@@ -1,0 +1,1 @@
+"""Connections to brokers, and questions to whichever broker can answer."""

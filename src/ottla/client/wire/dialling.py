@@ -1,0 +1,43 @@
+"""How a connection begins: it is opened, and the two sides agree on versions, within one time-out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from ottla.client.errors import ConnectFailed, ConnectionLost, KafkaError
+from ottla.client.wire.connection import FRAME_BYTES_MAX, Connection
+from ottla.client.wire.world import World
+
+
+async def connect(
+    world: World,
+    host: str,
+    port: int,
+    *,
+    client_id: str,
+    setup_timeout_ms: int,
+    frame_bytes_max: int = FRAME_BYTES_MAX,
+) -> Connection:
+    """Opens a connection and negotiates versions, all within the time-out; raises ConnectFailed or what ended it."""
+    peer = f"{host}:{port}"
+    made: list[Connection] = []
+
+    def protocol() -> asyncio.Protocol:
+        made.append(Connection(peer, client_id, frame_bytes_max))
+        # The port's word for "what asyncio feeds": its transports feed buffered protocols as well.
+        return cast("asyncio.Protocol", made[-1])
+
+    try:
+        async with asyncio.timeout(setup_timeout_ms / 1000):
+            await world.network.connect(protocol, host, port)
+            await made[-1].negotiate(setup_timeout_ms)
+    except BaseException as error:
+        for connection in made:
+            connection.abandon(ConnectionLost(f"{peer}: the connection was given up while it was set up"))
+        if isinstance(error, TimeoutError) and not isinstance(error, KafkaError):
+            raise ConnectFailed(f"{peer} did not answer within {setup_timeout_ms} ms") from None
+        if isinstance(error, OSError) and not isinstance(error, KafkaError):
+            raise ConnectFailed(f"{peer}: {error.strerror or error}") from error
+        raise
+    return made[-1]

@@ -1,0 +1,1 @@
+"""What requests of every API have: the call and the peer, checks, turns of long work, metrics."""

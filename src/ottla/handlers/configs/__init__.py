@@ -1,0 +1,1 @@
+"""Settings as several APIs describe and change them."""

@@ -1,0 +1,133 @@
+"""What both ways of changing settings share: who may, which resource stands twice, and the controller's word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from ottla.controller.interface import ConfigChanges, ConfigOverrides, ConfigResource, ConfigResult
+from ottla.handlers.calls.call import Call
+from ottla.handlers.configs.resources import refusal, resource
+from ottla.model import ErrorCode
+from ottla.security.authorizer import Operation
+from ottla.steps import PIECE, Steps, pieces
+
+
+class Asked(Protocol):
+    """A resource of either request."""
+
+    resource_type: int
+    resource_name: str
+
+
+AskedT = TypeVar("AskedT", bound=Asked)
+ResultT = TypeVar("ResultT")
+ResponseT = TypeVar("ResponseT")
+
+
+class Changed(NamedTuple):
+    """One resource's part of the answer."""
+
+    type_code: int
+    name: str
+    error: ErrorCode
+    message: str | None
+
+
+_Key = tuple[int, str]
+
+
+class ConfigAlteration:
+    """One request: what of it is refused here, and what the controller is asked to do."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._results: dict[_Key, ConfigResult] = {}
+        self._wanted: list[ConfigChanges | ConfigOverrides] = []
+
+    def take(
+        self, resources: Sequence[AskedT], read: Callable[[ConfigResource, AskedT], ConfigChanges | ConfigOverrides]
+    ) -> Steps[None]:
+        times: Counter[_Key] = Counter()
+        for piece in pieces(resources):
+            times.update((asked.resource_type, asked.resource_name) for asked in piece)
+            yield
+        for asked in resources:
+            key = (asked.resource_type, asked.resource_name)
+            if key not in self._results:
+                self._take(key, times[key], asked, read)
+            yield
+
+    def _take(
+        self,
+        key: _Key,
+        times: int,
+        asked: AskedT,
+        read: Callable[[ConfigResource, AskedT], ConfigChanges | ConfigOverrides],
+    ) -> None:
+        named = resource(*key)
+        if isinstance(named, ConfigResult):
+            self._results[key] = named
+        elif times > 1:
+            self._results[key] = ConfigResult(
+                named, ErrorCode.INVALID_REQUEST, "Each resource must appear at most once."
+            )
+        else:
+            refused = refusal(self._call, named, Operation.ALTER_CONFIGS)
+            if refused is not None:
+                self._results[key] = refused
+            else:
+                self._wanted.append(read(named, asked))
+
+    async def carry_out(
+        self,
+        resources: Sequence[AskedT],
+        respond: Callable[[list[ResultT]], ResponseT],
+        result: Callable[[Changed], ResultT],
+        *,
+        validate_only: bool,
+    ) -> ResponseT:
+        """Asks the controller, and answers each resource in the order of the request, as often as it stands there."""
+        services = self._call.services
+        altered = await services.controller.alter_configs(self._wanted, validate_only=validate_only)
+        answers = await services.turns.to_end(self._answers(resources, altered, result))
+        await services.turns.to_end(self._let_go(altered))
+        return respond(answers)
+
+    def _answers(
+        self, resources: Sequence[AskedT], altered: Sequence[ConfigResult], result: Callable[[Changed], ResultT]
+    ) -> Steps[list[ResultT]]:
+        for piece in pieces(altered):
+            self._results.update(((int(each.resource.type), each.resource.name), each) for each in piece)
+            yield
+        answers: list[ResultT] = []
+        for asked_piece in pieces(resources):
+            for asked in asked_piece:
+                key = (asked.resource_type, asked.resource_name)
+                answers.append(result(Changed(*key, self._results[key].error, self._results[key].message)))
+            yield
+        return answers
+
+    def _let_go(self, altered: list[ConfigResult]) -> Steps[None]:
+        """Frees what a long request has left in steps as well: it takes as long as making it."""
+        while altered or self._wanted or self._results:
+            del altered[-PIECE:], self._wanted[-PIECE:]
+            for _ in range(min(PIECE, len(self._results))):
+                self._results.popitem()
+            yield
+
+
+def change_all(
+    call: Call,
+    resources: Sequence[AskedT],
+    read: Callable[[ConfigResource, AskedT], ConfigChanges | ConfigOverrides],
+    respond: Callable[[list[ResultT]], ResponseT],
+    result: Callable[[Changed], ResultT],
+    *,
+    validate_only: bool,
+) -> Steps[Awaitable[ResponseT]]:
+    """The steps before the controller has a say, and then who waits for it."""
+    alteration = ConfigAlteration(call)
+    yield from alteration.take(resources, read)
+    return alteration.carry_out(resources, respond, result, validate_only=validate_only)

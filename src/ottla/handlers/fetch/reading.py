@@ -1,0 +1,256 @@
+"""Reading for a fetch: one partition after the other, within the request's and each partition's limit.
+
+The first batch of the first partition that has anything is returned whole, however large, or a consumer with small
+limits could never pass it. What is read is a slice of a segment; its bytes are touched only when the answer is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ottla import logs
+from ottla.handlers.calls.call import Services
+from ottla.handlers.fetch.asked import Asked
+from ottla.handlers.fetch.cold_reads import is_warm
+from ottla.handlers.fetch.room import Room
+from ottla.model import ErrorCode, TopicPartition
+from ottla.ports import File
+from ottla.replication.leader import Leader
+from ottla.steps import Steps
+from ottla.storage.errors import OffsetOutOfRange, StorageFault
+from ottla.storage.log.reader import Slice
+
+log_event = logs.logger("handlers")
+
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+#: What an ordinary consumer gives as its replica id; a follower gives its broker id.
+CONSUMER: Final = -1
+#: Each takes some five microseconds.
+READS_A_STEP: Final = 8
+
+
+class PartitionRead:
+    """What one partition of a fetch is answered with."""
+
+    __slots__ = (
+        "_kept",
+        "aborted",
+        "asked",
+        "diverging",
+        "error",
+        "high_watermark",
+        "is_copied",
+        "last_stable_offset",
+        "leader",
+        "log_start_offset",
+        "records",
+        "slice",
+    )
+
+    def __init__(self, asked: Asked, error: ErrorCode = ErrorCode.NONE) -> None:
+        self.asked = asked
+        self.error = error
+        self.high_watermark = -1
+        self.last_stable_offset = -1
+        self.log_start_offset = -1
+        #: The leader that was read, also where it had to refuse.
+        self.leader: Leader | None = None
+        self.slice: Slice | None = None
+        #: The slice's file, while it is held open.
+        self._kept: File | None = None
+        #: Whether the slice's bytes are copied into the answer, and these bytes.
+        self.is_copied = False
+        self.records = b""
+        #: Transactions among the records that were aborted; None where the client did not ask for committed reads.
+        self.aborted: list[tuple[int, int]] | None = None
+        #: (epoch, end offset) where the reader's log parts from this one.
+        self.diverging: tuple[int, int] | None = None
+
+    @property
+    def is_cold(self) -> bool:
+        return (
+            self.slice is not None
+            and self.slice.size > 0
+            and self.leader is not None
+            and not is_warm(self.leader.log, self.slice)
+        )
+
+    def fit(self, room: Room, left: int) -> int:
+        """Takes up the answer's room for what was found, or leaves it for the client's next fetch. How many bytes of
+        records the answer may still have, of `left`."""
+        assert self.slice is not None
+        try:
+            self.slice = room.cut(self.slice)
+        except OSError as fault:
+            self.refuse(fault)
+            return left
+        if room.copies(self.slice):
+            self.is_copied = True
+        elif not room.sends():
+            self.slice = None
+            return 0
+        return max(0, left - self.size)
+
+    def keep(self) -> None:
+        """Holds the file open until `let_go`: retention may take the segment away between two steps."""
+        if self.slice is not None and self.slice.file is not None:
+            self.slice.file.lease()
+            self._kept = self.slice.file
+
+    def let_go(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.release()
+
+    def load(self) -> None:
+        """Reads what is copied, while a fault of the disk can still be told as this partition's."""
+        if self.slice is None or not self.is_copied:
+            return
+        try:
+            self.records = self.slice.read()
+        except OSError as fault:
+            self.refuse(fault)
+
+    def refuse(self, fault: Exception) -> None:
+        self.error = ErrorCode.KAFKA_STORAGE_ERROR
+        self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
+        self.slice = None
+        tp = None if self.leader is None else self.leader.tp
+        log_event.warning_limited("a partition could not be read", key=str(tp), partition=tp, reason=fault)
+
+    @property
+    def size(self) -> int:
+        return 0 if self.slice is None else self.slice.size
+
+
+def let_go(reads: Iterable[PartitionRead]) -> None:
+    for read in reads:
+        read.let_go()
+
+
+class Reader:
+    """One kind of reader: a consumer with its isolation level, or a follower."""
+
+    __slots__ = ("_committed", "_is_follower", "_services", "replica_id")
+
+    def __init__(self, services: Services, replica_id: int, isolation_level: int) -> None:
+        self._services = services
+        self.replica_id = replica_id
+        #: Tools for debugging give -2, which makes them no followers.
+        self._is_follower = replica_id >= 0
+        self._committed = isolation_level == READ_COMMITTED
+
+    def read_all(self, asked: Iterable[Asked], max_bytes: int, room: Room) -> list[PartitionRead]:
+        reads = []
+        left = max_bytes
+        whole_first_batch = True
+        for one in asked:
+            read = self.read(one, left, whole_first_batch=whole_first_batch)
+            if read.size:
+                left = read.fit(room, left)
+                whole_first_batch = False
+            reads.append(read)
+        return reads
+
+    def read_steps(self, asked: Iterable[Asked], max_bytes: int, room: Room) -> Steps[list[PartitionRead]]:
+        """The same in steps. The reads hold their files open, and have to be let go."""
+        reads: list[PartitionRead] = []
+        left, whole_first_batch = max_bytes, True
+        try:
+            for done, one in enumerate(asked, 1):
+                self.note_follower(one)
+                read = self.read(one, left, whole_first_batch=whole_first_batch)
+                reads.append(read)
+                if read.size:
+                    left = read.fit(room, left)
+                    whole_first_batch = False
+                    read.keep()
+                if not done % READS_A_STEP:
+                    yield
+        except BaseException:
+            let_go(reads)
+            raise
+        return reads
+
+    def note_follower(self, asked: Asked) -> None:
+        """What a follower asks for tells what it has, which may commit what others wait for."""
+        if not self._is_follower:
+            return
+        leader = self.leader(asked)
+        if isinstance(leader, Leader) and leader.follower_fetched(self.replica_id, asked.fetch_offset):
+            self._services.replicas.waiters.changed(leader.tp)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        return self._services.metadata.topic_name(topic_id)
+
+    def read(self, asked: Asked, max_bytes: int, *, whole_first_batch: bool) -> PartitionRead:
+        leader = self.leader(asked)
+        if isinstance(leader, ErrorCode):
+            return PartitionRead(asked, leader)
+        if asked.max_bytes < 0 or max_bytes < 0:
+            return PartitionRead(asked, ErrorCode.UNKNOWN_SERVER_ERROR)
+        read = PartitionRead(asked, leader.fencing(asked.current_leader_epoch))
+        read.leader = leader
+        if read.error != ErrorCode.NONE:
+            return read
+        try:
+            self._read(read, leader, max_bytes, whole_first_batch=whole_first_batch)
+        except OffsetOutOfRange:
+            # With none of the log's offsets, as Kafka answers.
+            return PartitionRead(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
+        except StorageFault as fault:
+            read.refuse(fault)
+        return read
+
+    def _read(self, read: PartitionRead, leader: Leader, max_bytes: int, *, whole_first_batch: bool) -> None:
+        """Raises OffsetOutOfRange and StorageFault."""
+        asked, log = read.asked, leader.log
+        read.high_watermark = leader.high_watermark
+        read.last_stable_offset = leader.last_stable_offset
+        read.log_start_offset = log.start_offset
+        if asked.last_fetched_epoch >= 0 and self._diverges(read, leader):
+            return
+        limit = max(0, min(asked.max_bytes, max_bytes))
+        if not limit and not whole_first_batch:
+            if not log.start_offset <= asked.fetch_offset <= log.end_offset:
+                raise OffsetOutOfRange(asked.fetch_offset, log.start_offset, log.end_offset)
+            return
+        read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
+        if self._committed and not self._is_follower:
+            read.aborted = log.aborted_in(asked.fetch_offset, read.slice, read.last_stable_offset)
+
+    def limit(self, leader: Leader) -> int:
+        """Where this reader's view of the log ends."""
+        if self._is_follower:
+            return leader.log.end_offset
+        return leader.last_stable_offset if self._committed else leader.high_watermark
+
+    def leader(self, asked: Asked) -> Leader | ErrorCode:
+        name = asked.topic
+        if isinstance(name, bytes):
+            known = self._services.metadata.topic_name(name)
+            if known is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            name = known
+        tp = TopicPartition(name, asked.partition)
+        leader = self._services.replicas.leaders.get(tp)
+        if leader is None:
+            return self._services.replicas.why_not_leader(tp)
+        # Only a broker that holds a replica may say how far that replica is: the high watermark rests on it.
+        if self._is_follower and self.replica_id not in leader.isr.followers:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return leader
+
+    def _diverges(self, read: PartitionRead, leader: Leader) -> bool:
+        """Whether what the reader has is not the beginning of this log (KIP-595)."""
+        asked = read.asked
+        found = leader.log.epochs.end_offset_for(asked.last_fetched_epoch, leader.log.end_offset)
+        if found is None:
+            raise OffsetOutOfRange(asked.fetch_offset, leader.log.start_offset, leader.log.end_offset)
+        epoch, end_offset = found
+        if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+            read.diverging = (epoch, end_offset)
+            return True
+        return False

@@ -1,0 +1,233 @@
+"""The partitions of a fetch that are looked at when they have changed, and not before.
+
+A fetch session may have ten thousand partitions, of which some have news at a time; and so may a fetch that waits. Each
+partition of such a set is in one of two states, and goes from one to the other as often as it likes:
+
+    marked    it may have news: it is new, its request or the partition itself has changed, records are left to be
+              read, or its error is to be said again
+    at rest   its client knows all there is to know
+
+A look reads those that are marked, in their order. Whatever it has looked at it watches from then on
+(`replication/waiters.py`): a change marks it again, and wakes the fetch that waits.
+
+An error is said with every answer, as Kafka does it, with one exception: that a topic or a partition is unknown is said
+once, and again when the client asks for it anew. Whoever made up a hundred thousand of them would have a hundred
+thousand answers each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import count
+from operator import attrgetter
+from typing import Final
+
+from ottla.handlers.fetch.asked import Asked, Key
+from ottla.handlers.fetch.reading import READS_A_STEP, PartitionRead, Reader, let_go
+from ottla.handlers.fetch.room import Room
+from ottla.model import ErrorCode, TopicPartition
+from ottla.replication.waiters import Waiters, Watched
+from ottla.steps import Steps, pieces
+
+#: Said once, not with every answer.
+_SAID_ONCE: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+#: So many are brought into their order by sorting, in a third of a millisecond; for more, all partitions are gone
+#: through in steps.
+_SORTED_MAX: Final = 1024
+_BY_PLACE: Final = attrgetter("place")
+
+
+class WatchedPartition:
+    """One partition of a set, and what its client knows of it."""
+
+    __slots__ = ("asked", "error", "high_watermark", "key", "log_start_offset", "place", "stands_at", "within")
+
+    def __init__(self, within: WatchedPartitions, key: Key, asked: Asked, place: int) -> None:
+        #: The set; None once it has left that.
+        self.within: WatchedPartitions | None = within
+        self.key = key
+        self.asked = asked
+        #: Partitions are answered in the order of these numbers.
+        self.place = place
+        #: What the client was last answered. -1 behind an error: whatever comes behind that is news.
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        #: None where it has not asked since: it is answered anew.
+        self.error: ErrorCode | None = None
+        #: Where its watcher stands.
+        self.stands_at: Watched | None = None
+
+    def changed(self) -> None:
+        self.stands_at = None
+        if self.within is not None:
+            self.within.mark(self)
+
+    def is_news(self, read: PartitionRead) -> bool:
+        """Whether an answer has to carry this."""
+        if read.size or read.diverging is not None:
+            return True
+        if read.error != ErrorCode.NONE:
+            return read.error not in _SAID_ONCE or read.error != self.error
+        return read.high_watermark != self.high_watermark or read.log_start_offset != self.log_start_offset
+
+    def answered(self, read: PartitionRead) -> None:
+        """The client is answered this."""
+        self.error = read.error
+        failed = read.error != ErrorCode.NONE or read.diverging is not None
+        self.high_watermark = -1 if failed else read.high_watermark
+        self.log_start_offset = read.log_start_offset
+
+
+class WatchedPartitions:
+    def __init__(self, waiters: Waiters) -> None:
+        self._waiters = waiters
+        #: In the order of their places.
+        self._partitions: dict[Key, WatchedPartition] = {}
+        self._marked: dict[WatchedPartition, None] = {}
+        self._places = count()
+        #: Called with each mark, by the fetch that waits.
+        self.on_mark: Callable[[], None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    @property
+    def asked(self) -> list[Asked]:
+        return [each.asked for each in self._partitions.values()]
+
+    @property
+    def marked_count(self) -> int:
+        return len(self._marked)
+
+    # -- what the client asks for
+
+    def take(self, asked: Asked) -> None:
+        """A partition that the client asks for, or asks for differently. One that is known keeps its place."""
+        key = asked[:2]
+        known = self._partitions.get(key)
+        if known is None:
+            # The same object says where it is watched, unless the client knows its topic by an id.
+            key = TopicPartition(asked.topic, asked.partition) if isinstance(asked.topic, str) else key
+            known = self._partitions[key] = WatchedPartition(self, key, asked, next(self._places))
+        else:
+            known.asked = asked
+            known.error = None
+        self._marked[known] = None
+
+    def take_steps(self, asked: Iterable[Asked]) -> Steps[None]:
+        for some in pieces(asked):
+            for each in some:
+                self.take(each)
+            yield
+
+    def forget(self, key: Key) -> None:
+        known = self._partitions.pop(key, None)
+        if known is not None:
+            self._leave(known)
+
+    def close_steps(self) -> Steps[None]:
+        """Forgets all of them."""
+        partitions = self._partitions
+        while partitions:
+            for _ in range(min(64, len(partitions))):
+                self._leave(partitions.popitem()[1])
+            yield
+
+    def _leave(self, gone: WatchedPartition) -> None:
+        gone.within = None
+        self._marked.pop(gone, None)
+        if gone.stands_at is not None:
+            self._waiters.unwatch(gone.stands_at, gone)
+            gone.stands_at = None
+
+    # -- looks
+
+    def mark(self, changed: WatchedPartition) -> None:
+        self._marked[changed] = None
+        if self.on_mark is not None:
+            self.on_mark()
+
+    def look(
+        self, reader: Reader, max_bytes: int, room: Room, *, full: bool, in_steps: bool = False
+    ) -> Steps[list[PartitionRead]]:
+        """Reads what is marked, and returns what is news of it; for a full answer, all that it has read.
+
+        Reads in steps hold their files open, and have to be let go.
+        """
+        reads: list[PartitionRead] = []
+        try:
+            yield from self._look(reads, reader, max_bytes, room, full=full, in_steps=in_steps)
+        except BaseException:
+            let_go(reads)
+            raise
+        return reads
+
+    def _look(
+        self, reads: list[PartitionRead], reader: Reader, max_bytes: int, room: Room, *, full: bool, in_steps: bool
+    ) -> Steps[None]:
+        left, whole_first_batch = max_bytes, True
+        for done, each in enumerate((yield from self._in_order()), 1):
+            if each.within is self:
+                reader.note_follower(each.asked)
+                # Before it is read: what changes behind that is not to be missed.
+                self._watch(each, reader)
+                read = reader.read(each.asked, left, whole_first_batch=whole_first_batch)
+                if read.size:
+                    left = read.fit(room, left)
+                    whole_first_batch = False
+                    if in_steps:
+                        read.keep()
+                is_news = full or each.is_news(read)
+                if is_news:
+                    reads.append(read)
+                if (full or not is_news) and not _is_left(each, read, reader):
+                    self._marked.pop(each, None)
+            if not done % READS_A_STEP:
+                yield
+
+    def read_steps(self, reader: Reader, max_bytes: int, room: Room) -> Steps[list[PartitionRead]]:
+        """All of them, for a full answer. They hold their files open, and have to be let go."""
+        return (yield from reader.read_steps(self.asked, max_bytes, room))
+
+    def answer(self, read: PartitionRead, reader: Reader, *, moves: bool) -> None:
+        """The client is answered this. With `moves`, one with records goes to the end: the others come first then."""
+        each = self._partitions.get(read.asked[:2])
+        if each is None or each.asked is not read.asked:
+            return
+        each.answered(read)
+        if moves and read.size:
+            each.place = next(self._places)
+            del self._partitions[each.key]
+            self._partitions[each.key] = each
+        # Where its watcher was called since, there may be more news than what was read.
+        if each.stands_at is not None and not _is_left(each, read, reader):
+            self._marked.pop(each, None)
+
+    def _in_order(self) -> Steps[list[WatchedPartition]]:
+        marked = self._marked
+        if len(marked) <= _SORTED_MAX:
+            return sorted(marked, key=_BY_PLACE)
+        found: list[WatchedPartition] = []
+        for some in pieces(list(self._partitions.values()), 256):
+            found += [each for each in some if each in marked]
+            yield
+        return found
+
+    def _watch(self, each: WatchedPartition, reader: Reader) -> None:
+        if each.stands_at is None:
+            topic, partition = each.key
+            if isinstance(topic, str):
+                each.stands_at = each.key if isinstance(each.key, TopicPartition) else TopicPartition(topic, partition)
+            else:
+                name = reader.topic_name(topic)
+                each.stands_at = topic if name is None else TopicPartition(name, partition)
+            self._waiters.watch(each.stands_at, each)
+
+
+def _is_left(each: WatchedPartition, read: PartitionRead, reader: Reader) -> bool:
+    """Whether the partition stays marked behind a look: there are records to read, or an error to say again."""
+    if read.error != ErrorCode.NONE:
+        return read.error not in _SAID_ONCE
+    if read.diverging is not None or read.leader is None:
+        return True
+    return reader.limit(read.leader) > each.asked.fetch_offset

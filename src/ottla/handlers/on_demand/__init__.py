@@ -1,0 +1,1 @@
+"""What is made when somebody first asks for it: topics, groups' places, the offsets topic, producer ids."""

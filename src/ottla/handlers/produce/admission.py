@@ -1,0 +1,58 @@
+"""Who may produce what, and how long a client is to hold back afterwards."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ottla.handlers.calls.call import Services
+from ottla.handlers.calls.peer import Peer, Received
+from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_LEADER, ACKS_NONE
+from ottla.model import INTERNAL_TOPICS, ErrorCode
+from ottla.protocol.header import decode_request_header
+from ottla.security.authorizer import Operation, Resource
+from ottla.security.quotas import Use
+
+
+class Admission:
+    def __init__(self, services: Services) -> None:
+        self._metadata = services.metadata
+        self._authorizer = services.authorizer
+        self._quotas = services.quotas
+
+    def topic(
+        self, topic: str | bytes, peer: Peer, transactional_id: str | None, acks: int
+    ) -> tuple[str, ErrorCode | None]:
+        """A topic's name, and why nothing may be written to it."""
+        if isinstance(topic, bytes):
+            known = self._metadata.topic_name(topic)
+            if known is None:
+                return "", ErrorCode.UNKNOWN_TOPIC_ID
+            name = known
+        else:
+            name = topic
+        if transactional_id is not None:
+            return name, ErrorCode.INVALID_TXN_STATE
+        if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+            return name, ErrorCode.INVALID_REQUIRED_ACKS
+        if not self._allowed(peer, Resource.TOPIC, name):
+            return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if name in INTERNAL_TOPICS:
+            return name, ErrorCode.INVALID_TOPIC_EXCEPTION
+        return name, None
+
+    def may_use(self, peer: Peer, transactional_id: str | None) -> bool:
+        return transactional_id is not None and self._allowed(peer, Resource.TRANSACTIONAL_ID, transactional_id)
+
+    def _allowed(self, peer: Peer, resource: Resource, name: str) -> bool:
+        authorizer = self._authorizer
+        return authorizer.allows_all or authorizer.allowed(peer.principal, peer.host, Operation.WRITE, resource, name)
+
+    def throttle_ms(self, peer: Peer, buffer: Received, start: int, end: int, acks: int, now_ms: int) -> int:
+        """How long the client is to hold back after this request."""
+        if self._quotas.unlimited:
+            return 0
+        header, _ = decode_request_header(bytes(buffer.view[start:end]))
+        throttle = partial(self._quotas.throttle_ms, peer.principal, header.client_id)
+        # Without an answer nobody can be told, so that Kafka does not count such a request's time.
+        for_time_ms = 0 if acks == ACKS_NONE else throttle(Use.REQUEST_TIME, 0.0, now_ms)
+        return max(throttle(Use.PRODUCED_BYTES, end - start, now_ms), for_time_ms)

@@ -1,0 +1,110 @@
+"""What becomes of each batch of a Produce request: staged at its leader, refused, or yet to be looked into."""
+
+from __future__ import annotations
+
+from ottla.handlers.produce.checks import Unchecked
+from ottla.handlers.produce.rules import is_refused_unseen
+from ottla.handlers.produce.waiting import ACKS_ALL, Outcome, ProduceWait
+from ottla.metadata import MetadataCache
+from ottla.model import ErrorCode, TopicPartition
+from ottla.replication.leader import Leader
+from ottla.replication.replicas import Replicas
+from ottla.replication.writes import Writes
+from ottla.storage.errors import AppendRefused, StorageFault, TooLongToCheck
+from ottla.storage.log.append import Appended
+
+
+class Appends:
+    def __init__(self, replicas: Replicas, writes: Writes) -> None:
+        self._replicas = replicas
+        self._writes = writes
+        #: Of this round.
+        self.now_ms = 0
+
+    def append(
+        self, tp: TopicPartition, records: memoryview | None, acks: int, unchecked: list[Unchecked] | None
+    ) -> Outcome:
+        """What the partition's part comes to; it stays undecided where `unchecked` then has its batch.
+
+        Without `unchecked` a batch that is long to look at is refused, so that its producer makes smaller ones.
+        """
+        outcome = Outcome(tp.partition)
+        if records is None and tp in self._replicas.leaders:
+            outcome.fail(ErrorCode.INVALID_RECORD)
+            return outcome
+        leader = self._leader(tp, acks, outcome)
+        if leader is None or records is None:
+            return outcome
+        try:
+            self._staged(outcome, leader, leader.append(records, self.now_ms))
+        except TooLongToCheck as error:
+            if unchecked is None:
+                self._not_staged(outcome, leader, error)
+            else:
+                unchecked.append(Unchecked(tp, outcome, records, leader))
+        except (StorageFault, AppendRefused) as error:
+            self._not_staged(outcome, leader, error)
+        except Exception as fault:
+            self._broken(outcome, leader, fault)
+        return outcome
+
+    def fail_unknown(self, wait: ProduceWait, metadata: MetadataCache) -> None:
+        """What was sent to a topic by its id and is not staged yet: that topic may be gone by now."""
+        for topic, outcomes in wait.topics:
+            if isinstance(topic, bytes) and metadata.topic_name(topic) is None:
+                for outcome in outcomes:
+                    if outcome.answer is None and outcome.leader is None:
+                        outcome.fail(ErrorCode.UNKNOWN_TOPIC_ID)
+
+    def append_checked(self, unchecked: Unchecked, acks: int) -> None:
+        """Goes on with a batch that another process has looked into."""
+        outcome, verdict = unchecked.outcome, unchecked.verdict
+        assert verdict is not None
+        leader = self._leader(unchecked.tp, acks, outcome)
+        if leader is None:
+            return
+        if leader.log is not unchecked.log:
+            # Deleted and created again, perhaps: whoever sent it finds out.
+            outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        refused = verdict.refused()
+        if refused is not None:
+            self._not_staged(outcome, leader, refused)
+            return
+        try:
+            records = memoryview(unchecked.records if verdict.changed is None else bytearray(verdict.changed))
+            self._staged(outcome, leader, leader.append_checked(records, self.now_ms))
+        except (StorageFault, AppendRefused) as error:
+            self._not_staged(outcome, leader, error)
+        except Exception as fault:
+            self._broken(outcome, leader, fault)
+
+    def _leader(self, tp: TopicPartition, acks: int, outcome: Outcome) -> Leader | None:
+        """Who takes the batch; None where the outcome says why nobody does."""
+        leader = self._replicas.leaders.get(tp)
+        if leader is None:
+            outcome.fail(self._replicas.why_not_leader(tp))
+        elif acks == ACKS_ALL and not leader.has_enough_replicas():
+            outcome.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
+        elif leader.fault is not None:
+            outcome.fail(leader.fault)
+        else:
+            return leader
+        return None
+
+    def _staged(self, outcome: Outcome, leader: Leader, appended: Appended) -> None:
+        self._writes.staged(leader)
+        outcome.leader, outcome.appended = leader, appended
+
+    def _not_staged(self, outcome: Outcome, leader: Leader, error: StorageFault | AppendRefused) -> None:
+        if isinstance(error, StorageFault):
+            # The segment was to be rolled. What this round staged and is not written will not be.
+            self._writes.refused(leader, error)
+            outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        start = -1 if is_refused_unseen(error) else leader.log.start_offset
+        outcome.refuse(error.error, error.message, error.record_errors, start)
+
+    def _broken(self, outcome: Outcome, leader: Leader, fault: Exception) -> None:
+        self._writes.broke(leader, fault)
+        outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -1,0 +1,131 @@
+"""Produce requests with batches that another process has to look into (docs/decisions/record-checks.md).
+
+The connection is busy meanwhile, so that what its client sent after it stays behind it. The request's other batches
+are written as ever; those that were checked are staged in a round of their own, and then all are answered together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from ottla import logs
+from ottla.config import LogConfig
+from ottla.handlers.calls.checks import CheckFailed, Checks
+from ottla.handlers.calls.peer import Peer
+from ottla.handlers.produce.waiting import Outcome, ProduceWait
+from ottla.handlers.routes import PRODUCE
+from ottla.model import ErrorCode, TopicPartition
+from ottla.ports import Clock
+from ottla.replication.leader import Leader
+from ottla.storage.log.append import Verdict, examine_whole
+from ottla.storage.log.log import Log
+
+log_event = logs.logger("handlers")
+
+#: Requests of clients that have gone are still looked into and stored, up to so many with so many bytes; more are
+#: dropped. A few bytes can be seconds of work, so bytes alone are no bound.
+ABANDONED_MAX: Final = 8
+#: All batches that wait to be looked into, as they came. One request may always wait; what comes beyond is answered
+#: REQUEST_TIMED_OUT at once, which clients try again after.
+WAITING_BYTES_MAX: Final = 256 * 1024 * 1024
+ABANDONED_BYTES_MAX: Final = 16 * 1024 * 1024
+
+
+class Unchecked:
+    """One batch that waits for its verdict, or has it."""
+
+    __slots__ = ("_leader", "config", "outcome", "records", "tp", "verdict")
+
+    def __init__(self, tp: TopicPartition, outcome: Outcome, records: memoryview, leader: Leader) -> None:
+        self.tp = tp
+        #: Undecided until the batch is staged or refused.
+        self.outcome = outcome
+        #: A copy: the request's buffer goes back to the pool at the round's end.
+        self.records = bytearray(records)
+        self._leader = leader
+        #: What the batch was judged by: under another configuration the verdict is worth nothing.
+        self.config: LogConfig | None = None
+        self.verdict: Verdict | None = None
+
+    @property
+    def log(self) -> Log:
+        """The one that the batch was meant for, wherever that is now."""
+        return self._leader.present.log
+
+    @property
+    def is_judged(self) -> bool:
+        return self.outcome.answer is not None or self.log.config == self.config
+
+
+#: Stages and answers a request all of whose batches have their verdicts.
+Resume = Callable[[Peer, ProduceWait, list[Unchecked]], None]
+
+
+class ProduceChecks:
+    def __init__(self, checks: Checks, clock: Clock, resume: Resume) -> None:
+        self._checks = checks
+        self._clock = clock
+        self._resume = resume
+        #: The requests that wait here: kept so that they are not collected, and can be ended at stop.
+        self.tasks: dict[asyncio.Future[None], None] = {}
+        self._waiting_bytes = 0
+        self._abandoned = 0
+        self._abandoned_bytes = 0
+
+    def begin(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
+        """Has the batches looked into; the connection takes nothing more until then."""
+        size = sum(len(each.records) for each in unchecked)
+        if self._waiting_bytes and self._waiting_bytes + size > WAITING_BYTES_MAX:
+            for each in unchecked:
+                each.outcome.fail(ErrorCode.REQUEST_TIMED_OUT, "too much waits to be looked at")
+            return
+        self._waiting_bytes += size
+        wait.unchecked = True
+        task = asyncio.ensure_future(self._judge(peer, wait, unchecked))
+        self.tasks[task] = None
+        task.add_done_callback(partial(self._ended, peer, size))
+        peer.answer_later(partial(self._abandon, task, size))
+
+    def _ended(self, peer: Peer, size: int, task: asyncio.Future[None]) -> None:
+        self._waiting_bytes -= size
+        del self.tasks[task]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log_event.error("a request failed", api=PRODUCE, error="".join(traceback.format_exception(error)))
+        if error is not None or task.cancelled():
+            peer.abort()
+
+    def _abandon(self, task: asyncio.Future[None], size: int) -> None:
+        """The client has gone. It may have wanted no answer, so that its records are kept where that costs little."""
+        if self._abandoned == ABANDONED_MAX or self._abandoned_bytes + size > ABANDONED_BYTES_MAX:
+            task.cancel()
+            return
+        self._abandoned += 1
+        self._abandoned_bytes += size
+        task.add_done_callback(lambda _: self._forget(size))
+
+    def _forget(self, size: int) -> None:
+        self._abandoned -= 1
+        self._abandoned_bytes -= size
+
+    async def _judge(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
+        # Again where the topic's configuration has changed meanwhile, which takes a change of the tree each time.
+        while waiting := [each for each in unchecked if not each.is_judged]:
+            for each in waiting:
+                config = each.log.config
+                try:
+                    each.verdict = await self._checks.run(
+                        peer, examine_whole, partial(_arguments, each.records, config, self._clock.wall_ms())
+                    )
+                except CheckFailed:
+                    each.outcome.fail(ErrorCode.REQUEST_TIMED_OUT, "the records could not be looked at")
+                each.config = config
+        self._resume(peer, wait, unchecked)
+
+
+def _arguments(*values: object) -> tuple[object, ...]:
+    return values

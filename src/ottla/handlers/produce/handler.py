@@ -1,0 +1,393 @@
+"""Produce (0), versions 3 to 13; 0 to 2 carry the record format of before Kafka 0.11 and are not served.
+
+A request is served inside a round, in two halves: `serve` checks each batch and stages it, `answer` answers after the
+round's writes. Most clients send the same request again and again, with another batch in it: everything before
+the batch is remembered as a prefix, and a request that begins with it needs no parsing.
+
+Left out until transactions have their coordinator: a transactional id is refused. A transactional batch without one
+is refused as by Kafka.
+"""
+
+from __future__ import annotations
+
+import traceback
+from functools import partial
+
+from ottla import logs
+from ottla.handlers.calls.call import Services
+from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, Received, Slot
+from ottla.handlers.produce.admission import Admission
+from ottla.handlers.produce.answer import PartitionAnswer, TopicAnswer, encode_answer
+from ottla.handlers.produce.appends import Appends
+from ottla.handlers.produce.checks import ProduceChecks, Unchecked
+from ottla.handlers.produce.lanes import Lanes
+from ottla.handlers.produce.memo import Memo, remember
+from ottla.handlers.produce.parts import LongRequest, encoded
+from ottla.handlers.produce.rules import any_transactional, is_to_be_parsed, refused_in
+from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_NONE, Outcome, ProduceWait
+from ottla.handlers.routes import HOT, PRODUCE
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.errors import DecodeError
+from ottla.protocol.header import request_body_start
+from ottla.protocol.hot.produce import PLAIN_PARTS_MAX, TooManyParts, parse_produce
+from ottla.replication.round import Participant
+from ottla.steps import Steps
+from ottla.storage.errors import AppendRefused, StorageFault
+from ottla.storage.log.append import Appended
+
+log_event = logs.logger("handlers")
+
+_VERSION_MIN, _VERSION_MAX = HOT[PRODUCE]
+
+Outcomes = list[tuple[str | bytes, list[Outcome]]]
+#: A recognised request between its two halves: with its correlation id, first and last offset, and append time.
+Quick = tuple[Peer, Memo, int, int, int, int]
+
+
+class ProduceHandler(Participant):
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._round = services.round
+        self._writes = services.writes
+        self._replicas = services.replicas
+        self._metrics = services.metrics
+        self._requests, self._times = services.metrics.of_api("Produce")
+        self._now_ms = 0
+        self._admission = Admission(services)
+        self._appends = Appends(services.replicas, services.writes)
+        self._lanes = Lanes(services.writes)
+        #: Requests that this round leaves waiting.
+        self._left_waiting = 0
+        #: Requests of this round in the order they came: recognised ones, and all others.
+        self._open: list[Quick | tuple[Peer, ProduceWait]] = []
+        #: Requests of earlier rounds whose last batches are staged in this one.
+        self._resumed: list[ProduceWait] = []
+        self.checks = ProduceChecks(services.checks, services.clock, self._resume)
+        #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
+        self._remembers = services.authorizer.allows_all and services.quotas.unlimited
+
+    def begin(self) -> None:
+        self._now_ms = self._appends.now_ms = self._round.wall_ms
+
+    # -- first half: check and stage
+
+    def serve(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+        memo = peer.produce_memo
+        if (
+            memo is not None
+            and memo.version == version
+            and (leader := memo.leader).active
+            and leader.fault is None
+            and (memo.acks != ACKS_ALL or leader.has_enough_replicas())
+            and memo.is_like(buffer.data, start, end)
+        ):
+            records = buffer.view[start + memo.records_at : start + memo.records_end]
+            try:
+                first = memo.stage(records, leader.epoch, self._now_ms)
+                if first >= 0:
+                    last, append_time_ms = memo.log.next_offset - 1, -1
+                elif is_to_be_parsed(version, records):
+                    self._serve_any(peer, buffer, start, end, version, correlation)
+                    return
+                else:
+                    first, last, append_time_ms, *_ = leader.append(records, self._now_ms)
+                if not leader.dirty:
+                    self._writes.staged(leader)
+            except AppendRefused:
+                pass  # it left no trace in the log: the long way says it again, with all its words
+            except StorageFault as fault:
+                # What this round staged and is not written is lost: nothing may take its offsets in this round.
+                self._writes.refused(leader, fault)
+            except Exception as fault:
+                self._writes.broke(leader, fault)
+            else:
+                peer.staged()
+                self._open.append((peer, memo, correlation, first, last, append_time_ms))
+                return
+        self._serve_any(peer, buffer, start, end, version, correlation)
+
+    def _serve_any(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+        if not _VERSION_MIN <= version <= _VERSION_MAX:
+            self._refuse(peer, f"Produce in version {version} is not served")
+            return
+        try:
+            body = request_body_start(buffer.data, start, end)
+            transactional_id, acks, timeout_ms, topics = parse_produce(buffer.data, body, version, end, PLAIN_PARTS_MAX)
+        except TooManyParts:
+            self._serve_parts(peer, buffer, start, end, version, correlation)
+            return
+        except DecodeError as error:
+            self._refuse(peer, f"Produce in version {version} cannot be read: {error}")
+            return
+        admission = self._admission
+        foreign = any_transactional(buffer.view, topics) and not admission.may_use(peer, transactional_id)
+        outcomes: Outcomes = []
+        unchecked: list[Unchecked] = []
+        for topic, partitions in topics:
+            name, fault = admission.topic(topic, peer, transactional_id, acks)
+            if foreign:
+                fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            served = []
+            for partition, records_start, records_end in partitions:
+                if fault is not None:
+                    served.append(Outcome(partition, answer=PartitionAnswer(partition, fault)))
+                    continue
+                records = buffer.view[records_start:records_end] if records_end > records_start else None
+                if records is not None and (refused := refused_in(version, records)) is not None:
+                    why, message = refused
+                    served.append(Outcome(partition, answer=PartitionAnswer(partition, why, message=message)))
+                    continue
+                served.append(self._appends.append(TopicPartition(name, partition), records, acks, unchecked))
+            outcomes.append((topic, served))
+        if self._remembers and len(outcomes) == 1 and len(outcomes[0][1]) == 1:
+            _, records_start, records_end = topics[0][1][0]
+            self._remember(peer, buffer, start, end, version, acks, timeout_ms, records_start, records_end, outcomes[0])
+        throttle_ms = admission.throttle_ms(peer, buffer, start, end, acks, self._appends.now_ms)
+        wait = self._wait(peer, version, correlation, acks, timeout_ms, outcomes, throttle_ms)
+        self._opened(peer, wait, unchecked)
+
+    def _opened(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
+        peer.staged()
+        self._open.append((peer, wait))
+        if unchecked:
+            self.checks.begin(peer, wait, unchecked)
+
+    # -- requests of very many partitions
+
+    def _serve_parts(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+        """The connection waits for this request, whose answer keeps its place behind those before it."""
+        frame = buffer.keep(start, end)
+        request = LongRequest(peer, frame, request_body_start(frame, 0, len(frame)), version, correlation)
+        place = ProduceWait(peer, ACKS_NONE, 0, [], lambda *_: None)
+        place.unchecked = True
+        self._opened(peer, place, [])
+
+        def failed(fault: Exception) -> None:
+            if isinstance(fault, DecodeError):
+                self._refuse(peer, f"Produce in version {version} cannot be read: {fault}")
+            else:
+                self._end(peer, fault)
+
+        def done(answer: bytearray | None) -> None:
+            if answer is None:
+                self._refuse(peer, "a Produce with acks=0 could not be served")
+            else:
+                peer.fill(place.slot, answer)
+                peer.finish()
+
+        job = self._services.turns.go_on(self._answered_parts(request), done, failed, end - start)
+        peer.answer_later(partial(self._services.turns.give_up, job))
+
+    def _is_staged(self, wait: ProduceWait) -> None:
+        self._resumed.append(wait)
+
+    def _answered_parts(self, request: LongRequest) -> Steps[bytearray | None]:
+        answers = yield from request.steps(self._admission, self._appends, self._round, self._is_staged)
+        failed = 0
+        for _, partitions in answers:
+            failed += sum(answer.error != ErrorCode.NONE for answer in partitions)
+            yield
+        self._metrics.failed_produces.value += failed
+        if request.acks == ACKS_NONE:
+            return None if failed else bytearray()
+        return (yield from encoded(request, answers, ANSWER_BYTES_MAX))
+
+    # -- batches that another process has looked into
+
+    def _resume(self, peer: Peer, wait: ProduceWait, checked: list[Unchecked]) -> None:
+        """Stages what was found good, in a round of its own, and answers the request as at the end of any round."""
+
+        def stage() -> None:
+            self._appends.fail_unknown(wait, self._services.metadata)
+            for each in checked:
+                if each.outcome.answer is None:
+                    self._appends.append_checked(each, wait.acks)
+            self._resumed.append(wait)
+
+        self._round.within(stage)
+        peer.finish()
+
+    def _remember(
+        self,
+        peer: Peer,
+        buffer: Received,
+        start: int,
+        end: int,
+        version: int,
+        acks: int,
+        timeout_ms: int,
+        records_start: int,
+        records_end: int,
+        outcome: tuple[str | bytes, list[Outcome]],
+    ) -> None:
+        topic, (only,) = outcome
+        if only.leader is None or (acks == ACKS_ALL and len(only.leader.isr.members) > 1):
+            peer.produce_memo = None
+            return
+        peer.produce_memo = memo = remember(
+            buffer.data, start, end, version, records_start, records_end, acks, timeout_ms, only.leader, topic
+        )
+        if memo is not None:
+            self._lanes.open(peer, memo)
+
+    def stage(self) -> None:
+        """What lanes have collected in this round."""
+        for peer, memo, correlation, records in self._lanes.stage(self._now_ms):
+            try:
+                self._stage_collected(peer, memo, correlation, memoryview(records))
+            except Exception as fault:
+                self._end(peer, fault)
+
+    def _stage_collected(self, peer: Peer, memo: Memo, correlation: int, records: memoryview) -> None:
+        unchecked: list[Unchecked] = []
+        # By the topic's id, where the client gave that: the name may be another topic's by now.
+        name, fault = self._admission.topic(memo.topic, peer, None, memo.acks)
+        partition = memo.leader.tp.partition
+        if fault is None:
+            outcome = self._appends.append(TopicPartition(name, partition), records, memo.acks, unchecked)
+        else:
+            outcome = Outcome(partition, answer=PartitionAnswer(partition, fault))
+        if not memo.leader.active:
+            peer.produce_memo = None
+            peer.leave_lane()
+        wait = self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, [(memo.topic, [outcome])])
+        self._opened(peer, wait, unchecked)
+
+    # -- second half: answer
+
+    def answer(self) -> None:
+        answered, waiting = self._lanes.answer()
+        if self._resumed:
+            self._answer_resumed()
+        if not answered and not self._open:
+            return
+        for peer, memo, correlation, first, last in waiting:
+            try:
+                self._settle_quick(peer, memo, correlation, Appended(first, last, -1, False, memo.log.start_offset))
+            except Exception as fault:
+                self._end(peer, fault)
+        opened, self._open = self._open, []
+        more_partitions = 0
+        for entry in opened:
+            peer = entry[0]
+            peer.written()
+            try:
+                if len(entry) == 2:
+                    more_partitions += entry[1].partition_count - 1
+                    self._settle(peer, entry[1])
+                    continue
+                _, memo, correlation, first, last, append_time_ms = entry
+                leader = memo.leader
+                if not (
+                    leader.fault is None
+                    and leader.high_watermark > last
+                    and memo.acks
+                    and peer.answer_in_turn(memo.fill(correlation, first, append_time_ms, memo.log.start_offset))
+                ):
+                    appended = Appended(first, last, append_time_ms, False, memo.log.start_offset)
+                    self._settle_quick(peer, memo, correlation, appended)
+            except Exception as fault:
+                self._end(peer, fault)
+        self._count(answered + len(opened), more_partitions)
+
+    def failed(self, fault: Exception) -> None:
+        opened, self._open = self._open, []
+        resumed, self._resumed = self._resumed, []
+        for entry in opened:
+            entry[0].written()
+            entry[0].abort()
+        for wait in resumed:
+            wait.failed(fault)
+        self._lanes.give_up()
+
+    @staticmethod
+    def _end(peer: Peer, fault: Exception) -> None:
+        """A request cannot be answered for a fault of ours: whatever was written of it, its client has to ask again."""
+        log_event.error("a request failed", api=PRODUCE, error="".join(traceback.format_exception(fault)))
+        peer.abort()
+
+    def _count(self, requests: int, more_partitions: int) -> None:
+        metrics = self._metrics
+        self._requests.value += requests
+        metrics.total_produces.value += requests + more_partitions
+        took_ms = self._services.clock.monotonic_ms() - self._round.began_ms
+        self._times.value += took_ms * (requests - self._left_waiting)
+        self._left_waiting = 0
+
+    def _settle_quick(self, peer: Peer, memo: Memo, correlation: int, appended: Appended) -> None:
+        """A recognised request that cannot be answered at once, or not from its template."""
+        outcomes: Outcomes = [(memo.topic, [Outcome(memo.leader.tp.partition, memo.leader, appended)])]
+        self._settle(peer, self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes))
+
+    def _wait(
+        self,
+        peer: Peer,
+        version: int,
+        correlation: int,
+        acks: int,
+        timeout_ms: int,
+        outcomes: Outcomes,
+        throttle_ms: int = 0,
+    ) -> ProduceWait:
+        def answered(wait: ProduceWait, answers: list[TopicAnswer]) -> None:
+            if wait.began_ms is not None:
+                self._times.value += self._services.clock.monotonic_ms() - wait.began_ms
+            self._answer(peer, wait.slot, version, correlation, acks, answers, throttle_ms)
+
+        return ProduceWait(peer, acks, timeout_ms, outcomes, answered)
+
+    def _settle(self, peer: Peer, wait: ProduceWait) -> None:
+        peer.hold(wait.slot)
+        wait.fail_unwritten()
+        if wait.unchecked:
+            self._leave_waiting(wait)
+        else:
+            self._answer_or_park(wait)
+
+    def _leave_waiting(self, wait: ProduceWait) -> None:
+        wait.began_ms = self._round.began_ms
+        self._left_waiting += 1
+
+    def _answer_resumed(self) -> None:
+        resumed, self._resumed = self._resumed, []
+        for wait in resumed:
+            wait.unchecked = False
+            try:
+                wait.fail_unwritten()
+                self._answer_or_park(wait)
+            except Exception as fault:
+                self._end(wait.peer, fault)
+
+    def _answer_or_park(self, wait: ProduceWait) -> None:
+        if not wait.try_complete(self._now_ms):
+            if wait.began_ms is None:
+                self._leave_waiting(wait)
+            deadline_ms = self._services.clock.monotonic_ms() + max(0, wait.timeout_ms)
+            self._replicas.waiters.park(wait, wait.partitions(), deadline_ms)
+
+    def _answer(
+        self,
+        peer: Peer,
+        slot: Slot,
+        version: int,
+        correlation: int,
+        acks: int,
+        answers: list[TopicAnswer],
+        throttle_ms: int,
+    ) -> None:
+        failed = sum(answer.error != ErrorCode.NONE for _, partitions in answers for answer in partitions)
+        self._metrics.failed_produces.value += failed
+        if peer.closed:
+            return
+        if acks == ACKS_NONE:
+            if failed:
+                # Nobody waits for an answer that could say so: closing makes the client look again, as Kafka does.
+                self._refuse(peer, "a Produce with acks=0 could not be served")
+            else:
+                peer.fill(slot, b"")
+            return
+        peer.fill(slot, encode_answer(version, correlation, answers, throttle_ms))
+
+    def _refuse(self, peer: Peer, reason: str) -> None:
+        log_event.warning_limited("closing a connection", peer=peer.host, reason=reason)
+        peer.abort()

@@ -1,0 +1,131 @@
+"""Produce requests that compiled lanes have received and recognised: staged as a run, answered as a run.
+
+A lane takes what `Memo` would recognise, without a step in the interpreter for each request. The log takes a run's
+batches at the round's end, behind those of the ordinary way, if all of them fit; else each goes the ordinary way then.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING
+
+from ottla import logs
+from ottla.handlers.calls.peer import Peer
+from ottla.handlers.produce.memo import Memo
+from ottla.handlers.produce.waiting import ACKS_NONE
+from ottla.native import compiled_run
+from ottla.replication.leader import Leader
+from ottla.replication.writes import Writes
+from ottla.storage.errors import StorageFault
+
+if TYPE_CHECKING:
+    from ottla.native.lane import Run
+
+log_event = logs.logger("handlers")
+
+#: A recognised request: who sent it, what it is like, its correlation id, and its first and last offset.
+Recognised = tuple[Peer, Memo, int, int, int]
+
+
+class Lanes:
+    def __init__(self, writes: Writes) -> None:
+        self._run = compiled_run()
+        self._writes = writes
+        #: Those with something in them, in the order in which they got their first request of the round.
+        self._gathered: list[Run] = []
+        #: Those that are staged, with the offset behind them.
+        self._staged: list[tuple[Run, int]] = []
+        #: Requests of this round that are taken out of their runs already, and not served in another way yet.
+        self._collected: list[tuple[Peer, Memo, int, bytearray]] = []
+        self._waiting: list[Recognised] = []
+
+    def open(self, peer: Peer, memo: Memo) -> None:
+        """From the next request on the connection has a lane, where it can have one."""
+        fd = peer.fileno()
+        if self._run is None or fd < 0 or memo.acks == ACKS_NONE or not memo.log.takes_runs:
+            return
+        leader = memo.leader
+        run = leader.run
+        if run is None:
+            run = leader.run = self._run(leader, self._gathered)
+        lane = memo.lane(run, fd, peer)
+        if lane is not None:
+            peer.take_lane(lane)
+
+    def stage(self, now_ms: int) -> list[tuple[Peer, Memo, int, bytearray]]:
+        """Stages what the lanes have collected; returns the requests that need the ordinary way after all."""
+        gathered = self._gathered
+        if not gathered:
+            return []
+        for run in gathered:
+            end = self._staged_end(run, now_ms)
+            if end >= 0:
+                self._staged.append((run, end))
+                continue
+            data, at = run.data(), 0
+            for (peer, memo), correlation, size, _, _ in run.requests():
+                self._collected.append((peer, memo, correlation, bytearray(data[at : at + size])))
+                at += size
+            run.clear()
+        gathered.clear()
+        collected, self._collected = self._collected, []
+        return collected
+
+    def _staged_end(self, run: Run, now_ms: int) -> int:
+        """The offset behind a run that the log has taken; -1 where it has taken nothing of it."""
+        leader: Leader = run.owner
+        if not leader.active or leader.fault is not None or not leader.has_enough_replicas():
+            return -1
+        try:
+            end = leader.log.stage_run(run, leader.epoch, now_ms)
+            if end >= 0:
+                self._writes.staged(leader)
+        except StorageFault as fault:
+            self._writes.refused(leader, fault)
+            return -1
+        except Exception as fault:
+            # The requests then learn from the leader's fault that they were not taken.
+            self._writes.broke(leader, fault)
+            return -1
+        return end
+
+    def answer(self) -> tuple[int, list[Recognised]]:
+        """Answers what was written; returns how many requests there were, and those that cannot be answered yet."""
+        requests = 0
+        for run, end in self._staged:
+            requests += len(run)
+            try:
+                self._answer(run, end)
+            except Exception as fault:
+                log_event.error("answers failed", error="".join(traceback.format_exception(fault)))
+                _close_all(run)
+            run.clear()
+        self._staged.clear()
+        waiting, self._waiting = self._waiting, []
+        return requests, waiting
+
+    def _answer(self, run: Run, end: int) -> None:
+        leader: Leader = run.owner
+        if leader.fault is None and leader.high_watermark >= end:
+            for (peer, _), rest in run.answer(leader.log.start_offset):
+                peer.left_over(rest)
+        else:
+            for (peer, memo), correlation, _, first, last in run.requests():
+                self._waiting.append((peer, memo, correlation, first, last))
+
+    def give_up(self) -> None:
+        """Forgets what the round has of them. Nothing of it is answered, so that its clients have to ask again."""
+        runs = [*self._gathered, *(run for run, _ in self._staged)]
+        peers = [*(entry[0] for entry in self._collected), *(entry[0] for entry in self._waiting)]
+        for kept in (self._gathered, self._staged, self._collected, self._waiting):
+            kept.clear()
+        for peer in peers:
+            peer.abort()
+        for run in runs:
+            _close_all(run)
+            run.clear()
+
+
+def _close_all(run: Run) -> None:
+    for (peer, _), *_ in run.requests():
+        peer.abort()

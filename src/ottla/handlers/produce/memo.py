@@ -1,0 +1,169 @@
+"""A Produce that is sent again and again with another batch: its constant parts, and its answer but for the numbers.
+
+Everything before the batch is remembered, and what stands behind it: a request that is like it needs no parsing. One
+that is also of the same size needs not even its batch's length read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from ottla.handlers.calls.peer import Peer
+from ottla.handlers.produce.answer import AnswerTemplate
+from ottla.handlers.produce.rules import has_zstd
+from ottla.records.validate import ZSTD_PRODUCE_VERSION
+from ottla.replication.leader import Leader
+from ottla.storage.log.log import Log
+
+if TYPE_CHECKING:
+    from ottla.native.lane import Lane, Run
+
+#: What is remembered of a request at the most: a client id, a topic and a few numbers take a tenth of it.
+REMEMBERED_BYTES_MAX: Final = 1024
+_FLEXIBLE: Final = 9
+_LENGTH: Final = Struct(">i")
+#: Bytes of a frame before its client id: API key, version and correlation id.
+_FIXED_HEAD: Final = 8
+
+
+class Memo:
+    __slots__ = (
+        "_head",
+        "_prefix",
+        "_size",
+        "_template",
+        "_trailer",
+        "acks",
+        "fill",
+        "leader",
+        "log",
+        "records_at",
+        "records_end",
+        "stage",
+        "timeout_ms",
+        "topic",
+        "version",
+    )
+
+    def __init__(
+        self,
+        version: int,
+        prefix: bytes,
+        trailer: bytes,
+        acks: int,
+        timeout_ms: int,
+        leader: Leader,
+        topic: str | bytes,
+    ) -> None:
+        self.version = version
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.leader = leader
+        self.topic = topic
+        self.log = leader.log
+        self.stage = leader.log.stage_plain
+        if version < ZSTD_PRODUCE_VERSION:
+            self.stage = partial(_stage_without_zstd, leader.log)
+        self._template = AnswerTemplate(version, topic, leader.tp.partition)
+        self.fill = self._template.fill
+        #: Where the batch of the last request that was alike lies, from its frame's start.
+        self.records_at = self.records_end = 0
+        self._prefix = prefix
+        self._trailer = trailer
+        #: That request's size, and its prefix with the batch's length behind it.
+        self._size = 0
+        self._head = b""
+
+    def is_like(self, data: bytearray, start: int, end: int) -> bool:
+        """Whether a frame differs from the remembered one in its batch only; `records_at` and `records_end` are then
+        those of this frame."""
+        if (
+            end - start == self._size
+            and data[start + _FIXED_HEAD : start + self.records_at] == self._head
+            and data[start + self.records_end : end] == self._trailer
+        ):
+            return True
+        at = start + _FIXED_HEAD + len(self._prefix)
+        if at >= end or data[start + _FIXED_HEAD : at] != self._prefix:
+            return False
+        if self.version >= _FLEXIBLE:
+            length, at = _compact_length(data, at, end)
+        else:
+            length = _LENGTH.unpack_from(data, at)[0] if at + 4 <= end else -1
+            at += 4
+        records_end = at + length
+        if length <= 0 or records_end > end or data[records_end:end] != self._trailer:
+            return False
+        self.records_at, self.records_end = at - start, records_end - start
+        self._size = end - start
+        self._head = bytes(data[start + _FIXED_HEAD : at])
+        return True
+
+    def lane(self, run: Run, fd: int, peer: Peer) -> Lane | None:
+        """What recognises the same requests and is compiled; None where they are too long for it, or too
+        old to carry every codec that it lets pass."""
+        if self.version < ZSTD_PRODUCE_VERSION:
+            return None
+        flexible, template = self.version >= _FLEXIBLE, self._template
+        try:
+            return run.lane(
+                fd,
+                (peer, self),
+                self.version,
+                flexible,
+                self._prefix,
+                self._trailer,
+                template.whole,
+                template.offset_at,
+                template.has_log_start,
+            )
+        except ValueError:
+            return None
+
+
+def _stage_without_zstd(log: Log, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+    """`stage_plain` for versions that may not carry every codec."""
+    return -1 if has_zstd(records) else log.stage_plain(records, leader_epoch, now_ms)
+
+
+def remember(
+    data: bytearray,
+    start: int,
+    end: int,
+    version: int,
+    records_start: int,
+    records_end: int,
+    acks: int,
+    timeout_ms: int,
+    leader: Leader,
+    topic: str | bytes,
+) -> Memo | None:
+    """A memo of the request from `start` to `end`, which has one batch from `records_start` to `records_end`.
+
+    None where there is too much around the batch: connections are many, and each would keep it.
+    """
+    if end - start - (records_end - records_start) > REMEMBERED_BYTES_MAX:
+        return None
+    length_bytes = 4 if version < _FLEXIBLE else _compact_size(records_end - records_start + 1)
+    prefix = bytes(data[start + _FIXED_HEAD : records_start - length_bytes])
+    return Memo(version, prefix, bytes(data[records_end:end]), acks, timeout_ms, leader, topic)
+
+
+def _compact_length(data: bytearray, at: int, end: int) -> tuple[int, int]:
+    """An unsigned varint that counts from 1, and the position behind it; (-1, at) where it does not end in time."""
+    value = shift = 0
+    while at < end and shift < 35:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value - 1, at
+        shift += 7
+    return -1, at
+
+
+def _compact_size(value: int) -> int:
+    """The bytes that an unsigned varint takes."""
+    return max(1, (value.bit_length() + 6) // 7)

@@ -1,0 +1,142 @@
+"""Produce requests of more partitions than fit into one round: served piece by piece, and answered as a whole.
+
+A client has some hundred partitions in a request at the most; a hundred thousand fit into a frame. They are parsed in
+steps, and a piece of them is staged in each of the rounds that follow. The pieces wait for their acknowledgement by
+themselves, and the last one makes the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
+from ottla.handlers.calls.peer import Peer
+from ottla.handlers.calls.turns import STEPS_A_LOOK
+from ottla.handlers.produce.admission import Admission
+from ottla.handlers.produce.answer import PartitionAnswer, TopicAnswer
+from ottla.handlers.produce.appends import Appends
+from ottla.handlers.produce.rules import is_transactional, refused_in
+from ottla.handlers.produce.waiting import Outcome, ProduceWait
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.hot.produce import ProduceParts
+from ottla.protocol.hot.produce_steps import encode_produce_response_steps, parse_produce_steps
+from ottla.protocol.primitives import Buffer
+from ottla.protocol.stepping import Allowance
+from ottla.replication.round import Round
+from ottla.steps import Steps, pieces
+
+#: Partitions of one round, each of some ten microseconds, or of two milliseconds where its segment is rolled.
+PIECE: Final = 16
+#: Their topic; partition, beginning and end of its records.
+Part = tuple[str | bytes, tuple[int, int, int]]
+
+
+class LongRequest:
+    """One such request; `steps` serves it, and returns its answer once all pieces are acknowledged."""
+
+    def __init__(self, peer: Peer, frame: Buffer, body: int, version: int, correlation: int) -> None:
+        self.peer = peer
+        self.version = version
+        self.correlation = correlation
+        self.acks = 0
+        self.throttle_ms = 0
+        self._frame = frame
+        self._body = body
+        self._answers: list[list[TopicAnswer]] = []
+        self._open = 0
+        self._resume: Callable[[], None] | None = None
+
+    def steps(
+        self, admission: Admission, appends: Appends, this_round: Round, staged: Callable[[ProduceWait], None]
+    ) -> Steps[list[TopicAnswer]]:
+        parts = yield from parse_produce_steps(self._frame, self._body, self.version, len(self._frame), Allowance())
+        transactional_id, self.acks, timeout_ms, topics = parts
+        foreign = False
+        if not admission.may_use(self.peer, transactional_id):
+            foreign = yield from self._any_transactional(parts)
+        each = ((topic, partition) for topic, partitions in topics for partition in partitions)
+        for piece in pieces(each, PIECE):
+            wait = self._piece_wait(timeout_ms)
+
+            def stage(piece: tuple[Part, ...] = piece, wait: ProduceWait = wait) -> None:
+                wait.topics = list(self._append(piece, admission, appends, transactional_id, foreign=foreign))
+                staged(wait)
+
+            this_round.within(stage)
+            # Where segments are rolled, which is four files each, a piece takes milliseconds: the clock is looked at.
+            for _ in range(STEPS_A_LOOK):
+                yield
+        while self._open:
+            yield self  # type: ignore[misc]  # whoever drives the steps knows what to do with it
+        return [answer for answers in self._answers for answer in answers]
+
+    def wait(self, resume: Callable[[], None]) -> None:
+        """Calls when the last piece is acknowledged."""
+        self._resume = resume
+
+    def _piece_wait(self, timeout_ms: int) -> ProduceWait:
+        place = len(self._answers)
+        self._answers.append([])
+        self._open += 1
+
+        def answered(_: ProduceWait, answers: list[TopicAnswer]) -> None:
+            self._answers[place] = answers
+            self._open -= 1
+            if not self._open and self._resume is not None:
+                resume, self._resume = self._resume, None
+                resume()
+
+        return ProduceWait(self.peer, self.acks, timeout_ms, [], answered)
+
+    def _any_transactional(self, parts: ProduceParts) -> Steps[bool]:
+        frame = memoryview(self._frame)
+        for _, partitions in parts[3]:
+            for piece in pieces(partitions):
+                if any(is_transactional(frame[start:end]) for _, start, end in piece if end > start):
+                    return True
+                yield
+        return False
+
+    def _append(
+        self,
+        piece: tuple[Part, ...],
+        admission: Admission,
+        appends: Appends,
+        transactional_id: str | None,
+        *,
+        foreign: bool,
+    ) -> Iterator[tuple[str | bytes, list[Outcome]]]:
+        for topic, parts in groupby(piece, itemgetter(0)):
+            name, fault = admission.topic(topic, self.peer, transactional_id, self.acks)
+            if foreign:
+                fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            yield topic, [self._append_one(name, partition, fault, appends) for _, partition in parts]
+
+    def _append_one(self, topic: str, part: tuple[int, int, int], fault: ErrorCode | None, appends: Appends) -> Outcome:
+        partition, start, end = part
+        if fault is not None:
+            return Outcome(partition, answer=PartitionAnswer(partition, fault))
+        # A copy that may be written to: offsets are stamped into it.
+        records = memoryview(bytearray(self._frame[start:end])) if end > start else None
+        if records is not None and (refused := refused_in(self.version, records)) is not None:
+            why, message = refused
+            return Outcome(partition, answer=PartitionAnswer(partition, why, message=message))
+        return appends.append(TopicPartition(topic, partition), records, self.acks, None)
+
+
+def encoded(request: LongRequest, answers: list[TopicAnswer], limit: int) -> Steps[bytearray]:
+    """The answer as a frame. A topic whose partitions fell into several pieces stands in it once."""
+    topics: list[TopicAnswer] = []
+    for topic, partitions in answers:
+        if topics and topics[-1][0] == topic:
+            topics[-1][1].extend(partitions)
+        else:
+            topics.append((topic, partitions))
+        yield
+    return (
+        yield from encode_produce_response_steps(
+            request.version, topics, request.throttle_ms, correlation_id=request.correlation, limit=limit
+        )
+    )

@@ -1,0 +1,288 @@
+"""A broker's log directories as one: which partition is where, and what is done to whole partitions.
+
+A replica lives in one directory. New ones go to the directory that has the fewest. Nothing here runs by itself: the
+broker's loop calls, and what blocks for long (removals, checkpoints, last flushes) comes back as a plain object with
+`run`, for a worker.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from ottla.config.log import LogConfig
+from ottla.model import TopicPartition
+from ottla.ports.disk import Disk
+from ottla.ports.entropy import Entropy
+from ottla.steps import DiskSteps, Steps, at_once, done_at_once
+from ottla.storage.directories.checkpoints import CheckpointWrite
+from ottla.storage.directories.directory import Identity, LogDirectory
+from ottla.storage.directories.errors import MoveRefused, PartitionOffline
+from ottla.storage.directories.events import DirectoryEvent, OnEvent, Severity
+from ottla.storage.directories.folder_batches import FolderRenaming
+from ottla.storage.directories.identity import check_distinct
+from ottla.storage.directories.loading import Loading
+from ottla.storage.directories.moving import CopyCreation, FutureLog, copy_name, drop_copy, remove_marker, take_name
+from ottla.storage.directories.opening import ConfigFor, Job, Opened, Run, TopicIdFor, no_topic_id, run_in_turn
+from ottla.storage.directories.placing import NewReplica, check_any_online, check_paths
+from ottla.storage.directories.removal import FolderRemoval
+from ottla.storage.directories.replica_folders import ReplicaFolders
+from ottla.storage.directories.stopping import LastFlush, prepare_last_flushes, stop_directory
+from ottla.storage.errors import StorageFault, passes
+from ottla.storage.formats.names import FolderKind
+from ottla.storage.log.log import Log
+
+#: Wishes for partitions that are not here yet: anybody may have one, and they may never come. The oldest goes first.
+PREFERRED_MAX: Final = 10_000
+
+
+class LogDirectories(ReplicaFolders):
+    """All log directories of one broker, from `open` to `close`."""
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        paths: Sequence[str],
+        *,
+        broker_id: int,
+        cluster_id: str,
+        config_for: ConfigFor,
+        now_ms: int,
+        entropy: Entropy,
+        on_event: OnEvent,
+        topic_id_for: TopicIdFor = no_topic_id,
+        cordoned: Collection[str] = (),
+        run: Run = run_in_turn,
+    ) -> LogDirectories:
+        """Takes all directories and opens all logs. Raises DirectoryError where the broker must not start.
+
+        `config_for` answers None for a topic that is not known: its folders stay untouched. With `topic_id_for` so do
+        those of an earlier topic of the same name, and folders that lack their topic's id get it. `run` may open logs
+        in threads.
+        """
+        directories = [LogDirectory(disk, path) for path in check_paths(paths)]
+        identity = Identity(broker_id, cluster_id, entropy)
+        try:
+            for directory in directories:
+                directory.take(identity, on_event)
+            check_any_online(directories)  # it names each one's fault, which then need not be told before
+            for directory in directories:
+                if directory.failure:
+                    on_event(DirectoryEvent(Severity.ERROR, directory.path, f"offline: {directory.failure}"))
+            check_distinct({each.path: each.directory_id for each in directories if each.is_online})
+            loading = Loading(directories, config_for, topic_id_for, now_ms, entropy, on_event)
+            loading.load(run)
+            check_any_online(directories)
+        except BaseException:
+            for directory in directories:
+                directory.release()
+            raise
+        opened = cls(directories, entropy, on_event)
+        opened.cordon(cordoned)
+        opened._take_over(loading)
+        return opened
+
+    def _take_over(self, loading: Loading) -> None:
+        for directory in self._directories:
+            for partition, log in directory.logs.items():
+                self._logs[partition] = log
+                self._homes[partition] = directory
+        self._moves = loading.moves
+        self.removals = loading.removals
+        self.offline = {tp: why for tp, why in loading.offline.items() if tp not in self._logs}
+        self._loading = loading
+
+    # What there was no room to open
+
+    @property
+    def has_roomless(self) -> bool:
+        """Whether there are partitions that lack nothing but room."""
+        return bool(self._loading.roomless)
+
+    def prepare_roomless(self) -> dict[TopicPartition, Job]:
+        """How those partitions are opened that lack nothing but room: for workers, with `settle_roomless` after it."""
+        return {tp: self._loading.prepare_again(tp) for tp in self._loading.roomless}
+
+    def settle_roomless(self, partition: TopicPartition, opened: Opened) -> bool:
+        """Whether the partition is open now."""
+        home = self._loading.settle_again(partition, opened)
+        if home is None:
+            if partition in self._loading.offline and partition in self.offline:
+                self.offline[partition] = self._loading.offline[partition]
+            return False
+        self.offline.pop(partition, None)
+        self._install(home, partition, home.logs[partition])
+        return True
+
+    def cordon(self, paths: Collection[str]) -> None:
+        """New replicas are placed in none of these from now on; what is in them stays and is served."""
+        cordoned = {os.path.abspath(path) for path in paths}
+        for directory in self._directories:
+            directory.cordoned = directory.path in cordoned
+
+    def give_up_missing(self, partition: TopicPartition) -> None:
+        """Whose folder is gone may be created anew after this: there is a leader that it is filled from."""
+        for directory in self._directories:
+            if directory.missing.pop(partition, None) is not None:
+                self.offline.pop(partition, None)
+                directory.warn(self._on_event, "its folder is gone, and it is copied from its leader again", partition)
+
+    # Moving between directories
+
+    def prefer(self, partition: TopicPartition, path: str) -> None:
+        """Where the partition is to be created, if it ever is."""
+        self._preferred[partition] = self._online(path)
+        if len(self._preferred) > PREFERRED_MAX:
+            del self._preferred[next(iter(self._preferred))]
+
+    def start_move(
+        self, partition: TopicPartition, target_path: str, config: LogConfig, *, now_ms: int
+    ) -> FutureLog | None:
+        """As `starting_move`, with the caller waiting for it."""
+        return done_at_once(self.starting_move(partition, target_path, config, now_ms=now_ms))
+
+    def starting_move(
+        self, partition: TopicPartition, target_path: str, config: LogConfig, *, now_ms: int
+    ) -> DiskSteps[FutureLog | None]:
+        """Begins a copy in another directory, in place of one to a third; None where the partition is there already."""
+        target = self._online(target_path)
+        source = self._logs.get(partition)
+        if source is None:
+            raise PartitionOffline(self.offline.get(partition, f"{partition} is not on this broker"))
+        move = self._moves.get(partition)
+        if move is not None and move.target is target:
+            return move
+        dropped = yield from self._dropping_copy(partition)
+        if dropped is not None:
+            self.removals.append(dropped)
+        if self._homes.get(partition) is target:
+            return None
+        with self._device(target):
+            replica = NewReplica(partition, source.topic_id, config)
+            name = copy_name(partition, self._entropy)
+            copy = CopyCreation(target, name, replica, now_ms=now_ms, on_event=self._on_event)
+            target.making.add(partition)
+            try:
+                yield copy.run
+            finally:
+                target.making.discard(partition)
+            self._check_still_wanted(copy, source)
+            move = self._moves[partition] = copy.begin(source)
+        return move
+
+    def _check_still_wanted(self, copy: CopyCreation, source: Log) -> None:
+        """Raises PartitionOffline where a directory has failed while the copy was made; the next start removes it."""
+        assert copy.made is not None
+        if not copy.target.is_online or self._logs.get(source.tp) is not source:
+            copy.target.abandon(copy.made[0])
+            raise PartitionOffline(f"the move of {source.tp} to {copy.target.path} was overtaken by a fault")
+
+    def _dropping_copy(self, partition: TopicPartition) -> DiskSteps[FolderRemoval | None]:
+        move = self._moves.pop(partition, None)
+        if move is None:
+            return None
+        target = move.target
+        del target.futures[partition]
+        target.abandon(move.log)
+        gone = target.name_of_gone(partition, FolderKind.DELETE, self._entropy)
+        with self._device(target):
+            yield FolderRenaming(target, [(move.folder, gone)]).run
+        return FolderRemoval(target.disk, target.path_of(gone), partition)
+
+    def finish_move(self, partition: TopicPartition, config: LogConfig, *, now_ms: int) -> tuple[Log, FolderRemoval]:
+        """Lets the level copy take over, durably; the former log is closed. Call it in the turn it became level."""
+        move = self._moves.get(partition)
+        if move is None or move.lag or not move.is_level:
+            raise MoveRefused(f"the copy of {partition} is not level with its original")
+        origin = self._homes[partition]
+        try:
+            with self._device(move.target):
+                log = take_name(move, origin, config, now_ms=now_ms, on_event=self._on_event)
+        except StorageFault as full:
+            self._drop_copy(move)
+            raise MoveRefused(
+                f"the copy of {partition} was dropped, as there was no room to finish it: {full}"
+            ) from full
+        del self._moves[partition]
+        del move.target.futures[partition]
+        self._install(move.target, partition, log)
+        del origin.logs[partition]
+        origin.abandon(move.source)
+        with self._device(origin):
+            removed = origin.rename_folder(partition, FolderKind.DELETE, self._entropy)
+        with self._device(move.target):
+            remove_marker(move.target, partition)
+        return log, FolderRemoval(origin.disk, removed, partition)
+
+    def _drop_copy(self, move: FutureLog) -> None:
+        del self._moves[move.partition]
+        del move.target.futures[move.partition]
+        with self._device(move.target):
+            path = drop_copy(move, self._entropy)
+        if path is not None:
+            self.removals.append(FolderRemoval(move.target.disk, path, move.partition))
+
+    def cancel_move(self, partition: TopicPartition) -> FolderRemoval | None:
+        """Gives a copy up, with the caller waiting for it."""
+        return done_at_once(self._dropping_copy(partition))
+
+    # Checkpoints and the end
+
+    def checkpointing(self, high_watermarks: Mapping[TopicPartition, int]) -> Steps[list[CheckpointWrite]]:
+        """One write a directory, for workers; where `run` raises OSError, `fail_directory` is due."""
+        writes = []
+        for directory in [each for each in self._directories if each.is_online]:
+            write = yield from directory.checkpointing(high_watermarks)
+            writes.append(write)
+        return writes
+
+    def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> list[CheckpointWrite]:
+        return at_once(self.checkpointing(high_watermarks))
+
+    def checkpointing_of(
+        self, partition: TopicPartition, high_watermarks: Mapping[TopicPartition, int]
+    ) -> Steps[CheckpointWrite | None]:
+        """The same for the directory of one partition; None where it is not here."""
+        home = self._homes.get(partition)
+        return None if home is None else (yield from home.checkpointing(high_watermarks))
+
+    def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        for write in self.prepare_checkpoints(high_watermarks):
+            try:
+                write.run()
+            except OSError as error:
+                if not passes(error):
+                    self.fail_directory(write.directory, error.strerror or str(error))
+
+    def truncating(self, partition: TopicPartition, offset: int) -> None:
+        """To be called before a log is cut back to `offset`: a recovery point above it must not survive a crash."""
+        home = self._homes[partition]
+        with self._device(home):
+            home.before_truncation(partition, offset)
+
+    def prepare_close(self) -> list[LastFlush]:
+        """What `close` would flush one after the other: workers may `run` it side by side before, and then `settle`."""
+        return [
+            last
+            for directory in self._directories
+            if directory.is_online
+            for last in prepare_last_flushes(directory.all_logs())
+        ]
+
+    def close(
+        self,
+        high_watermarks: Mapping[TopicPartition, int],
+        *,
+        broker_epoch: int = -1,
+    ) -> None:
+        """The clean stop: everything dirty is flushed, then checkpoints, then the markers; the locks are given back."""
+        for directory in self._directories:
+            if directory.is_online:
+                failure = stop_directory(directory, high_watermarks, broker_epoch)
+                if failure is not None:
+                    self._on_event(DirectoryEvent(Severity.ERROR, directory.path, f"not left clean: {failure}"))
+        self._logs.clear()
+        self._homes.clear()
+        self._moves.clear()

@@ -1,0 +1,191 @@
+"""Moving a replica between log directories while it is in use.
+
+A copy grows in a `-future` folder of the target directory. The partition's owner drives it: it calls `copy_step` again
+and again, and when nothing is left to copy, in the same turn of its loop, `LogDirectories.finish_move`. The original
+serves until then.
+
+The change-over is two renames in two directories, which no file system makes one. So a marker lies in the target
+directory from before the first to after the second (`formats/move_marker.py`):
+
+    copy flushed and closed | marker | copy takes the name | original becomes -delete | marker removed
+
+Every step is durable before the next, and a start after a crash at any point finds either one folder with the
+partition's name, or two and the marker.
+"""
+
+from __future__ import annotations
+
+import os.path
+
+from ottla.config.log import LogConfig
+from ottla.model import TopicPartition
+from ottla.ports.entropy import Entropy
+from ottla.storage.directories.directory import LogDirectory
+from ottla.storage.directories.errors import MoveRefused
+from ottla.storage.directories.events import LogWarnings, OnEvent
+from ottla.storage.directories.placing import NewReplica, make_log
+from ottla.storage.formats import move_marker
+from ottla.storage.formats.atomic_write import write_atomically
+from ottla.storage.formats.errors import FormatError
+from ottla.storage.formats.names import FolderKind, format_folder
+from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
+from ottla.storage.log.log import Log
+
+
+class FutureLog:
+    """A replica that is being copied. Invariant: `log` is a prefix of `source`, from the same start on."""
+
+    __slots__ = ("folder", "log", "partition", "source", "target")
+
+    def __init__(self, partition: TopicPartition, source: Log, target: LogDirectory, folder: str, log: Log) -> None:
+        self.partition = partition
+        self.source = source
+        self.target = target
+        #: The `-future` folder's name.
+        self.folder = folder
+        self.log = log
+
+    @property
+    def target_path(self) -> str:
+        return self.target.path
+
+    @property
+    def is_level(self) -> bool:
+        return self.log.start_offset == self.source.start_offset and self.log.end_offset == self.source.end_offset
+
+    @property
+    def lag(self) -> int:
+        """Offsets that are still to be copied."""
+        return max(self.source.end_offset - self.log.end_offset, 0)
+
+    def copy_step(self, max_bytes: int) -> int:
+        """Copies about `max_bytes` (one batch at least) and returns how many; 0 when the copy is level.
+
+        Raises what appending and reading raise; the move can then only be cancelled, or its directory fails.
+        """
+        source, copy = self.source, self.log
+        if copy.end_offset < source.start_offset or copy.end_offset > source.end_offset:
+            # Retention overtook the copy, or the source was cut back: what was copied is worth nothing.
+            self.start_over()
+        copied = 0
+        if copy.end_offset < source.end_offset:
+            data = source.read(copy.end_offset, max_bytes, source.end_offset).read()
+            copy.stage_replica(memoryview(data))
+            copy.write_staged()
+            copied = len(data)
+        if source.start_offset > copy.start_offset:
+            start = min(source.start_offset, copy.end_offset)
+            copy.advance_start(start, start)
+        return copied
+
+    def start_over(self) -> None:
+        """Empties the copy. Its checkpointed recovery point goes first, or a crash could apply it to what comes."""
+        start = self.source.start_offset
+        self.target.before_truncation(self.partition, start)
+        self.log.truncate_fully_and_start_at(start)
+
+
+def marker_path(directory: LogDirectory, partition: TopicPartition) -> str:
+    return os.path.join(directory.path, move_marker.file_name(partition))
+
+
+def read_marker(directory: LogDirectory, partition: TopicPartition) -> int | None:
+    """The end offset at the change-over; None where the marker is damaged, and then decides nothing."""
+    try:
+        return move_marker.decode(directory.disk.read_file(marker_path(directory, partition)))
+    except (FormatError, FileNotFoundError):
+        return None
+
+
+def remove_marker(directory: LogDirectory, partition: TopicPartition) -> None:
+    directory.disk.remove(marker_path(directory, partition))
+    directory.disk.sync_directory(directory.path)
+
+
+def copy_name(partition: TopicPartition, entropy: Entropy) -> str:
+    try:
+        return format_folder(partition, FolderKind.FUTURE, entropy.token(16).hex())
+    except FormatError as error:
+        raise MoveRefused(f"{partition} cannot be moved: {error}") from error
+
+
+class CopyCreation:
+    """An empty copy in the folder `name` of a directory, which a worker makes."""
+
+    __slots__ = ("_on_event", "_prepare", "made", "name", "now_ms", "replica", "target")
+
+    def __init__(self, target: LogDirectory, name: str, replica: NewReplica, *, now_ms: int, on_event: OnEvent) -> None:
+        self.target = target
+        self.name = name
+        self.replica = replica
+        self.now_ms = now_ms
+        self.made: tuple[Log, LogWarnings] | None = None
+        self._on_event = on_event
+        self._prepare = target.checkpoints.prepare_forgetting([replica.partition])
+
+    def run(self) -> None:
+        """Blocks; the copy is durable when it returns."""
+        target = self.target
+        self._prepare()
+        folder = target.path_of(self.name)
+        made = make_log(target, folder, self.replica, now_ms=self.now_ms, on_event=self._on_event, synced=True)
+        target.disk.sync_directory(target.path)
+        self.made = made
+
+    def begin(self, source: Log) -> FutureLog:
+        """Puts it into its directory's table, on the loop."""
+        assert self.made is not None
+        log, warnings = self.made
+        warnings.tell()
+        self.target.futures[self.replica.partition] = (self.name, log)
+        move = FutureLog(self.replica.partition, source, self.target, self.name, log)
+        if source.start_offset > 0:
+            move.start_over()
+        return move
+
+
+def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_ms: int, on_event: OnEvent) -> Log:
+    """The first half of the change-over: the copy, under the partition's name, durable. On a fault the original counts.
+
+    The caller then takes the original's name away, and removes the marker.
+    """
+    partition, target = move.partition, move.target
+    end_offset, start_offset = move.log.end_offset, move.log.start_offset
+    move.log.close()
+    move.log.cleaned_to = move.source.cleaned_to
+    # The log start may stand nowhere else: it comes before the name, or a crash brings deleted records back.
+    watermark = origin.checkpoints.offset(HIGH_WATERMARKS, partition, start_offset)
+    target.prepare_checkpoints({partition: watermark}).run()
+    write_atomically(target.disk, marker_path(target, partition), move_marker.encode(end_offset))
+    target.rename(move.folder, format_folder(partition))
+    warnings = LogWarnings(target.path, partition, on_event)
+    log = Log.open(
+        target.disk,
+        target.folder(partition),
+        partition,
+        config,
+        now_ms=now_ms,
+        clean=True,
+        recovery_point=end_offset,
+        start_offset=start_offset,
+        cleaned_to=move.source.cleaned_to,
+        on_warning=warnings,
+        files=target.open_files,
+    )
+    warnings.tell()
+    log.topic_id = move.source.topic_id
+    assert (log.start_offset, log.end_offset) == (start_offset, end_offset)
+    return log
+
+
+def drop_copy(move: FutureLog, entropy: Entropy) -> str | None:
+    """Undoes a change-over that had no room; the original was in use all the time. Returns the `-delete` folder."""
+    target, partition = move.target, move.partition
+    target.abandon(move.log)
+    dropped = None
+    for name in (move.folder, format_folder(partition)):
+        if target.disk.exists(os.path.join(target.path, name)):
+            dropped = target.discard(name, partition, entropy)
+    if target.disk.exists(marker_path(target, partition)):
+        remove_marker(target, partition)
+    return dropped

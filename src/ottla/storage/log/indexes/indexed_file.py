@@ -1,0 +1,375 @@
+"""A log file with its two indexes, each loaded when it is first needed and made again where it is damaged.
+
+Everything but the batches can be made from them, so that a damaged or missing index costs a warning and a scan. A
+segment that is never read holds no file open and no index in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from ottla.ports import Disk, File
+from ottla.records.batch import BatchHeader
+from ottla.storage.errors import BadBatch, DamagedIndex
+from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, format_segment_file
+from ottla.storage.log.batch_walk import CHUNK_BYTES, read_header, walk
+from ottla.storage.log.indexes.offset_index import ENTRY_SIZE, OffsetIndex
+from ottla.storage.log.indexes.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from ottla.storage.log.indexes.time_index import TimeIndex
+from ottla.storage.log.open_files import OpenFiles
+
+Warn = Callable[[str], None]
+
+#: A timestamp that has not been looked for yet.
+UNKNOWN: Final = -2
+#: An offset index may end so far before its log does, besides its interval: the interval may once have been another.
+TAIL_BYTES: Final = 1 << 20
+
+
+class Surroundings(NamedTuple):
+    """What all segments of one log share."""
+
+    disk: Disk
+    directory: str
+    files: OpenFiles
+    index_interval_bytes: int
+    warn: Warn
+
+
+class Place(NamedTuple):
+    """Where a batch lies in its segment."""
+
+    position: int
+    size: int
+    base_offset: int
+    next_offset: int
+
+
+class IndexedFile:
+    __slots__ = (
+        "_file",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_noted",
+        "_offsets",
+        "_since_index",
+        "_times",
+        "around",
+        "base_offset",
+        "sealed",
+        "size",
+        "suffix",
+        "synced",
+        "used",
+    )
+
+    def __init__(self, around: Surroundings, base_offset: int, size: int, *, sealed: bool, suffix: str = "") -> None:
+        self.around = around
+        self.base_offset = base_offset
+        #: Behind the names of its files while the cleaner is not done with it.
+        self.suffix = suffix
+        #: Bytes of whole batches. The file may be longer only while an append goes on.
+        self.size = size
+        #: How many of them are known to be on the medium. synced <= size
+        self.synced = size
+        #: Never written to again.
+        self.sealed = sealed
+        self.used = False
+        #: Whether the bound on open files knows of this one.
+        self._noted = False
+        self._file: File | None = None
+        self._offsets: OffsetIndex | None = None
+        self._times: TimeIndex | None = None
+        #: Bytes since the batch of the last index entry, that one included.
+        self._since_index = 0
+        self._max_timestamp = UNKNOWN
+        self._max_timestamp_offset = -1
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.base_offset} of {self.around.directory!r}, {self.size} bytes>"
+
+    def path(self, kind: str = LOG, suffix: str = "") -> str:
+        return f"{self.around.directory}/{format_segment_file(self.base_offset, kind, suffix or self.suffix)}"
+
+    # -- the file
+
+    @property
+    def file(self) -> File:
+        """The log file, opened where it is not; reading it does not move it to another place."""
+        self.used = True
+        return self._file or self._open_file()
+
+    def _open_file(self) -> File:
+        disk = self.around.disk
+        opens = disk.open_read_only if self.sealed else disk.open
+        self._file = file = self.around.files.opening(lambda: opens(self.path()))
+        self._note_open()
+        return file
+
+    def _note_open(self) -> None:
+        if not self._noted:
+            self._noted = True
+            self.around.files.opened(self)
+
+    @property
+    def open_file(self) -> File | None:
+        """The log file, if it is open."""
+        return self._file
+
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None or self._offsets is not None or self._times is not None
+
+    @property
+    def is_clean(self) -> bool:
+        return self.synced == self.size
+
+    def release_files(self) -> None:
+        self._noted = False
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+        if self._offsets is not None and self._offsets.persisted == len(self._offsets) and self.sealed:
+            self._offsets = None
+        if self._times is not None and self._times.persisted == len(self._times) and self.sealed:
+            self._times = None
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    # -- indexes
+
+    @property
+    def offsets(self) -> OffsetIndex:
+        self.used = True
+        return self._offsets if self._offsets is not None else self._load_offsets()
+
+    @property
+    def times(self) -> TimeIndex:
+        self.used = True
+        return self._times if self._times is not None else self._load_times()
+
+    def _load_offsets(self) -> OffsetIndex:
+        try:
+            index = OffsetIndex.decode(self._read_beside(INDEX), self.size)
+            self._check_last_entry(index)
+        except (DamagedIndex, BadBatch) as damage:
+            return self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}")
+        self._offsets = index
+        self._since_index = self.size - (index.positions[-1] if index.positions else 0)
+        self._note_open()
+        return index
+
+    def _check_last_entry(self, index: OffsetIndex) -> None:
+        """One look at the log tells an index of another past of this file, and one that ends too early."""
+        start = 0
+        if index.positions:
+            start = index.positions[-1]
+            _check_entry(index, len(index) - 1, self.base_offset, read_header(self.file, start, self.size))
+        tail_max = self.around.index_interval_bytes + TAIL_BYTES
+        if self.size - start > tail_max:
+            for position, _ in walk(self.file, start, self.size):
+                if position - start > tail_max:
+                    raise DamagedIndex(f"it ends at byte {start} of {self.size}")
+
+    def _load_times(self) -> TimeIndex:
+        try:
+            index = TimeIndex.decode(self._read_beside(TIME_INDEX))
+            self.check_time(index, len(index) - 1)
+            self._check_last_time(index)
+        except (DamagedIndex, BadBatch) as damage:
+            self.rebuild_indexes(f"{self.path(TIME_INDEX)} is rebuilt: {damage}")
+            assert self._times is not None
+            return self._times
+        self._times = index
+        self._note_open()
+        return index
+
+    def check_time(self, index: TimeIndex, number: int) -> None:
+        """Raises DamagedIndex where an entry says what the log does not."""
+        if number < 0:
+            return
+        offset, timestamp = self.base_offset + index.offsets[number], index.timestamps[number]
+        place = self.locate(offset)
+        if place is None or read_header(self.file, place.position, self.size).max_timestamp != timestamp:
+            raise DamagedIndex(f"the batch with offset {offset} does not have the timestamp {timestamp}")
+
+    def _check_last_time(self, index: TimeIndex) -> None:
+        """A sealed or closed segment's last entry is its largest timestamp: the batches at the end bear that out."""
+        largest = index.timestamps[-1] if index.timestamps else -1
+        positions = self.offsets.positions
+        for position, header in walk(self.file, positions[-1] if positions else 0, self.size):
+            if header.max_timestamp > largest:
+                raise DamagedIndex(f"the batch at byte {position} has the timestamp {header.max_timestamp}")
+
+    def _read_beside(self, kind: str) -> bytes:
+        if self.size == 0:
+            return b""
+        try:
+            return self.around.files.opening(lambda: self.around.disk.read_file(self.path(kind)))
+        except FileNotFoundError:
+            raise DamagedIndex("it is missing") from None
+
+    def rebuild_indexes(self, reason: str) -> OffsetIndex:
+        """Makes both indexes anew from the headers in the log; raises BadBatch where that is damaged."""
+        self.around.warn(reason)
+        index = self.forget_indexes()
+        for position, header in walk(self.file, 0, self.size):
+            self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+        if self.sealed:
+            # In vain on a full disk; the one in memory serves all the same.
+            with suppress(OSError):
+                self.write_indexes()
+        return index
+
+    def load_indexes(self) -> OffsetIndex:
+        """Both as they are on disk, for recovery; raises DamagedIndex."""
+        self._offsets = OffsetIndex.decode(self._read_beside(INDEX), self.size)
+        self._times = TimeIndex.decode(self._read_beside(TIME_INDEX))
+        self._note_open()
+        return self._offsets
+
+    def resume_indexes(self, offset: int) -> None:
+        """Cuts both to the batches below `offset`, where a batch begins that had an entry."""
+        offsets, times = self.offsets, self.times
+        offsets.truncate(offset - self.base_offset)
+        times.truncate(offset - self.base_offset)
+        self._max_timestamp = times.timestamps[-1] if times.timestamps else -1
+        self._max_timestamp_offset = self.base_offset + times.offsets[-1] if times.timestamps else -1
+        self._since_index = self.around.index_interval_bytes + 1
+
+    def forget_indexes(self) -> OffsetIndex:
+        """Starts both anew, as for a segment without batches."""
+        self._offsets, self._times = OffsetIndex(), TimeIndex()
+        self._since_index = 0
+        self._max_timestamp = self._max_timestamp_offset = -1
+        self._note_open()
+        return self._offsets
+
+    def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Indexes a batch behind all others. Both indexes and the largest timestamp are loaded."""
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp, self._max_timestamp_offset = max_timestamp, last_offset
+        if self._since_index > self.around.index_interval_bytes:
+            assert self._offsets is not None
+            assert self._times is not None
+            self._offsets.append(last_offset - self.base_offset, position)
+            self._times.append_if_later(self._max_timestamp, self._max_timestamp_offset - self.base_offset)
+            self._since_index = 0
+        self._since_index += size
+
+    def note_batches(self, position: int, batches: Sequence[tuple[int, int, int, int]]) -> int:
+        """Indexes batches (size, first offset, last offset, timestamp) behind all others; returns where they end."""
+        since, interval, largest = self._since_index, self.around.index_interval_bytes, self._max_timestamp
+        for size, _, last_offset, timestamp in batches:
+            if since > interval or timestamp > largest:
+                self._since_index = since
+                self.note_batch(position, size, last_offset, timestamp)
+                since, largest = self._since_index, self._max_timestamp
+            else:
+                since += size
+            position += size
+        self._since_index = since
+        return position
+
+    @property
+    def has_indexes(self) -> bool:
+        """Whether an index is in memory, and may so be ahead of its file."""
+        return self._offsets is not None or self._times is not None
+
+    @property
+    def unwritten_entries(self) -> int:
+        return len(self._offsets) - self._offsets.persisted if self._offsets is not None else 0
+
+    def write_indexes(self, *, complete: bool = True) -> None:
+        """Brings the files of both indexes up to date. Whoever wants them on the medium syncs the paths.
+
+        `complete`: no batch follows for now, so the time index ends with the largest timestamp.
+        """
+        if self.size == 0:
+            return
+        # Loading one may rebuild both, so that they are taken afterwards.
+        _ = self.offsets, self.times
+        times, offsets = self.times, self.offsets
+        if complete:
+            timestamp, offset = self.max_timestamp()
+            times.append_if_later(timestamp, offset - self.base_offset)
+        if offsets.persisted < len(offsets) or not offsets:
+            self.write_beside(INDEX, offsets.encode(offsets.persisted), offsets.persisted * ENTRY_SIZE)
+            offsets.persisted = len(offsets)
+        if times.persisted < len(times) or not times:
+            self.write_beside(TIME_INDEX, times.encode(times.persisted), times.persisted * TIME_ENTRY_SIZE)
+            times.persisted = len(times)
+
+    def write_beside(self, kind: str, data: bytes, position: int) -> None:
+        file = self.around.files.opening(lambda: self.around.disk.open(self.path(kind), create=True))
+        try:
+            if file.size() > position:
+                file.truncate(position)
+            if data:
+                file.write(data, position)
+        finally:
+            file.close()
+
+    # -- look-up
+
+    def locate(self, offset: int) -> Place | None:
+        """The first batch that ends at or above `offset`; None where all end below."""
+        try:
+            return self._locate(self.offsets, offset)
+        except (DamagedIndex, BadBatch) as damage:
+            # Each entry that is used is held against its batch, since an index has no checksum.
+            return self._locate(self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}"), offset)
+
+    def _locate(self, index: OffsetIndex, offset: int) -> Place | None:
+        number = index.floor(offset - self.base_offset)
+        start = index.positions[number] if number >= 0 else 0
+        file = self.file
+        if number + 1 < len(index) and index.positions[number + 1] - start > CHUNK_BYTES:
+            # Batches are large here, and the wanted one is likely that of the next entry.
+            position = index.positions[number + 1]
+            header = read_header(file, position, self.size)
+            _check_entry(index, number + 1, self.base_offset, header)
+            if header.base_offset <= offset:
+                return _place(position, header)
+        for position, header in walk(file, start, self.size):
+            if position == start and number >= 0:
+                _check_entry(index, number, self.base_offset, header)
+            if header.last_offset >= offset:
+                return _place(position, header)
+        return None
+
+    def place_at(self, position: int) -> Place:
+        """The batch that begins at `position`."""
+        return _place(position, read_header(self.file, position, self.size))
+
+    # -- time
+
+    def max_timestamp(self) -> tuple[int, int]:
+        """The largest timestamp (-1: none) and the last offset of the batch that has it."""
+        if self._max_timestamp == UNKNOWN:
+            times = self.times
+            # Loading may have rebuilt, and so found it.
+            if self._max_timestamp == UNKNOWN:
+                if times.timestamps:
+                    self._max_timestamp = times.timestamps[-1]
+                    self._max_timestamp_offset = self.base_offset + times.offsets[-1]
+                else:
+                    self._max_timestamp = self._max_timestamp_offset = -1
+        return self._max_timestamp, self._max_timestamp_offset
+
+
+def _place(position: int, header: BatchHeader) -> Place:
+    return Place(position, header.size, header.base_offset, header.next_offset)
+
+
+def _check_entry(index: OffsetIndex, number: int, base_offset: int, header: BatchHeader) -> None:
+    if header.last_offset != base_offset + index.offsets[number]:
+        raise DamagedIndex(
+            f"entry {number} says that the batch at byte {index.positions[number]} ends with offset "
+            f"{base_offset + index.offsets[number]}, and it ends with {header.last_offset}"
+        )

@@ -1,0 +1,247 @@
+"""From a timestamp to an offset: ListOffsets.
+
+The segments' largest timestamps say which one to look in, its time index from which batch on; the batch itself, which
+may have to be decompressed, says which record. A header may claim a time that no record of its batch has, and a batch
+may hold millions of records: so a look-up is a generator, which does little by itself and yields the rest to its
+driver.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.ports import File
+from ottla.records.batch import NO_TIMESTAMP, BatchHeader
+from ottla.records.errors import RecordError
+from ottla.records.walk import Allowance, WalkTooLong, find_latest, find_time
+from ottla.storage.errors import BadBatch
+from ottla.storage.log.append import IN_THE_LOOP
+from ottla.storage.log.batch_walk import read_header, walk
+from ottla.storage.log.segment import Segment
+
+if TYPE_CHECKING:
+    from ottla.storage.log.log import Log
+
+#: Headers that are read without a pause, some milliseconds' worth.
+HEADERS_AT_ONCE: Final = 2000
+#: Segments that are asked for their largest timestamp without a pause. Each may have to load its time index.
+SEGMENTS_AT_ONCE: Final = 16
+#: What opening a batch costs, in records of the allowance: a look-up opens twenty at most before it goes elsewhere.
+_RECORDS_A_BATCH: Final = 50
+
+
+class TimestampOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    #: Of the batch; -1 where it has none.
+    leader_epoch: int
+
+
+class Pause(NamedTuple):
+    """Others may have their turn. Nothing is sent back."""
+
+
+class Elsewhere(NamedTuple):
+    """To be called in another process with the arguments that are read when it is its turn; wants the result, or the
+    RecordError thrown."""
+
+    work: Callable[..., tuple[int, int] | None]
+    arguments: Callable[[], tuple[object, ...]]
+
+
+#: What is sent back is the timestamp and offset that were found, if any.
+Lookup = Generator[Pause | Elsewhere, "tuple[int, int] | None", TimestampOffset | None]
+
+
+def at_once(lookup: Lookup) -> TimestampOffset | None:
+    """Drives a look-up in place, however long that takes."""
+    try:
+        step = next(lookup)
+        while True:
+            if isinstance(step, Pause):
+                step = lookup.send(None)
+                continue
+            try:
+                result = step.work(*step.arguments())
+            except RecordError as error:
+                step = lookup.throw(error)
+            else:
+                step = lookup.send(result)
+    except StopIteration as end:
+        found: TimestampOffset | None = end.value
+        return found
+
+
+def first_at_or_after(log: Log, timestamp: int, limit_offset: int) -> Lookup:
+    """The first record below `limit_offset` whose timestamp is at least this."""
+    for number, segment in enumerate(_segments(log), 1):
+        if segment.base_offset >= limit_offset:
+            return None
+        if number % SEGMENTS_AT_ONCE == 0:
+            yield Pause()
+            if segment not in log.places:
+                continue
+        if segment.size == 0 or segment.max_timestamp()[0] < timestamp:
+            continue
+        found = yield from _in_segment(segment, timestamp, log.start_offset)
+        if found is not None:
+            return found if found.offset < limit_offset else None
+    return None
+
+
+def _segments(log: Log) -> Iterator[Segment]:
+    """Those that hold records from the log's start on, oldest first; the log may change between two of them."""
+    places = log.places
+    base = log.start_offset
+    number = max(bisect_right(places.bases, base) - 1, 0)
+    while number < len(places.bases):
+        base = places.bases[number]
+        yield places.segments[number]
+        number = bisect_right(places.bases, base)
+
+
+def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
+    from_offset = max(start_offset, segment.base_offset + segment.times.floor_offset(timestamp))
+    place = segment.locate(from_offset)
+    if place is None:
+        return None
+    file, allowance, headers = segment.file, IN_THE_LOOP, 0
+    file.lease()  # retention and the cleaner may take the segment away between two steps
+    try:
+        for position, header in walk(file, place.position, segment.size):
+            headers += 1
+            if headers % HEADERS_AT_ONCE == 0:
+                yield Pause()
+            if header.max_timestamp < timestamp:
+                continue
+            found = yield from _in_batch(file, position, header, (timestamp, start_offset, False), allowance)
+            if found is not None:
+                return TimestampOffset(*found, header.leader_epoch)
+            allowance = allowance._replace(records=allowance.records - header.count - _RECORDS_A_BATCH)
+        yield Pause()
+    finally:
+        file.release()
+    return None
+
+
+def _in_batch(
+    file: File, position: int, header: BatchHeader, wanted: tuple[int, int, bool], allowance: Allowance
+) -> Generator[Pause | Elsewhere, tuple[int, int] | None, tuple[int, int] | None]:
+    """The record that `find_time` finds: here, if that is little work."""
+    read = partial(_arguments, file, position, header.size, wanted)
+    try:
+        if header.count <= allowance.records:
+            raw, timestamp, start_offset, exactly = read()
+            try:
+                return find_time(raw, timestamp, start_offset, exactly=exactly, within=allowance)
+            except WalkTooLong:
+                pass
+        return (yield Elsewhere(find_time_in, read))
+    except RecordError as error:
+        raise BadBatch(position, error.message) from error
+
+
+def _arguments(file: File, position: int, size: int, wanted: tuple[int, int, bool]) -> tuple[bytes, int, int, bool]:
+    return file.read(size, position), *wanted
+
+
+def find_time_in(
+    raw: bytes, timestamp: int, start_offset: int, exactly: bool, within: Allowance | None = None
+) -> tuple[int, int] | None:
+    return find_time(raw, timestamp, start_offset, exactly=exactly, within=within)
+
+
+def latest_in(raw: bytes, start_offset: int) -> tuple[int, int] | None:
+    return find_latest(raw, start_offset)
+
+
+def of_largest_timestamp(log: Log) -> Lookup:
+    """The first record with the largest timestamp of those that were not deleted."""
+    best: Segment | None = None
+    found: TimestampOffset | None = None
+    for number, segment in enumerate(_segments(log), 1):
+        if number % SEGMENTS_AT_ONCE == 0:
+            yield Pause()
+            if segment not in log.places:
+                continue
+        if segment.size == 0:
+            continue
+        if segment.base_offset < log.start_offset:
+            found = yield from _latest_behind(segment, log.start_offset)
+        elif best is None or segment.max_timestamp()[0] > best.max_timestamp()[0]:
+            best = segment
+    if best is None or best.max_timestamp()[0] <= (found.timestamp if found is not None else NO_TIMESTAMP):
+        return found
+    if best not in log.places:
+        # Retention took it while others had their turn.
+        return (yield from of_largest_timestamp(log))
+    place = best.locate(best.max_timestamp()[1])
+    return None if place is None else (yield from _resolved(best, place.position))
+
+
+def _latest_behind(segment: Segment, start_offset: int) -> Lookup:
+    """The same within one segment, of the records from `start_offset` on."""
+    timestamp, last_offset = segment.max_timestamp()
+    place = segment.locate(last_offset) if timestamp >= 0 else None
+    if place is None:
+        return None
+    if place.base_offset >= start_offset:
+        return (yield from _resolved(segment, place.position))
+    place = segment.locate(start_offset)
+    if place is None:
+        return None
+    found: TimestampOffset | None = None
+    best, best_at, headers = NO_TIMESTAMP, -1, 0
+    file = segment.file
+    file.lease()
+    try:
+        for position, header in walk(file, place.position, segment.size):
+            headers += 1
+            if headers % HEADERS_AT_ONCE == 0:
+                yield Pause()
+            if header.base_offset < start_offset:
+                found = yield from _latest_in_batch(file, position, header, start_offset)
+                best = found.timestamp if found is not None else best
+            elif header.max_timestamp > best:
+                best, best_at = header.max_timestamp, position
+        if best_at >= 0:
+            found = yield from _resolved(segment, best_at)
+    finally:
+        file.release()
+    return found
+
+
+def _latest_in_batch(file: File, position: int, header: BatchHeader, start_offset: int) -> Lookup:
+    """Of a batch that begins below the log's start: its header speaks for the deleted records as well."""
+
+    def read() -> tuple[bytes, int]:
+        return file.read(header.size, position), start_offset
+
+    try:
+        if header.count <= IN_THE_LOOP.records:
+            try:
+                found = find_latest(*read(), within=IN_THE_LOOP)
+            except WalkTooLong:
+                found = yield Elsewhere(latest_in, read)
+        else:
+            found = yield Elsewhere(latest_in, read)
+    except RecordError as error:
+        raise BadBatch(position, error.message) from error
+    return None if found is None else TimestampOffset(*found, header.leader_epoch)
+
+
+def _resolved(segment: Segment, position: int) -> Lookup:
+    """The record with the largest timestamp of the batch at `position`."""
+    file = segment.file
+    file.lease()
+    try:
+        header = read_header(file, position, segment.size)
+        wanted = (header.max_timestamp, 0, True)
+        found = yield from _in_batch(file, position, header, wanted, IN_THE_LOOP)
+    finally:
+        file.release()
+    # The header claims a time that no record has: the batch's last offset is as near as can be said.
+    return TimestampOffset(*(found or (header.max_timestamp, header.last_offset)), header.leader_epoch)

@@ -1,0 +1,95 @@
+"""The aborted transactions that a fetch of committed records is told of, so that its reader can drop their records."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from contextlib import suppress
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from ottla.records.batch import TRANSACTIONAL
+from ottla.storage.errors import DamagedIndex
+from ottla.storage.log.batch_walk import walk
+from ottla.storage.log.indexes.txn_index import AbortedTransaction
+from ottla.storage.log.markers import apply_written
+from ottla.storage.log.producers.producer_state import ProducerStates
+from ottla.storage.log.reader import Slice
+from ottla.storage.log.segment import Segment
+
+if TYPE_CHECKING:
+    from ottla.storage.log.log import Log
+
+
+_LAST_OFFSET: Final = attrgetter("last_offset")
+
+
+def overlapping(log: Log, first: int, last_exclusive: int) -> list[tuple[int, int]]:
+    """Producer id and first offset of each, in the order of their markers."""
+    return [(entry.producer_id, entry.first_offset) for entry in entries_between(log, first, last_exclusive)]
+
+
+def overlapping_slice(log: Log, first: int, piece: Slice, last_exclusive: int) -> list[tuple[int, int]]:
+    """Those that overlap what was read at `first`, and few others: not all up to `last_exclusive`, of which there may
+    be a hundred thousand, with each fetch of a reader that catches up."""
+    number = max(bisect_right(log.places.bases, first) - 1, 0)
+    if piece.file is None or not any(segment.may_have_aborted for segment in log.segments[number:]):
+        return []
+    return overlapping(log, first, min(last_exclusive, _end_of(log, number, piece)))
+
+
+def _end_of(log: Log, number: int, piece: Slice) -> int:
+    """An offset behind the slice, as close as the index has one: as Kafka's `fetchUpperBoundOffset`."""
+    segments = log.segments
+    while number < len(segments) and segments[number].file is not piece.file:
+        number += 1  # a segment may have nothing at its end any more
+    if number == len(segments):
+        return log.end_offset
+    segment = segments[number]
+    index = segment.offsets
+    place = bisect_left(index.positions, piece.position + piece.size)
+    if place < len(index):
+        return segment.base_offset + index.offsets[place]
+    return segments[number + 1].base_offset if number + 1 < len(segments) else log.end_offset
+
+
+def entries_between(log: Log, first: int, last_exclusive: int) -> list[AbortedTransaction]:
+    """All that overlap the range of offsets, in the order of their markers."""
+    found: list[AbortedTransaction] = []
+    number = max(bisect_right(log.places.bases, first) - 1, 0)
+    for segment in [each for each in log.segments[number:] if each.may_have_aborted]:
+        entries = _entries(log, segment)
+        # Markers rise: those before `first` end transactions that end before it. A segment may have a million.
+        begun = bisect_left(entries, first, key=_LAST_OFFSET)
+        for place in range(begun, len(entries)):
+            entry = entries[place]
+            if entry.first_offset < last_exclusive:
+                found.append(entry)
+            if entry.last_stable_offset >= last_exclusive:
+                return found
+    return found
+
+
+def _entries(log: Log, segment: Segment) -> list[AbortedTransaction]:
+    try:
+        return segment.aborted
+    except (DamagedIndex, FileNotFoundError) as damage:
+        segment.around.warn(f"the aborted transactions of {segment!r} are read from the log again: {damage}")
+    with suppress(OSError):
+        segment.replace_aborted(_read_again(log, segment))
+    return segment.aborted
+
+
+def _read_again(log: Log, segment: Segment) -> list[AbortedTransaction]:
+    """From the log's start on, since a transaction may have begun long before its marker."""
+    producers = ProducerStates(log.tp)
+    entries: list[AbortedTransaction] = []
+    for each in log.segments:
+        if each.base_offset > segment.base_offset:
+            break
+        for position, header in walk(each.file, 0, each.size):
+            if header.producer_id >= 0 and header.attributes & TRANSACTIONAL:
+                batch = each.file.read(header.size, position) if header.is_control else b""
+                entry = apply_written(producers, header, batch, 0)
+                if entry is not None and each is segment:
+                    entries.append(entry)
+    return entries

@@ -1,0 +1,1 @@
+"""What idempotent producers have written: kept in memory, in snapshots, and found again."""

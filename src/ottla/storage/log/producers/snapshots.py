@@ -1,0 +1,146 @@
+"""`<offset>.snapshot` files: producers' state at an offset, so that a start reads only the log behind it.
+
+One is taken with each roll and with the close of a log that has producers. Taking it costs the loop nothing: the state
+is frozen, and the next flush writes it (`PendingSnapshot`). The newest counts, and one for each segment is kept, so
+that cutting the log back needs no scan from its start. Any of them may be missing: while one is being written no other
+is taken, and a crash may come before the flush. A damaged one is removed. The one before it serves, and the log.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Final
+
+from ottla.ports import File
+from ottla.storage.formats import producer_snapshot
+from ottla.storage.formats.errors import FormatError
+from ottla.storage.formats.names import SNAPSHOT, format_segment_file
+from ottla.storage.formats.producer_snapshot import HEAD_SIZE, Encoder
+from ottla.storage.log.batch_walk import walk
+from ottla.storage.log.indexes.indexed_file import Surroundings
+from ottla.storage.log.markers import apply_written
+from ottla.storage.log.producers.producer_state import Producer, ProducerStates, entries_of
+from ottla.storage.log.producers.recall import recall
+from ottla.storage.log.segment import Segment
+
+#: Entries that are encoded between two writes, each of which gives the interpreter's lock away: 0.3 ms.
+ENTRIES_AT_ONCE: Final = 256
+
+
+class Snapshots:
+    __slots__ = ("around", "offsets")
+
+    def __init__(self, around: Surroundings, offsets: Sequence[int] = ()) -> None:
+        self.around = around
+        #: Of the files that there are, rising.
+        self.offsets = tuple(sorted(offsets))
+
+    @property
+    def latest(self) -> int:
+        return self.offsets[-1] if self.offsets else -1
+
+    def path(self, offset: int) -> str:
+        return f"{self.around.directory}/{format_segment_file(offset, SNAPSHOT)}"
+
+    def restore(self, producers: ProducerStates, offset: int, now_ms: int) -> int:
+        """Fills `producers` from the newest sound snapshot at or below `offset`; returns its offset, -1 for none."""
+        for candidate in reversed(self.offsets):
+            if candidate > offset:
+                continue
+            try:
+                producers.restore(producer_snapshot.decode(self.around.disk.read_file(self.path(candidate))), now_ms)
+            except (FormatError, FileNotFoundError) as damage:
+                self.around.warn(
+                    f"{self.path(candidate)} is removed and producers' state is read from the log: {damage}"
+                )
+                self.remove((candidate,))
+                continue
+            return candidate
+        return -1
+
+    def taken(self, offset: int, bases: Sequence[int]) -> None:
+        """Takes note of one that has been written. One that stands between two segments' bases was of a stop."""
+        latest = self.latest
+        if latest >= 0 and latest != offset:
+            number = bisect_left(bases, latest)
+            if number == len(bases) or bases[number] != latest:
+                self.remove((latest,))
+        if offset > self.latest:
+            self.offsets = (*self.offsets, offset)
+        elif offset not in self.offsets:
+            self.offsets = tuple(sorted((*self.offsets, offset)))
+
+    def remove(self, gone: Collection[int]) -> None:
+        for offset in gone:
+            with suppress(FileNotFoundError):
+                self.around.disk.remove(self.path(offset))
+        if gone:
+            removed = frozenset(gone)
+            self.offsets = tuple(offset for offset in self.offsets if offset not in removed)
+
+
+class PendingSnapshot:
+    """What is to be a snapshot: the producers' state as it was at an offset, frozen until the flush has written it."""
+
+    __slots__ = ("_disk", "_file", "_frozen", "_producers", "is_needed", "is_void", "is_written", "offset", "path")
+
+    def __init__(self, snapshots: Snapshots, producers: ProducerStates, frozen: Mapping[int, Producer], offset: int):
+        self.offset = offset
+        self.path = snapshots.path(offset)
+        #: Whether a clean stop relies on it. Otherwise it is left out where the disk is full.
+        self.is_needed = False
+        #: The log was cut meanwhile: it tells of another past.
+        self.is_void = False
+        self.is_written = False
+        self._disk = snapshots.around.disk
+        self._producers = producers
+        self._frozen = frozen
+        self._file: File | None = None
+
+    def open(self) -> None:
+        """On the loop, where the folder has its name for certain: a worker might meet another partition's there."""
+        self._file = self._disk.open(self.path, create=True)
+
+    def write(self) -> None:
+        """Blocks, so workers call it; raises OSError. In pieces, so that the loop gets the interpreter's lock often."""
+        encoder = Encoder(len(self._frozen))
+        entries = entries_of(self._frozen)
+        file, self._file = self._file, None
+        assert file is not None, "`open` comes first"
+        try:
+            file.truncate(0)
+            # Zeros are no checksum: torn, it is as one that is missing.
+            file.append([bytes(HEAD_SIZE)])
+            while piece := encoder.entries(islice(entries, ENTRIES_AT_ONCE)):
+                file.append([piece])
+            file.write(encoder.head(), 0)
+            file.sync()
+        finally:
+            file.close()
+        self.is_written = True
+
+    def thaw(self) -> None:
+        self._producers.thaw()
+
+
+def replay(producers: ProducerStates, segments: Sequence[Segment], first: int, end: int, now_ms: int) -> None:
+    """Applies the batches from offset `first` up to `end` that are in the log, from their headers."""
+    recall(producers, segments, first)
+    for number, segment in enumerate(segments):
+        following = segments[number + 1].base_offset if number + 1 < len(segments) else end
+        start = max(first, segment.base_offset)
+        if start >= min(following, end) or segment.size == 0:
+            continue
+        place = segment.locate(start)
+        if place is None:
+            continue
+        for position, header in walk(segment.file, place.position, segment.size):
+            if header.base_offset >= end:
+                break
+            if header.producer_id >= 0:
+                batch = segment.file.read(header.size, position) if header.is_control else b""
+                apply_written(producers, header, batch, now_ms)
+    producers.commit()
