@@ -42,6 +42,8 @@ CLOSING_MS: Final = 3
 _SETTLED_A_LOOK: Final = 7
 #: A look at the clock comes after so many connections and one more.
 _A_LOOK: Final = 3
+#: A frame of more may name some tens of partitions, and its batches may each roll a segment.
+_SHORT_BYTES: Final = 2048
 #: Patient requests in one round: a thousand members that join at once take as long as ever, but others come between.
 PATIENT_A_ROUND: Final = 64
 #: api key, version and correlation id: no request is shorter.
@@ -211,6 +213,8 @@ class Rounds:
                     if is_one and serve is not None:
                         used(buffer)
                         serve(connection, buffer, 4, received, version, correlation)
+                        if received > _SHORT_BYTES:
+                            served |= _A_LOOK
                         continue
                     served |= _A_LOOK  # what follows may take long
                     if is_one and key not in patient:

@@ -64,7 +64,7 @@ _GOOD_9 = b"\x01\x00\x00"  # no record errors, no message, no tagged fields
 
 
 #: Topics, and partitions of topics with several, that a broker parses at once, in a quarter of a millisecond each.
-PLAIN_PARTS_MAX: Final = 500
+PLAIN_PARTS_MAX: Final = 64
 #: A struct with tagged fields, of which no client sends any, is counted as so many: it may have 64.
 _TAGGED_PARTS: Final = 25
 
