@@ -35,7 +35,7 @@ class BrokerLost(Exception):
 def assemble(
     config: Config, ports: Ports, host_name: str | None = None, on_lost: Callable[[str], None] | None = None
 ) -> Broker:
-    """`host_name` is what clients are told where no address is configured: this machine's, unless given."""
+    """`host_name` is given to clients where no address is configured: this machine's, unless given."""
     name = socket.gethostname() if host_name is None else host_name
     broker = Broker(config, ports, host_name=name, on_lost=on_lost)
     register_broker_metrics(broker)
@@ -85,7 +85,7 @@ def report_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
 
 
 async def serve(config: Config, started: Callable[[Broker], None]) -> None:
-    """Runs a broker on this machine until it is told to stop by SIGINT or SIGTERM."""
+    """Runs a broker on this machine until SIGINT or SIGTERM stops it."""
     logs.configure(level=config.observe.log_level, json=config.observe.log_json)
     raise_limit()
     ports = real_ports()

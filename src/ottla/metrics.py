@@ -101,7 +101,7 @@ class Family(Generic[Series]):
         return series
 
     def remove(self, *values: str) -> None:
-        """Forgets a series: a deleted topic is not scraped for ever. Whoever still holds it adds into the void."""
+        """Forgets a series: a deleted topic is not scraped for ever. Its holders add into the void."""
         self._series.pop(values, None)
 
     def samples(self) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 A broker has one thread, and a frame may carry some hundred thousand elements. Work that grows with what a client sends,
 or with what the broker holds, is therefore written as a generator that yields after each small piece: after some ten
-microseconds, a hundred at the most. Whoever drives it decides how many pieces follow one another. Between two pieces
+microseconds, a hundred at the most. Its driver decides how many pieces follow one another. Between two pieces
 anything may happen: what was read before a `yield` is read again behind it, or did not matter.
 
     def handle(call: Call, request: DeleteGroupsRequest) -> Steps[DeleteGroupsResponse]:

@@ -110,7 +110,7 @@ def warn_of_kept(topics: ClusterContext) -> None:
 
 
 def _internal_configs(topic: str, config: Config) -> Mapping[str, str]:
-    """What such topics are created with; whoever confirms them gives them the policy `compact` again."""
+    """What such topics are created with; the operator who confirms them gives them the policy `compact` again."""
     if topic == OFFSETS_TOPIC:
         configs = new_offsets_topic(config.groups.offsets).configs
         return {name: value for name, value in configs.items() if value is not None}

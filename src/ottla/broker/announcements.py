@@ -38,7 +38,7 @@ class Announced:
     ) -> None:
         self._broker_id = broker_id
         self._clock = clock
-        #: Told the broker's own settings when they have changed.
+        #: Called with the broker's own settings when they have changed.
         self._on_settings = on_settings
         self._live = live
         self._metadata = metadata

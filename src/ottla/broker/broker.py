@@ -98,7 +98,7 @@ class Broker:
         self._quotas = quotas if quotas is not None else Unlimited()
         self.metadata = MetadataCache()
         self.broker_id = BrokerId(-1)
-        #: Name, host and port of each listener once it listens, as clients are told them.
+        #: Name, host and port of each listener once it listens, as clients are answered.
         self.endpoints: list[Endpoint] = []
         #: HOST:PORT of each listener: where it listens, whatever is advertised.
         self.listening_on: list[str] = []
@@ -286,7 +286,7 @@ class Broker:
             unclean_leader_election=config.log.unclean_leader_election,
             check_broker_configs=announced.check_broker_configs,
             check_group_configs=announced.check_group_configs,
-            # What was not flushed before a crash may be gone: who read it finds out by the new term.
+            # What was not flushed before a crash may be gone: a reader of it finds out by the new leader epoch.
             new_leader_epochs=not directories.was_clean,
         )
         controller = SingleController(coordination, ports.clock, ports.entropy, announced, settings)
@@ -335,7 +335,7 @@ class Broker:
         return Server(self.ports.network, self.ports.clock, limits_of(server), has_control=has_control)
 
     def _listen(self, server: Server) -> list[Endpoint]:
-        """Takes the ports; whoever connects now is served once the broker is open."""
+        """Takes the ports; clients that connect now are served once the broker is open."""
         advertised = {listener.name: listener for listener in self.config.server.advertised_listeners}
         control = self.config.server.control_plane_listener
         endpoints = []

@@ -34,7 +34,7 @@ class GroupPartitions:
 
     def resigned(self, tp: TopicPartition) -> None:
         if tp.topic == OFFSETS_TOPIC:
-            # First those who wait for their writes, then those who wait for other members.
+            # First the requests that wait for their writes, then those that wait for other members.
             self._journals.close(tp)
             self._groups.get().resigned(tp.partition)
 

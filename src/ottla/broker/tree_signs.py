@@ -41,7 +41,7 @@ class TreeSigns:
     """The signs of one broker's log directories: as they were found, and then as they are kept."""
 
     def __init__(self, ports: Ports, directories: Sequence[str], tree: str) -> None:
-        """Reads them. Directories that cannot be read say nothing here: whoever takes them finds out why."""
+        """Reads them. Directories that cannot be read say nothing here: the step that takes them finds out why."""
         self._ports = ports
         self.tree = tree
         #: By directory; None where there is one that nobody can read.

@@ -12,7 +12,7 @@ from ottla.cli.verbs import VERBS, below, find
 if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin
 
-#: Whoever pressed the tab key waits this long for names from a broker, and then gets none.
+#: A user who pressed the tab key waits this long for names from a broker, and then gets none.
 LIVE_NAMES_SECONDS_MAX = 1.0
 
 

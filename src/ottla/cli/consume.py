@@ -151,7 +151,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _share(consumer: Consumer, topic: str, limits: Limits, formatted: Format) -> None:
-    """As a member of a group, which is told of what was printed: also after Ctrl-C."""
+    """As a member of a group, and commits what was printed: also after Ctrl-C."""
     from ottla.cli.group_reading import GroupReading
 
     reading = GroupReading(consumer, limits)

@@ -57,7 +57,7 @@ class EnvelopeFault(ValueError):
 
 
 class Opened:
-    """What of an envelope makes a record; where it lay and when is left to whoever sends it on."""
+    """What of an envelope makes a record; where it lay and when is left to the caller, who sends it on."""
 
     __slots__ = ("headers", "key", "partition", "timestamp", "topic", "value")
 

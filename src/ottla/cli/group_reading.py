@@ -1,7 +1,7 @@
 """Reads a topic as a member of a group, and commits what was printed: after a crash it is printed again, never lost.
 
 What `more` gives counts as printed when it is called again. Until then it is not committed, so a broken pipe in the
-middle of a batch leaves the batch to whoever reads next.
+middle of a batch leaves the batch to the next reader.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ottla.model import TopicPartition
 
 #: Between looks at whether it is over or something is to be committed.
 _LOOK_MS: Final = 200
-#: A last commit does not keep whoever pressed Ctrl-C waiting.
+#: A last commit does not keep a user waiting who pressed Ctrl-C.
 _LAST_COMMIT_MS_MAX: Final = 5_000
 
 
@@ -104,7 +104,7 @@ class GroupReading:
             self._last_ms = _now_ms()
 
     async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
-        """Whoever gets them goes on behind what was printed here."""
+        """The member that gets them goes on behind what was printed here."""
         try:
             await self._commit()
         except KafkaError as error:

@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return faults.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has enough. The interpreter's own flush at exit must not complain again.
+        # The reader of the output has enough. The interpreter's own flush at exit must not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return faults.BROKEN_PIPE
     except Exception as error:

@@ -56,7 +56,7 @@ def _explicit(options: argparse.Namespace) -> dict[str, str]:
 def _log_directory(data: str) -> str:
     """A folder of it; or itself, where a broker has used it as a log directory.
 
-    The tree beside it tells that too: of a directory that has lost its file, or is not mounted, no other is begun.
+    The tree beside it shows that too: of a directory that has lost its file, or is not mounted, no other is begun.
     """
     import os.path
 

@@ -8,7 +8,7 @@
         async for record in consumer:
             print(record.value)
 
-Names are loaded when they are first used: whoever only asks for a topic's partitions loads no producer.
+Names are loaded when they are first used: a program that only asks for a topic's partitions loads no producer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a client is told, under Kafka's property names: `linger.ms` in a mapping, `linger_ms` as a keyword.
+"""The settings of a client, under Kafka's property names: `linger.ms` in a mapping, `linger_ms` as a keyword.
 
     Producer({"bootstrap.servers": "localhost:9092"}, linger_ms=20)
 
@@ -112,10 +112,10 @@ class ConsumerSettings(ClientSettings):
     group_protocol: str = _setting("classic", one_of=("classic",))
     #: Names (`range`, `roundrobin`, `sticky`, `cooperative-sticky`), classes or instances of assignors, the best first.
     partition_assignment_strategy: Any = ("range", "cooperative-sticky")
-    #: Who is silent for so long has crashed.
+    #: A member that is silent for so long has crashed.
     session_timeout_ms: int = _setting(45_000, least=1, most=INT32_MAX)
     heartbeat_interval_ms: int = _setting(3_000, least=1, most=INT32_MAX)
-    #: Who does not poll for so long hangs: it leaves, and the others get its partitions.
+    #: A member that does not poll for so long hangs: it leaves, and the others get its partitions.
     max_poll_interval_ms: int = _setting(300_000, least=1, most=INT32_MAX)
     enable_auto_commit: bool = True
     auto_commit_interval_ms: int = _setting(5_000, least=0, most=INT32_MAX)

@@ -1,6 +1,6 @@
 """Kafka's configuration under Kafka's names: read, checked, typed, and described.
 
-- `broker.py`      `Config.parse`: everything a broker is told, in slices (`slices.py`), one a room
+- `broker.py`      `Config.parse`: everything a broker is configured with, in slices (`slices.py`), one a room
 - `log.py`         `LogConfig`: what governs one partition's log
 - `topic.py`       a topic's overrides over the broker's defaults
 - `dynamic.py`     what may change while a broker runs

@@ -153,9 +153,9 @@ def _group_synonyms(definition: Definition, overrides: Mapping[str, str], config
 
 
 def describe_broker(config: Config, names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """The properties of this broker. Of names that nobody knows the value is not told: it may be a secret.
+    """The properties of this broker. Of unknown names the value is left out: it may be a secret.
 
-    Some stand in the list of all only where they are set; who asks for them by name is told in any case.
+    Some stand in the list of all only where they are set; a request that names them gets them in any case.
     """
     asked = [name for name in names_of_broker(config) if names is None or name in names]
     entries = [broker_entry(name, config) for name in asked]
@@ -163,7 +163,7 @@ def describe_broker(config: Config, names: Collection[str] | None = None) -> lis
 
 
 def names_of_broker(config: Config) -> list[str]:
-    """All that there are: known ones, and unknown ones that are set. Kafka's own test switches are not told of."""
+    """All that there are: known ones, and unknown ones that are set. Kafka's own test switches are left out."""
     known = broker_definitions()
     names = dict.fromkeys((*known, *config.properties, *config.dynamic_default, *config.dynamic_broker))
     return [name for name in names if name not in known or not known[name].is_internal]

@@ -1,4 +1,4 @@
-"""Listeners: what the broker binds, what it tells clients, and which security protocol each one speaks."""
+"""Listeners: what the broker binds, what it advertises to clients, and which security protocol each one speaks."""
 
 from __future__ import annotations
 

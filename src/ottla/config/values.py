@@ -46,7 +46,7 @@ class Definition(NamedTuple):
     #: topic or group where it is not a broker's.
     update_mode: str
     #: `used`: something in Ottla goes by it. `later`: it is read, for a part that is not there yet. `unused`: neither.
-    #: A broker that is told something of the last two kinds warns.
+    #: A broker that is configured with something of the last two kinds warns.
     status: str
     #: Internal ones are Kafka's own test switches: settable, not listed.
     is_internal: bool

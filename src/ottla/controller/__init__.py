@@ -1,1 +1,1 @@
-"""The controller: one event queue over the znode tree, and what it tells brokers."""
+"""The controller: one event queue over the znode tree, and what it announces to brokers."""

@@ -80,7 +80,7 @@ class ClusterContext:
         return tuple(broker for broker in replicas if self.is_live(topic, partition, broker))
 
     def partition_state(self, topic: TopicContext, partition: int, *, is_new: bool = False) -> PartitionState:
-        """As brokers are told it."""
+        """As it is announced to brokers."""
         replicas = topic.replicas[partition]
         offline = tuple(broker for broker in replicas if not self.is_live(topic.name, partition, broker))
         known = topic.states.get(partition)

@@ -72,7 +72,7 @@ class ControllerCore:
         """Long work of a turn. Nothing else changes the context meanwhile: there is one turn at a time."""
         return await in_turns(steps, self._clock.monotonic_ms)
 
-    # Telling brokers.
+    # Announcing to brokers.
 
     async def update(
         self,

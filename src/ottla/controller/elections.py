@@ -1,4 +1,4 @@
-"""Who leads a partition: pure decisions over who is live."""
+"""Which replica leads a partition: pure decisions over which brokers are live."""
 
 from __future__ import annotations
 

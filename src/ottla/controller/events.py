@@ -15,7 +15,7 @@ from ottla.controller.refusal import Refusal
 from ottla.model import ErrorCode
 from ottla.steps import is_stray
 
-#: Requests that wait for their turn. An admin client sends a handful; a flood is told to come back.
+#: Requests that wait for their turn. An admin client sends a handful; a flood is answered that it may try again later.
 EVENTS_MAX: Final = 1_000
 #: That pass a long turn at one time, so that a stream of them holds it up for a while and not for ever.
 PASSING_MAX: Final = 16
@@ -100,7 +100,7 @@ class EventQueue:
         except Exception as error:
             event.answer.set_exception(error)
         except BaseException as error:
-            # Whoever waits is not left waiting.
+            # A caller that waits is not left waiting.
             event.answer.set_exception(_stopping())
             if not is_stray(error):
                 raise  # the process ends, or the task

@@ -167,7 +167,7 @@ class Controller(Protocol):
 
 
 class Announcements(Protocol):
-    """How a broker is told what was decided; the tree has it before. Calls come one at a time, in order.
+    """How decisions are announced to a broker; the tree has them before. Calls come one at a time, in order.
 
     For new leaders there are three calls: an update with the overrides that govern their logs, `on_leader_and_isr`,
     and when the leaders are ready the update that shows them to clients. Where they are many, calls of

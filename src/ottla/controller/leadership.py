@@ -71,7 +71,7 @@ class LeadershipTurns:
         if broker_id not in context.brokers:
             return ErrorCode.STALE_BROKER_EPOCH
         if change.leader_epoch > known.state.leader_epoch or change.partition_epoch > known.version:
-            # Whoever knows more than the controller has heard from a newer one.
+            # A broker that knows more than the controller has heard from a newer controller.
             return ErrorCode.NOT_CONTROLLER
         if change.leader_epoch < known.state.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH

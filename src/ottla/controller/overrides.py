@@ -124,7 +124,7 @@ class OverrideTurns:
         return SetData(path, data) if is_there else Create(path, data)
 
     async def _carry_out(self, plans: Sequence[_Plan]) -> dict[ConfigResource, ConfigResult]:
-        """Writes and tells; returns the results of those that the tree refused."""
+        """Writes and announces; returns the results of those that the tree refused."""
         core = self._core
         groups = [[plan.op] for plan in plans if plan.op is not None]
         faults: dict[ConfigResource, ConfigResult] = {}

@@ -1,4 +1,4 @@
-"""What the controller is told besides the tree: the broker it runs in, defaults, and what overrides are allowed."""
+"""What the controller is given besides the tree: the broker it runs in, defaults, and what overrides are allowed."""
 
 from __future__ import annotations
 

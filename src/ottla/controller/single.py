@@ -101,7 +101,7 @@ class SingleController:
         await self._events.stop()
 
     async def _take_over(self, *, new_epochs: bool = False) -> None:
-        """Reads the tree, brings it in order, and tells brokers what it holds."""
+        """Reads the tree, brings it in order, and announces to brokers what it holds."""
         core = self._core
         before = core.context
         context = ClusterContext(before.cluster_id, before.controller_epoch, failed_replicas=before.failed_replicas)
@@ -134,7 +134,7 @@ class SingleController:
         except Refusal:
             raise
         except Exception as error:
-            # A fault of ours: the caller is told, and the next turn starts from the tree.
+            # A fault of ours: the caller gets an error, and the next turn starts from the tree.
             self._core.stale = True
             log.error("a turn of the controller failed", fault=repr(error))
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)) from error
@@ -149,7 +149,7 @@ class SingleController:
             log.error("this broker is no longer the controller", why=self._lost)
             return Refusal(ErrorCode.NOT_CONTROLLER, self._lost)
         log.warning("a write to the tree failed", fault=str(error))
-        # Clients are told nothing of this machine: where its files are stands in the log.
+        # Answers say nothing about this machine: where its files are stands in the log.
         if isinstance(error, WriteRefused):
             return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, "The controller has no room to write: nothing was changed.")
         if isinstance(error, ConnectionLoss):

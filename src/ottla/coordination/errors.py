@@ -1,7 +1,7 @@
 """What coordination may answer instead of a result.
 
 The split that matters to a caller is by what has happened: most errors say that nothing did, `ConnectionLoss` says
-that nobody knows. Whoever gets `ConnectionLoss` reads the tree again before it decides anything.
+that nobody knows. A caller that gets `ConnectionLoss` reads the tree again before it decides anything.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BadVersion(CoordinationError):
         super().__init__(f"the znode {path} is at version {actual}, not {expected}")
         self.path = path
         self.expected = expected
-        #: -1 where the provider does not tell.
+        #: -1 where the provider does not say.
         self.actual = actual
 
 

@@ -11,8 +11,8 @@ What holds for all of them is held by one contract suite (tests/coordination/con
 - Calls of one session take effect in the order in which they began to run, also when they are awaited together.
 - What a read returns has been made durable; what a write returned stays.
 - `ConnectionLoss` means that the result of a write is unknown.
-- A watch is told before its session can read what it was told of. When a session ends its watches are dropped
-  untold: the session's end is told to the session's listeners instead.
+- A watch is called before its session can read what has changed. When a session ends its watches are dropped
+  uncalled: the session's listeners are called with its end instead.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ SessionListener = Callable[[SessionEvent], None]
 
 class SessionInfo(NamedTuple):
     id: int
-    #: Whoever knows it may take the session over from another connection.
+    #: A caller that knows it may take the session over from another connection.
     password: bytes
     timeout_ms: int
 
@@ -130,7 +130,7 @@ class Coordination(Protocol):
     def session(self) -> SessionInfo: ...
 
     def listen(self, listener: SessionListener) -> None:
-        """Tells `listener` of every event of this session from now on."""
+        """Calls `listener` with every event of this session from now on."""
         ...
 
     async def create(
@@ -144,7 +144,7 @@ class Coordination(Protocol):
         ...
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """The watch is left also where there is no node: it then tells of its creation."""
+        """The watch is left also where there is no node: it is then called at its creation."""
         ...
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:

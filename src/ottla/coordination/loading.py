@@ -181,7 +181,7 @@ def _replay(tree: ZnodeTree, contents: JournalContents, path: str, damaged_snaps
 
 
 def _set_torn_tail_aside(disk: Disk, path: str, contents: JournalContents) -> tuple[int, str | None]:
-    """Keeps what is about to be cut, for whoever wants to know what it was. The cut comes when the file is reopened.
+    """Keeps what is about to be cut, so that an operator can look at it. The cut comes when the file is reopened.
 
     Nobody can tell a frame that a crash cut short, which was never acknowledged, from one that was whole and was cut
     later: the warning says what is known.

@@ -1,6 +1,6 @@
 """Znodes by which brokers and tools ask the controller for something: their JSON, as Kafka 3.9 writes it.
 
-ISR changes and failed log directories are told in sequential nodes, preferred leaders are asked for in one node.
+ISR changes and failed log directories are written into sequential nodes, preferred leaders are asked for in one node.
 """
 
 from __future__ import annotations

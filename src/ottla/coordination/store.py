@@ -1,7 +1,7 @@
 """The durable tree: one queue of reads and writes, group commits, snapshots.
 
 Writes that wait are applied to the tree together, written as one frame, synced by a worker, and only then answered and
-told to watches; what comes meanwhile waits for the next frame. Reads wait behind the writes that came before them, so
+handed to watches; what comes meanwhile waits for the next frame. Reads wait behind the writes that came before them, so
 that nobody sees what a power cut could still take back; with no write under way they are answered at once. A disk that
 has no room for the frame costs nothing but these writes: they are undone. A start is another matter: a broker whose
 disk is full is to serve what it has, and what it writes then (sessions, registrations, terms) means nothing without it.
@@ -242,7 +242,7 @@ class TreeStore:
         self._listeners.setdefault(session_id, []).append(listener)
 
     async def end_session(self, session_id: int, event: SessionEvent | None) -> None:
-        """Deletes its ephemeral nodes; `event` is told to its listeners. Raises SessionExpired where it is over."""
+        """Deletes its ephemeral nodes; its listeners get `event`. Raises SessionExpired where it is over."""
         try:
             await self.write(STORE_SESSION, [CloseSession(session_id)])
         except MultiFailed as failed:
@@ -495,7 +495,7 @@ class TreeStore:
         return True
 
     def _answer(self, batch: Sequence[Write]) -> None:
-        """Everything in the batch is decided. Watches are told first, so that nobody reads before it was told."""
+        """Everything in the batch is decided. Watches are called first: none is called behind a read."""
         call_soon = asyncio.get_running_loop().call_soon
         for write in batch:
             outcome = write.outcome

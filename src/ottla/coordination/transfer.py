@@ -1,7 +1,7 @@
 """A tree as JSON: to look at, to keep, and to move a cluster from one provider to another.
 
 Moving restores what Kafka's znodes mean, which is paths and data. Versions, zxids and times are in the dump to be read,
-but no tree can be told to have them; the one version that means something (how many broker ids were given out) is
+but they cannot be given to another tree; the one version that means something (how many broker ids were given out) is
 raised to what it was. Ephemeral nodes belong to sessions, and stay where these are.
 """
 

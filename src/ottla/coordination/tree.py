@@ -107,7 +107,7 @@ TreeOp = Op | OpenSession | CloseSession
 
 class Outcome(NamedTuple):
     results: list[OpResult]
-    #: What watches are to be told of, in order. (The children of a deleted node's parent are told after the node.)
+    #: What watches are called with, in order. (Of a deleted node: the node first, then its parent's children.)
     changes: list[WatchEvent]
     #: How to take the transaction back, to be called latest first.
     reverts: list[Callable[[], None]]

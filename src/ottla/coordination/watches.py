@@ -1,6 +1,6 @@
-"""One-time watches: who is to be told when a path changes, and how ZooKeeper tells whom.
+"""One-time watches: which are called when a path changes, by ZooKeeper's rules.
 
-`get` and `exists` leave a data watch, `children` a child watch. A creation or a change of data is told to data watches,
+`get` and `exists` leave a data watch, `children` a child watch. A creation or a change of data calls data watches,
 a change among the children to child watches, a deletion to both, and to each watcher once.
 """
 

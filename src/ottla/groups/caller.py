@@ -1,4 +1,4 @@
-"""Who asks a coordinator for something, and when. Cores read no clock: time comes in with the request."""
+"""The caller of a coordinator, and the time of its call. Cores read no clock: time comes in with the request."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class GroupCoordinator:
         self._load(partition, term)
 
     def resigned(self, partition: int) -> None:
-        """Another broker leads it, or nobody: all who wait get NOT_COORDINATOR."""
+        """Another broker leads it, or none does: all requests that wait get NOT_COORDINATOR."""
         term = self._terms.pop(partition, None)
         if term is not None:
             self._unload(term)
@@ -120,7 +120,7 @@ class GroupCoordinator:
             self._load(partition, term)
 
     async def close(self) -> None:
-        """Answers all who wait, and does nothing from then on."""
+        """Answers all requests that wait, and does nothing from then on."""
         loads = [term.loading for term in self._terms.values() if term.loading is not None]
         for partition in list(self._terms):
             self.resigned(partition)
@@ -165,7 +165,7 @@ class GroupCoordinator:
         except (Exception, asyncio.CancelledError) as fault:
             if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
                 raise
-            # Whatever it is, the other partitions' groups go on, and this one's clients are told at once.
+            # Whatever it is, the other partitions' groups go on, and this one's clients are answered at once.
             log_event.error("groups cannot be loaded", partition=partition, error=repr(fault), again_s=LOAD_RETRY_S)
             term.failed = True
             return False
@@ -223,7 +223,7 @@ class GroupCoordinator:
         self._alarm = asyncio.get_running_loop().call_later(delay_ms / 1000, self.tick)
 
     def tick(self) -> None:
-        """Does what is due by the clock. The alarm calls it, and whoever has moved the clock by hand."""
+        """Does what is due by the clock. The alarm calls it, and so does a caller that has moved the clock by hand."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None

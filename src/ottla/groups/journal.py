@@ -1,6 +1,6 @@
 """Where a coordinator keeps what it decided: one partition of the offsets topic, as groups see it.
 
-Groups are given a journal by whoever made them coordinator, and know nothing of replicas, rounds or files. What they
+Groups are given a journal by the code that runs them, and know nothing of replicas, rounds or files. What they
 write belongs together or not at all, and takes effect in memory at once; the client is answered when it is committed.
 """
 
@@ -18,7 +18,7 @@ class JournalRecord(NamedTuple):
     value: bytes | None
 
 
-#: Told once how a write ended: NONE when it is committed. Any other code leaves open whether it will be found there.
+#: Called at a write's end: NONE when it is committed. Any other code leaves open whether it will be found there.
 Written = Callable[[ErrorCode], None]
 
 
@@ -29,7 +29,7 @@ class Journal(Protocol):
     def write(self, records: Sequence[JournalRecord], wall_ms: int, written: Written) -> ErrorCode:
         """Appends all or nothing, together with what else this round brings.
 
-        An error returned (and not told to `written`) means that nothing was appended, and the caller changes nothing.
+        An error returned (`written` is not called) means that nothing was appended, and the caller changes nothing.
         With NONE the caller applies the records to its state now. Should the disk refuse them after all, `written` gets
         an error, and the coordinator's owner has it load the partition anew: what was applied is forgotten.
         """
@@ -38,7 +38,7 @@ class Journal(Protocol):
     def when_settled(self, call: Callable[[ErrorCode], None]) -> None:
         """Calls at once if all that was written is committed, else as soon as it is, or when that has failed.
 
-        Who answers from state that was applied and is not committed yet waits with this.
+        A caller that answers from state which was applied and is not committed yet waits with this.
         """
         ...
 

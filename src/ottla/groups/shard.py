@@ -230,7 +230,7 @@ class GroupShard:
         return self._consumer.describe(group_id)
 
     def group_upgraded(self, group: ClassicGroup, now: Now) -> None:
-        """It is a consumer group now: whoever waits in the classic one joins again, and finds the other."""
+        """It is a consumer group now: members that wait in the classic one join again, and find the other."""
         self._rebalances.cancel_timers(group)
         for member in group.members.values():
             self._rebalances.answer_waiting(group, member, ErrorCode.REBALANCE_IN_PROGRESS, member.id)
@@ -333,7 +333,7 @@ class GroupShard:
         self._sweeps.topics_deleted(names, now)
 
     def unload(self, error: ErrorCode, now: Now) -> None:
-        """Answers all who wait. The shard is not used any more, whatever its journal still tells it."""
+        """Answers all requests that wait. The shard is not used any more, whatever its journal still calls."""
         self.state.is_over = True
         self.timers.clear()
         self.state.answer_rest()

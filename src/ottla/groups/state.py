@@ -96,7 +96,7 @@ class ShardState:
         return effective_groups_config(self.metadata.group_config(group_id), self.settings())
 
     def write(self, records: Sequence[JournalRecord], now: Now, done: Done) -> ErrorCode:
-        """Appends records. NONE: apply them now, and `done` is told how it ended. An error: nothing happened."""
+        """Appends records. NONE: apply them now, and `done` is called with how it ended. An error: nothing happened."""
         if self.is_over:
             return ErrorCode.NOT_COORDINATOR
         return self.journal.write(records, now.wall_ms, done)

@@ -42,7 +42,7 @@ class Timers:
     __slots__ = ("_heap", "_number", "_timers", "on_sooner")
 
     def __init__(self) -> None:
-        #: Told of a moment that comes before all others, so that nobody has to ask after each request.
+        #: Called with a moment that comes before all others, so that nobody has to ask after each request.
         self.on_sooner: Callable[[int], None] = _nobody_waits
         self._timers: dict[Hashable, _Timer] = {}
         # The number makes entries comparable, and keeps the order in which equal moments were set.
@@ -98,7 +98,7 @@ class Timers:
     def expire(self, now: Now, at_most: int = DUE_AT_ONCE_MAX) -> int:
         """Calls what is due, in order of their moments, and returns how many it has called.
 
-        What these set for the same moment is due the next time, and so is what would be too many at once: whoever
+        What these set for the same moment is due the next time, and so is what would be too many at once: a caller that
         looks at `next_deadline_ms` comes back for them.
         """
         called = 0

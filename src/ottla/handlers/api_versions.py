@@ -4,7 +4,7 @@ A client that asks in a version which we do not know is answered in version 0 wi
 ApiVersions itself, so that it can ask again (KIP-511). Versions above 2 check the name and version of the client's
 software, since they end in logs and metrics.
 
-Of Kafka's features only `group.version` is told, at level 1: the newer group protocol (KIP-848). It is left out where
+Of Kafka's features only `group.version` is listed, at level 1: the newer group protocol (KIP-848). It is left out where
 `group.coordinator.rebalance.protocols` leaves that protocol out.
 """
 

@@ -101,7 +101,7 @@ def _finished(call: Call, group: DescribedGroup, wants_operations: bool) -> Step
 
 
 def _topics(group: DescribedGroup) -> Iterator[str]:
-    """All topics that the description would tell of."""
+    """All topics that the description would name."""
     for member in group.members:
         yield from member.subscribed_topic_names
         for assignment in (member.assignment, member.target_assignment):

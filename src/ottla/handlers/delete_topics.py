@@ -105,7 +105,7 @@ def _refusal(call: Call, ref: TopicRef, times: int) -> DeletedTopic | None:
         return DeletedTopic(ref.name, ref.id, ErrorCode.INVALID_REQUEST, message)
     name = call.services.metadata.topic_name(ref.id) if by_id else ref.name
     if name is not None and not call.allowed_on_topic(Operation.DELETE, name):
-        # Who may not even describe it is not told the name that belongs to an id.
+        # A client that may not even describe it does not learn the name that belongs to an id.
         shown = name if not by_id or call.allowed_on_topic(Operation.DESCRIBE, name) else None
         return DeletedTopic(shown, ref.id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return None

@@ -29,7 +29,7 @@ from ottla.steps import Steps, pieces
 ANSWER_BYTES_MAX: Final = 16 << 20
 TOO_MUCH: Final = f"The answer would be longer than {ANSWER_BYTES_MAX} bytes: ask for fewer resources at a time."
 
-#: Refusals that are given again to whoever asks again; of more there is a new one each time.
+#: Refusals that are given again when a request repeats a resource; of more there is a new one each time.
 REFUSALS_KEPT_MAX: Final = 10_000
 
 #: Of a result, beside its settings.
@@ -51,7 +51,7 @@ class _Answer:
     def __init__(self, call: Call, request: DescribeConfigsRequest) -> None:
         self._call = call
         self._settings = SettingsOf(call, request)
-        #: Results for all settings of a resource, with what they weigh, and refusals: whoever asks again gets the same.
+        #: Results for all settings of a resource, with what they weigh, and refusals: when asked again, the same.
         self._whole: dict[_Key, tuple[DescribeConfigsResult, int]] = {}
         self._refused: dict[_Key, DescribeConfigsResult] = {}
         self._bytes = 0

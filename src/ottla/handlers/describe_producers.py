@@ -24,7 +24,7 @@ from ottla.steps import Steps, taken
 from ottla.storage.errors import StorageFault
 
 #: In one answer, repeated ones included: 20 MB of it, and 60 MB of objects until it is written. Only what one partition
-#: has is told whatever it is.
+#: has is answered, however much it is.
 PRODUCERS_TOLD_MAX: Final = 500_000
 TOO_MANY: Final = f"The answer would be of more than {PRODUCERS_TOLD_MAX} producers: ask for fewer partitions at once."
 

@@ -100,7 +100,7 @@ def _is_share_partition(key: str) -> bool:
 
 
 def _refusal(call: Call, key_type: int, key: str) -> ErrorCode:
-    """Why this client is told nothing about this key."""
+    """The error that this client gets for this key; NONE where it may know."""
     if key_type == _KeyType.GROUP:
         allowed = call.allowed(Operation.DESCRIBE, Resource.GROUP, key)
         return ErrorCode.NONE if allowed else ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -208,7 +208,7 @@ def _partition(
     answers: list[ListOffsetsPartitionResponse],
     lookups: _Lookups,
 ) -> ListOffsetsPartitionResponse:
-    """The partition's answer, the next one of `answers`; `lookups` tells whether it is to be filled in later."""
+    """The partition's answer, the next one of `answers`; `lookups` says whether it is to be filled in later."""
     if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         return _failed(partition, ErrorCode.UNKNOWN_SERVER_ERROR)
     if partition.timestamp < 0 and call.version < _SINCE.get(partition.timestamp, 2**15):

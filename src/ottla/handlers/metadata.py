@@ -49,7 +49,7 @@ def _has_ids(request: MetadataRequest) -> Steps[bool]:
 
 
 def _refused(call: Call, request: MetadataRequest) -> Steps[bytes]:
-    """The whole request is, and is told nothing of the cluster."""
+    """The whole request is refused, and its answer says nothing about the cluster."""
     topics = _Topics()
     for piece in pieces(request.topics or ()):
         topics.add(

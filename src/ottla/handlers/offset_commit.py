@@ -160,7 +160,7 @@ def _answer_to(version: int, asked: tuple[tuple[str, bytes, int], ...]) -> tuple
 
 
 def _is_plain(call: Call, topic: OffsetCommitRequestTopic) -> bool:
-    """Whether all of it is left to commit, where that is told by a few looks: of nearly every commit."""
+    """Whether all of it is left to commit, where a few looks decide it: for nearly every commit."""
     if call.version >= _BY_ID or len(topic.partitions) > PIECE:
         return False
     known = call.services.metadata.topic(topic.name)

@@ -143,7 +143,7 @@ class _Fetch:
         if call.version < _BY_ID:
             return True
         if self._wants_all:
-            # What was deleted has no id any more, and cannot be told of.
+            # What was deleted has no id any more, and cannot be named in the answer.
             known = call.services.metadata.topic(topic.name)
             topic_id: bytes | None = None if known is None else known.id
         else:

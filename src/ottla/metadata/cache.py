@@ -27,7 +27,7 @@ class TopicMetadata:
     def __init__(self, name: str, topic_id: TopicId, partitions: tuple[PartitionState, ...]) -> None:
         self.name = name
         self.id = topic_id
-        #: In order of their numbers, which have no gaps once the controller has told of all of them.
+        #: In order of their numbers, which have no gaps once the controller has announced all of them.
         self.partitions = partitions
         self.is_internal = name in INTERNAL_TOPICS
 

@@ -1,7 +1,7 @@
-"""What a controller tells brokers, in the shape of LeaderAndIsr and UpdateMetadata.
+"""What a controller announces to brokers, in the shape of LeaderAndIsr and UpdateMetadata.
 
-One broker that is its own controller is told the same things through a call; in a cluster they come in requests. Where
-they come from makes no difference to whoever reads them.
+One broker that is its own controller gets the same things through a call; in a cluster they come in requests. Where
+they come from makes no difference to their readers.
 """
 
 from __future__ import annotations

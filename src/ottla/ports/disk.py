@@ -33,7 +33,7 @@ class File(Protocol):
     def read_into(self, view: memoryview, position: int) -> int: ...
 
     def is_cold(self, size: int, position: int) -> bool:
-        """Whether reading this piece would wait for the medium; False where nobody can tell."""
+        """Whether reading this piece would wait for the medium; False where the system cannot say."""
         ...
 
     def write(self, data: Buffer, position: int) -> None:

@@ -6,7 +6,7 @@ which halves the cost of a small request. The real network keeps its sockets in 
 registered with the asyncio loop.
 
 A connection is known to the network by the `token` that its owner returned when it was accepted, so that nothing has
-to be looked up in a round. Rounds are level-triggered: what the owner leaves unread is told again, so it reads, mutes
+to be looked up in a round. Rounds are level-triggered: what the owner leaves unread comes again, so it reads, mutes
 or closes. A round may still name a connection that its owner has closed earlier in the same round; its channel then
 raises OSError (EBADF), and never touches another that got the same descriptor.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 READABLE: Final = 1
 WRITABLE: Final = 2
 #: The connection has failed, both ways. It comes with READABLE, as bytes may lie before the fault; reading then tells
-#: it. The owner closes the channel, or it is told again. A peer that merely ended its own side is not broken: that is
+#: it. The owner closes the channel, or it comes again. A peer that merely ended its own side is not broken: that is
 #: READABLE, reading gives 0, and answers still reach it. Portable networks may give READABLE or WRITABLE alone.
 BROKEN: Final = 4
 
@@ -78,7 +78,7 @@ class Listening(Protocol):
     def port(self) -> int: ...
 
     def pause(self) -> None:
-        """Accepts nobody until `resume`: who connects waits in the system's backlog. Also out of `accept`."""
+        """Accepts no connection until `resume`: new ones wait in the system's backlog. Also out of `accept`."""
         ...
 
     def resume(self) -> None: ...

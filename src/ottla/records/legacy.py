@@ -25,7 +25,7 @@ _ATTRIBUTES_AT: Final = 17
 
 
 def magic_at(buf: Readable, pos: int) -> int | None:
-    """The format of what lies at `pos`, or None where too little of it is there to tell."""
+    """The format of what lies at `pos`, or None where too little of it is there to know."""
     if len(buf) - pos < BYTES_TO_MAGIC:
         return None
     magic = buf[pos + MAGIC_AT]

@@ -253,7 +253,7 @@ def check_records(
     bytes_max: int | None = None,
     within: Allowance | None = None,
 ) -> bytes:
-    """The checks of each record of a batch whose header has passed; the records, for who goes on with them.
+    """The checks of each record of a batch whose header has passed; the records, for a caller that goes on with them.
 
     Raises WalkTooLong where that takes more than may be done in this place.
     """

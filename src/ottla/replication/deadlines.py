@@ -1,4 +1,4 @@
-"""The end of each round: whoever waited for what it changed is answered; one timer stands for all time-outs.
+"""The end of each round: requests that waited for what it changed are answered; one timer stands for all time-outs.
 
 A fault of ours in between must not leave clients without a timer, since nobody else may talk to the broker for hours:
 all are looked at again soon after.

@@ -32,7 +32,7 @@ class Follower:
         self.leader_id = leader_id
         #: log.start_offset <= high_watermark <= log.end_offset
         self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
-        #: Told where the log will end, before it is cut: no checkpoint may speak of more.
+        #: Called with where the log will end, before it is cut: no checkpoint may speak of more.
         self._truncating = truncating
 
     def append(self, records: memoryview, leader_high_watermark: int) -> None:

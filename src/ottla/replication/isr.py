@@ -1,7 +1,7 @@
 """The in-sync replicas of one partition, and the offset that all of them have.
 
 A record is committed once every member of the set has it. The leader knows a follower's end from the offset that the
-follower asks for next: whoever asks for 5 has everything below 5.
+follower asks for next: one that asks for 5 has everything below 5.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class InSyncReplicas:
         self.replicas = tuple(replicas)
         self.members = frozenset(members)
         assert local in self.members, f"a leader is in its own in-sync set: {local} is not in {sorted(self.members)}"
-        #: What each follower has, as far as it has told this leader. 0 until it asks: it may have nothing.
+        #: What each follower has, as far as it has shown this leader. 0 until it asks: it may have nothing.
         self._ends: dict[int, int] = {replica: 0 for replica in self.replicas if replica != local}
 
     @property

@@ -5,7 +5,7 @@ that twenty thousand offset commits a second cost one append a round. A write th
 disk, by the loss of the role, or by time: everything else is checked when it is handed in.
 
     write -> gathered -> (end of round) staged -> written -> committed: `written(NONE)`
-                                        \\-> lost: `written(error)`, and the owner of the journal is told
+                                        \\-> lost: `written(error)`, and the owner of the journal is called
 
 Outside of a round (a timer, a load that has ended) one of its own follows in the same turn of the loop.
 """
@@ -35,7 +35,7 @@ log_event = logs.logger("replication")
 
 #: Key and value; a value of None is a tombstone.
 Record = tuple[bytes, bytes | None]
-#: Told once how a write ended.
+#: Called once with how a write ended.
 Written = Callable[[ErrorCode], None]
 
 #: The end of a write that has no offsets, or never got any.
@@ -50,7 +50,7 @@ _LOCATION: Final = Struct(">qi")
 _LAST_DELTA: Final = Struct(">i")
 _LAST_DELTA_AT: Final = 23
 
-#: What a log says, as Kafka's coordinators tell their clients.
+#: What a log says, as Kafka's coordinators answer their clients.
 _AS_COORDINATOR: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -77,7 +77,7 @@ class JournalSettings(NamedTuple):
 
 
 class _Write:
-    """From the call until its caller is told."""
+    """A write, from the call until `written` is called."""
 
     __slots__ = ("deadline_ms", "end", "records", "size", "wall_ms", "written")
 
@@ -197,7 +197,7 @@ class PartitionJournal:
         self._deadline_ms = 0
         #: Staged, in the order of their offsets; those behind the log's end are not written yet.
         self._unsettled: deque[_Write] = deque()
-        #: Up to here were writes that took too long: their callers have been told so, but they may be committed yet.
+        #: Up to here were writes that took too long: their callers were answered so, but they may be committed yet.
         self._doubtful_end = 0
         #: Whether the waiters know of it.
         self._parked = False

@@ -1,6 +1,6 @@
 """The leader's side of a partition: appends, what is committed, and reads below it.
 
-Two offsets tell how far things are. The log's end is what this broker has; the high watermark is what every in-sync
+Two offsets say how far things are. The log's end is what this broker has; the high watermark is what every in-sync
 replica has, and where the topic asks for a flush with each append, what the disk has as well. Consumers see nothing at
 or above the high watermark, so nothing they saw can be lost with this broker.
 """
@@ -28,13 +28,13 @@ class Leader:
         self.log = log
         self.epoch = epoch
         self.isr = isr
-        #: Never above the log's end, never below what a client was told; it only rises while this leader leads.
+        #: Never above the log's end, never below what a client was answered; it only rises while this leader leads.
         self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
         #: False once the role has moved on: those who kept a reference must look again.
         self.active = True
-        #: Who leads on in its place, with all of its records: in a later term, or with a log that has moved.
+        #: The leader in its place, with all of its records: in a later term, or with a log that has moved.
         self.successor: Leader | None = None
-        #: What those are told who waited for it when it ceased to lead.
+        #: The answer to requests that waited for it when it ceased to lead.
         self.end_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         #: Whether something is staged that the round has yet to write.
         self.dirty = False
@@ -48,7 +48,7 @@ class Leader:
 
     @property
     def present(self) -> Leader:
-        """Who leads with its records now; one that is not active where nobody here does."""
+        """The leader that has its records now; one that is not active where none here leads."""
         leader = self
         while leader.successor is not None:
             leader = leader.successor

@@ -335,7 +335,7 @@ class Replicas:
         await self._flushing.idle()
 
     async def catch_up(self, seconds: float) -> None:
-        """Before a stop: whoever waits only for this broker's disk has its answer when this returns."""
+        """Before a stop: requests that wait only for this broker's disk are answered when this returns."""
         await self._flushing.catch_up(seconds)
         self.waiters.settle_all(self._clock.monotonic_ms())
 
@@ -351,7 +351,7 @@ class Replicas:
             leader.advance()
             self.waiters.changed(log.tp)
         except Exception as fault:
-            # Nobody may come to tell them later.
+            # Nothing may come later that lets them answer.
             self.waiters.give_up(log.tp, fault)
         self.waiters.settle(self._clock.monotonic_ms())
         if log.flush_due(self._clock.wall_ms()):
@@ -382,7 +382,7 @@ class Replicas:
         self.directories.fail_directory(path, reason)
 
     def directory_failed(self, failed: Sequence[TopicPartition]) -> None:
-        """As the owner of the directories. Whoever has met the fault: what was in it is served no more."""
+        """As the owner of the directories. Wherever the fault was met: what was in it is served no more."""
         owner = self._opened()
         for tp in failed:
             leader = self.leaders.get(tp)
@@ -399,5 +399,5 @@ class Replicas:
     def _go_offline(self, tp: TopicPartition, reason: str) -> None:
         self._offline[tp] = reason
         self._drop_roles(tp)
-        if tp not in self.directories.offline:  # of those the directories have told
+        if tp not in self.directories.offline:  # those are logged by the directories
             log_event.error("partition is offline", partition=tp, reason=reason)

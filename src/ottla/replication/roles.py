@@ -1,4 +1,4 @@
-"""Who hears of this broker's replicas: coordinators of their roles, the broker of what it is to tell the controller.
+"""Listeners to this broker's replicas: coordinators follow their roles, the broker reports failures to the controller.
 
 A coordinator that fails at a change of role is behind: what it holds of that partition nobody knows. It is called again
 after growing pauses, and at the next change: first it resigns, then it takes on the role of that moment. Until then it

@@ -8,7 +8,7 @@ and coordinators take part in the same way; the logs are written by `Writes`, wh
     begin    a new round; nothing is staged yet
     stage    hands over what was gathered while requests were served
     write    one write a partition; the high watermarks move
-    answer   whatever was written is acknowledged, what was not is refused, and then those have their turn who waited
+    answer   whatever was written is acknowledged, what was not is refused, and then waiting requests have their turn
     failed   a step of this participant raised: it gives up what it has in this round
 
 The round is a boundary for our own faults. One in a step ends that participant's part of this round and nothing else;
@@ -49,7 +49,7 @@ class Participant:
 class Round:
     def __init__(self, writes: Writes, settle: Step, clock: Clock, on_broken: Callable[[str], None]) -> None:
         self._writes = writes
-        #: Has those answered who waited for what a round has changed.
+        #: Answers the requests that waited for what a round has changed.
         self._settle = settle
         self._clock = clock
         #: Called where the broker cannot go on, with the reason.

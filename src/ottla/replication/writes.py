@@ -94,7 +94,7 @@ class Writes:
         self._discard(leader)
 
     def discard(self) -> None:
-        """Takes back all that is staged: whoever staged it cannot answer for it any more."""
+        """Takes back all that is staged: the participant that staged it cannot answer for it any more."""
         for leader in self._dirty:
             leader.dirty = False
             self._set_fault(leader, ErrorCode.KAFKA_STORAGE_ERROR)

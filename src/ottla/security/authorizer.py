@@ -82,7 +82,7 @@ class Authorizer(Protocol):
     def allows_all(self) -> bool:
         """True where every question is answered with yes, so that the hot path need not ask.
 
-        It never changes: requests are then recognised by their bytes alone. Whoever may change its mind says False.
+        It never changes: requests are then recognised by their bytes alone. One that may change its mind says False.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Who a connection speaks for."""
+"""The user that a connection speaks for."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Quotas(Protocol):
     def unlimited(self) -> bool:
         """True where nothing is ever held back, so that the hot path need not report.
 
-        It never changes: requests are then recognised by their bytes alone. Whoever may be given bounds says False.
+        It never changes: requests are then recognised by their bytes alone. Quotas that may be given bounds say False.
         """
         ...
 

@@ -1,6 +1,6 @@
 """How many connections a second are accepted: `max.connection.creation.rate`, for the broker and for a listener.
 
-A bucket that fills with one connection each 1/rate of a second and holds one second's worth. Whoever finds it empty is
+A bucket that fills with one connection each 1/rate of a second and holds one second's worth. One that finds it empty is
 not refused but waits in the system's backlog, as with Kafka. A rate of 0 counts as one connection a second.
 """
 

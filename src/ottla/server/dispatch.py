@@ -307,7 +307,7 @@ class Dispatcher:
         """Gives requests in progress a moment to end, and ends the rest.
 
         A Produce that waits for a flush is one of those: the stop waits for the same flush in any case, and its
-        client would have to send it again. A Fetch that waits for records is not, nor who waits for other brokers.
+        client would have to send it again. A Fetch that waits for records is not, nor what waits for other brokers.
         """
         await asyncio.sleep(0)  # what coordinators have just answered leaves with the next turn
         tasks = [*self._tasks, *self._produce.checks.tasks]

@@ -1,7 +1,7 @@
 """What long requests and answers are made of, let go in steps.
 
 A message of three hundred thousand elements is as many objects and more, and Python frees them one by one as soon as
-nobody refers to the message any more: some thirty milliseconds in one piece. So whoever has done with a long message
+nobody refers to the message any more: some thirty milliseconds in one piece. So code that has done with a long message
 keeps a list of its parts, lets go of the message, which frees next to nothing then, and takes the list apart in steps.
 
     message -> [message, its elements, their elements, ...] -> first to last: each part is freed alone

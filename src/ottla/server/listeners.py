@@ -115,7 +115,7 @@ class Server:
         self._sweep: asyncio.TimerHandle | None = None
         #: Listeners that accept nobody for a moment.
         self._paused: dict[str, asyncio.TimerHandle] = {}
-        #: Whether requests are read; who connects before waits.
+        #: Whether requests are read; connections from before wait.
         self._open = False
         #: Bound once for all connections, which are many.
         self._touched = self._rounds.touched
@@ -196,7 +196,7 @@ class Server:
             self._rounds.close_connection(idlest)
 
     def _throttle(self, listener: str) -> None:
-        """Counts a connection; over its rate the listener rests, and who comes next waits to be accepted."""
+        """Counts a connection; over its rate the listener rests, and the next one waits to be accepted."""
         wait_ms = self._rates.taken(listener, self._clock.monotonic_ms())
         listening = self._listening.get(listener)
         if not wait_ms or listening is None:

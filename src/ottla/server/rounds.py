@@ -145,7 +145,7 @@ class Rounds:
         self._running = self._came = True
         self._arriving = self._late = False
         if self._broken_off and ready:
-            # The network names them in the same order again, those first who always have something.
+            # The network names them in the same order again, and first those that always have something.
             self._broken_off = False
             ready.sort(key=_by_wait)
         dispatch = self._dispatch
@@ -176,7 +176,7 @@ class Rounds:
                 served += 1
                 if not served & _A_LOOK and self._clock.monotonic_ms() >= now_ms + ROUND_MS:
                     self._broken_off = self._late = True
-                    break  # the network tells again of whatever was not received
+                    break  # the network names again whatever was not received
                 if events == READABLE and connection.buffer is not None:
                     if connection not in self._backlog:
                         bulk.append(connection)
@@ -253,7 +253,7 @@ class Rounds:
             self._failed(connection, fault)
 
     def _serve_bulk(self, bulk: list[Connection]) -> None:
-        """Long frames have a time of their own: whoever sends a short one waits for the rest of none."""
+        """Long frames have a time of their own: a client that sends a short one waits for the rest of none."""
         now_ms = self._clock.monotonic_ms()
         self._ends_ms = now_ms + ROUND_MS
         for connection in bulk:
@@ -284,7 +284,7 @@ class Rounds:
                     self._cut(connection, connection.buffer)
         finally:
             if waiting:
-                # Whoever was served and has more comes after those who were not.
+                # Connections that were served and have more come after those that were not.
                 self._backlog = {**dict.fromkeys(waiting), **self._backlog}
 
     def touched(self, connection: Connection) -> None:
@@ -546,5 +546,5 @@ def _is_not_control(connection: Connection) -> bool:
 
 
 def _by_wait(entry: tuple[Any, int]) -> tuple[bool, int]:
-    """Who has waited longest comes first, behind those of a control listener."""
+    """Connections that have waited longest come first, behind those of a control listener."""
     return _is_not_control(entry[0]), entry[0].last_active_ms

@@ -163,7 +163,7 @@ class AppendRefused(Exception):
 class TooLongToCheck(AppendRefused):
     """The batch has to be looked into, and has too much in it for the loop: `append.examine_whole` is for other places.
 
-    Who has no other place answers with the code, which makes a producer split the batch.
+    A caller that has no other place answers with the code, which makes a producer split the batch.
     """
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from ottla.ports.workers import Workers
 
 T = TypeVar("T")
 
-#: A flush and what follows from it take milliseconds. Whoever has work for longer is not waited for.
+#: A flush and what follows from it take milliseconds. Work that takes longer is not waited for.
 IDLE_SECONDS_MAX: Final = 1.0
 #: Work that brings new work, again and again.
 _ROUNDS_MAX: Final = 20

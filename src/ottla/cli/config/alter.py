@@ -107,7 +107,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 async def _of_any_broker(client: Admin) -> dict[str, ConfigEntry]:
-    """What there is to be set for all brokers, of which only what is set is told."""
+    """All settings that can be set for all brokers; those that are set are shown, and no others."""
     from ottla.client.admin.results import ConfigResource
 
     cluster = await client.describe_cluster()

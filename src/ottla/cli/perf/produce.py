@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from ottla.client.producing.batches import Delivery
 
 _REPORT_SECONDS = 5.0
-#: Latencies that are kept, spread evenly over the run, to tell its percentiles.
+#: Latencies that are kept, spread evenly over the run, to compute its percentiles.
 _SAMPLES_MAX = 200_000
-#: The bar is told of so many at once: it may not cost what is measured.
+#: The bar is moved by so many at once: it may not cost what is measured.
 _STEP_RECORDS = 1024
 #: At a given rate records leave in steps of this.
 _STEP_SECONDS = 0.002

@@ -6,7 +6,7 @@
             print(partition.partition, partition.leader, partition.isr)
 
 Methods that take several things give a mapping from each to its result if all went well. Otherwise they raise: the
-only error there is, or `SomeFailed`, whose `errors` and `results` tell what became of each.
+only error there is, or `SomeFailed`, whose `errors` and `results` say what became of each.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class PartitionLag(NamedTuple):
     committed: CommittedOffset | None
     #: Behind the last record; None where the partition is no more, or has no leader now.
     end: int | None
-    #: Who has it, where somebody does.
+    #: The member that has it, where one does.
     member: MemberDescription | None
 
     @property

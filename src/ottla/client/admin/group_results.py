@@ -1,4 +1,4 @@
-"""What Admin tells of groups, and takes for them."""
+"""What Admin returns about groups, and takes for them."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _classic_member(told: classic.DescribedGroupMember, protocol_type: str) -> M
     assignment: tuple[TopicPartition, ...] = ()
     topics: tuple[str, ...] | None = None
     if protocol_type == wire.PROTOCOL_TYPE:
-        # The bytes are the members' own, and coordinators do not check them: the rest is worth telling all the same.
+        # The bytes are the members' own, and coordinators do not check them: the rest is worth showing all the same.
         with suppress(DecodeError):
             assignment = tuple(sorted(wire.decode_assignment(told.member_assignment).partitions))
         with suppress(DecodeError):

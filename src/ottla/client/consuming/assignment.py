@@ -82,7 +82,7 @@ class Assigned:
         #: Which offset is to be asked for, as a timestamp or code of ListOffsets; None where none is.
         self.reset: int | None = None
         self.fetch_offset = 0
-        #: The leader epoch of the last batch fetched: how a broker tells that its log has another past.
+        #: The leader epoch of the last batch fetched: by which a broker sees that its log has another past.
         self.fetch_epoch = int(NO_EPOCH)
         self.generation = 0
         self.paused = False
@@ -98,7 +98,7 @@ class Assigned:
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
         self.log_start_offset: int | None = None
-        #: A nearer replica that the leader told us to read from, for a while.
+        #: A nearer replica that the leader has named for us to read from, for a while.
         self.read_replica = int(NO_BROKER)
         self.read_replica_until_ms = 0
 

@@ -58,7 +58,7 @@ class Consumer:
         if self.settings.group_id is not None:
             self._group = GroupMember(self.settings, self.cluster, self._reading, self._resets, self._tell, self._wake)
         self._fetcher: Fetcher | None = None
-        #: Who waits for something to come or to go wrong.
+        #: The polls that wait for something to come or to go wrong.
         self._waiting: set[asyncio.Future[None]] = set()
         self._polling = False
         #: Closing takes a while, in which a listener may close it again.
@@ -249,7 +249,7 @@ class Consumer:
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        """What the group has committed of these partitions, whoever did; None where that is nothing."""
+        """What any member of the group has committed of these partitions; None where that is nothing."""
         group = self._needs_group("committed")
         return await group.placing.committed([TopicPartition(*tp) for tp in partitions], timeout_ms)
 
@@ -381,7 +381,7 @@ class Consumer:
         """Until something has come or gone wrong; False when the time is up."""
         loop = asyncio.get_running_loop()
         if deadline is not None and loop.time() >= deadline:
-            await asyncio.sleep(0)  # who polls without waiting must not keep everything else from running
+            await asyncio.sleep(0)  # a caller that polls without waiting must not stop all else
             return False
         news = loop.create_future()
         self._waiting.add(news)

@@ -1,6 +1,6 @@
 """A fetch session with one broker: partitions are named once, and then only what changes.
 
-The first fetch (epoch 0) names all; the broker gives the session an id and keeps what it was told; each further fetch
+The first fetch (epoch 0) names all; the broker gives the session an id and keeps what it was sent; each further fetch
 carries the next epoch and the differences. Whatever goes wrong, the next fetch names all again.
 """
 
@@ -32,7 +32,7 @@ class FetchSession:
     def __init__(self) -> None:
         self.id = NO_SESSION
         self._epoch = FULL
-        #: What the broker was told of each partition.
+        #: What the broker was last sent about each partition.
         self._known: dict[TopicPartition, Wanted] = {}
         self._by_id = False
 

@@ -1,7 +1,7 @@
 """Reads ahead: keeps one fetch on its way to every broker that leads an assigned partition with room for more.
 
 As the sender does, it looks at everything in one turn of the loop whenever something has changed. What comes is put
-into the partitions' buffers as it is; decoding is left to whoever takes the records out.
+into the partitions' buffers as it is; decoding is left to the caller that takes the records out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 #: Topics are named by their ids from this version on.
 _BY_ID: Final = 13
-#: Divergence is told from this version on.
+#: Answers name a divergence from this version on.
 _DIVERGING: Final = 12
 _RACKS: Final = 11
 _ISOLATION: Final = 4
@@ -235,7 +235,7 @@ class Fetcher:
         self.wake()
 
     def _fetch_failed(self, node: int, asked: _Asked, error: KafkaError) -> None:
-        """Nothing came: all is asked again, of whom metadata then says."""
+        """Nothing came: all is asked again, of the leaders that metadata then names."""
         self._sessions.setdefault(node, FetchSession()).restart()
         failures = self._failures[node] = self._failures.get(node, 0) + 1
         until_ms = self._clock.monotonic_ms() + self._backoff.pause_ms(failures)

@@ -59,7 +59,7 @@ class Batch:
         #: The first record's sequence number, and under whose identity, once it was sent with one.
         self.sequence: int | None = None
         self.identity: Identity | None = None
-        #: Its outcome has been told.
+        #: Its outcome was handed to all who wait for it.
         self.done = False
         self.error: KafkaError | None = None
         self.base_offset = UNKNOWN_OFFSET
@@ -73,7 +73,7 @@ class Batch:
         return self.builder.count
 
     def finish(self, base_offset: int, log_append_ms: int, error: KafkaError | None) -> None:
-        """Tells everyone; only the first outcome counts."""
+        """Hands the outcome to all who wait for it; only the first one counts."""
         if self.done:
             return
         self.done = True

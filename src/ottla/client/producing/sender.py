@@ -364,7 +364,7 @@ class Sender:
                 f"{self._settings.delivery_timeout_ms} ms{last}"
             )
             if batch.on_wire:
-                # Its answer still tells where the sequence numbers stand; its memory is free when that has come.
+                # Its answer still says where the sequence numbers stand; its memory is free when that has come.
                 self._queues.live.pop(batch)
                 batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, error)
                 continue

@@ -30,7 +30,7 @@ class LoopThread:
                 raise ClientClosed("the client is closed")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                # A daemon: whoever forgets to close a client can still end the program.
+                # A daemon: a program that forgets to close a client can still end.
                 self._thread = threading.Thread(target=self._run_loop, name=self._name, daemon=True)
                 self._thread.start()
             return self._loop

@@ -236,7 +236,7 @@ class Cluster:
         self._set_age_timer()
 
     def learn_leader(self, topic: str, partition: int, leader: int, epoch: int, nodes: Iterable[Node]) -> None:
-        """A broker that is no leader (any more) said who is."""
+        """A broker that does not lead (any more) has named the leader."""
         changed = known.with_leader(self.metadata, topic, partition, leader, epoch, nodes)
         if changed is not self.metadata:
             self.metadata = changed

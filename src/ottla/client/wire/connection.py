@@ -73,7 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         #: Before this, in the loop's time, the broker wants nothing more of us.
         self.throttled_until = 0.0
         self._writing_paused = False
-        #: While it is being closed: what those who wait are told, and a future that ends when it is.
+        #: While it is being closed: the fault that waiting callers get, and a future that ends when it is closed.
         self._leaving: tuple[KafkaError, asyncio.Future[None]] | None = None
         #: Called when what was written has gone out and more may be.
         self.on_writable: Callable[[], None] | None = None
@@ -179,7 +179,7 @@ class Connection(asyncio.BufferedProtocol):
         self.abandon(closed)
 
     def abandon(self, fault: KafkaError) -> None:
-        """Ends the connection; whoever waits for an answer gets `fault`."""
+        """Ends the connection; callers that wait for an answer get `fault`."""
         if self.fault is not None:
             return
         self.fault = fault
@@ -192,7 +192,7 @@ class Connection(asyncio.BufferedProtocol):
         for one in pending:
             if not one.future.done():
                 one.future.set_exception(_copied(fault))
-                one.future.exception()  # whoever asked may have gone: that is no news for the log
+                one.future.exception()  # the caller may have gone: that is no news for the log
         self._frame_view = None
         self._wake_room(all_=True)
         if self.on_lost is not None:

@@ -69,7 +69,7 @@ class Connections:
             return found
         task = self._task(node_id, lane)
         await asyncio.wait([task])
-        if task.cancelled():  # by `close`: whoever waits here was not
+        if task.cancelled():  # by `close`: the callers that wait here were not
             raise ClientClosed("the client is closed")
         return task.result()
 

@@ -137,7 +137,7 @@ def _leaderless(number: int, known: Partition | None) -> Partition:
 
 
 def with_leader(old: Metadata, topic: str, partition: int, leader: int, epoch: int, nodes: Iterable[Node]) -> Metadata:
-    """What an answer to Produce or Fetch told beside its error: who leads now (no round trip for Metadata needed)."""
+    """What an answer to Produce or Fetch says beside its error: the leader now (no round trip for Metadata needed)."""
     known = old.topics.get(topic)
     if known is None or partition >= len(known.partitions) or epoch <= known.partitions[partition].leader_epoch:
         return old

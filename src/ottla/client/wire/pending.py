@@ -44,6 +44,6 @@ def decoded(frame: bytes | memoryview, pending: Pending) -> Message:
     if pending.api_key == ApiKey.API_VERSIONS and len(frame) >= pos + 2:
         (error,) = _int16(frame, pos)
         if error == ErrorCode.UNSUPPORTED_VERSION:
-            version = 0  # whoever does not know the version answers in the one that everybody can read
+            version = 0  # a broker that does not know the version answers in the one that all can read
     answer, _ = pending.response_type.decode(frame, version, pos)
     return answer

@@ -15,7 +15,7 @@ NOT_FOUND_SINCE: Final = 6
 
 
 def described(group: ClassicGroup) -> Steps[DescribedGroup]:
-    """Which protocol it is, and what members say in it, is told only while it holds."""
+    """Which protocol it is, and what members say in it, is shown only while it holds."""
     stable = group.state is State.STABLE
     protocol = group.protocol_name
     members = []

@@ -121,7 +121,7 @@ class ClassicGroup:
         self.pending_sync.discard(member_id)
 
     def add_pending(self, member_id: str) -> str | None:
-        """Returns the id that had to go: whoever comes with it is told to ask for another one."""
+        """Returns the id that had to go: a member that comes with it is answered to ask for another one."""
         oldest = None
         if self.pending_join is _NONE_PENDING:
             self.pending_join = {}
@@ -171,7 +171,7 @@ class ClassicGroup:
     # Joining.
 
     def await_join(self, member: ClassicMember, reply: Reply[JoinGroupResponse]) -> Reply[JoinGroupResponse] | None:
-        """The member has joined and waits. Returns the reply of an earlier attempt of its own, to be told so."""
+        """The member has joined and waits. Returns the call-back of its earlier attempt, to be answered so."""
         earlier = self.take_join_reply(member)
         member.join_reply = reply
         self.awaiting_join += 1
@@ -277,7 +277,7 @@ class ClassicGroup:
     ) -> ErrorCode:
         """Version and topics matter to consumer groups only."""
         if generation_or_epoch < 0 and self.state is State.EMPTY:
-            # An administrator, or a consumer that was told its partitions: welcome while nobody is in the group.
+            # An administrator, or a consumer with partitions from its program: welcome while nobody is in the group.
             return ErrorCode.NONE
         if generation_or_epoch >= 0 or member_id or instance_id is not None:
             if error := self.check_member(member_id, instance_id):

@@ -20,7 +20,7 @@ log_event = logs.logger("groups")
 
 #: From this version on a dynamic member first asks for an id, so that a client that joins and dies leaves nothing.
 KNOWN_MEMBER_ID_SINCE: Final = 4
-#: From this version on a static leader that comes back is told to leave the assignment as it is.
+#: From this version on a static leader that comes back is answered to leave the assignment as it is.
 SKIP_ASSIGNMENT_SINCE: Final = 9
 
 
@@ -196,7 +196,7 @@ class _Attempt:
     # Static members.
 
     def _static_comes_back(self, new_id: str) -> None:
-        """Under a new id: whoever has the old one is fenced. A stable group need not notice."""
+        """Under a new id: a member with the old one is fenced. A stable group need not notice."""
         group = self._group
         instance_id = self._request.group_instance_id
         assert instance_id is not None
@@ -262,7 +262,7 @@ class _Attempt:
         if self._caller.version >= SKIP_ASSIGNMENT_SINCE:
             response.skip_assignment = self._group.leader_id == member.id
         else:
-            # A client of old that finds itself the leader would assign anew: it is told of the leader that it was.
+            # A client of old that finds itself the leader would assign anew: it is answered the leader id that it had.
             response.leader = leader_before
             response.members = []
         return response

@@ -25,7 +25,7 @@ from ottla.steps import Steps, pieces
 log_event = logs.logger("groups")
 
 
-#: That leave together, in one request: each may answer somebody who waits.
+#: Members that leave together, in one request: each may answer another member that waits.
 MEMBERS_A_STEP: Final = 32
 
 

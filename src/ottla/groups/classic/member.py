@@ -64,5 +64,5 @@ class ClassicMember:
 
     @property
     def may_be_silent(self) -> bool:
-        """Who waits for an answer of ours is alive, as far as one can know."""
+        """A member that waits for an answer of ours is alive, as far as one can know."""
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)

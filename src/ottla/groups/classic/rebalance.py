@@ -1,7 +1,7 @@
 """How a classic group comes from one generation to the next.
 
     somebody joins, leaves, falls silent       -> `prepare`: all members join again, within the rebalance time-out
-    all have joined, or the time is over       -> `complete_join`: a generation; the leader is told of all members
+    all have joined, or the time is over       -> `complete_join`: a generation; the leader gets all members
     its assignment is stored (`syncing.py`)    -> stable
     somebody did not fetch its share in time   -> it is taken out, and `prepare` again
 
@@ -95,7 +95,7 @@ class Rebalances:
             self._complete_if_all_joined(group, now)
 
     def drop(self, group: ClassicGroup, member: ClassicMember, error: ErrorCode) -> None:
-        """Takes a member out, and tells it so if it waits for something."""
+        """Takes a member out, and answers it so if it waits for something."""
         self._state.timers.cancel(session_key(group.id, member.id))
         self.answer_waiting(group, member, error, "")
         group.remove(member.id)
@@ -163,7 +163,7 @@ class Rebalances:
     # Completing.
 
     def complete_if_due(self, group: ClassicGroup, now: Now) -> None:
-        """After somebody joined or left. The first rebalance waits for its delay, whoever is there."""
+        """After somebody joined or left. The first rebalance waits for its delay, however many members are there."""
         if group.previous_state is not State.EMPTY:
             self._complete_if_all_joined(group, now)
 
@@ -211,7 +211,7 @@ class Rebalances:
         self._state.answer_all(answers, now)
 
     def _sync_over(self, group_id: str, generation: int, now: Now) -> None:
-        """Whoever has not asked for its share by now is not going to read its partitions."""
+        """A member that has not asked for its share by now is not going to read its partitions."""
         group = self.classic(group_id)
         if group is None or group.generation != generation or not group.pending_sync:
             return
@@ -248,7 +248,7 @@ class Rebalances:
 
 
 def joined(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
-    """What a member is told of its generation. Only the leader learns who the others are."""
+    """The answer to a member about its generation. Only the leader's names the other members."""
     members: list[JoinGroupResponseMember] = []
     if group.leader_id == member.id:
         members = [

@@ -30,7 +30,7 @@ class TimerKind(Enum):
     SESSION = "session"
     #: A member that has not given up its partitions by then is taken out.
     REBALANCE = "rebalance"
-    #: A classic member that was told to join again and has not by then is taken out.
+    #: A classic member that was to join again and has not by then is taken out.
     JOIN = "join"
     #: A classic member that has joined and not fetched its assignment by then is taken out.
     SYNC = "sync"

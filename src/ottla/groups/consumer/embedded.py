@@ -46,7 +46,7 @@ def subscription(data: bytes) -> ConsumerProtocolSubscription:
 
 
 def assignment(data: bytes) -> Assigned:
-    """Empty bytes assign nothing: a member that was never told."""
+    """Empty bytes assign nothing: the member never got an assignment."""
     if not data:
         return Assigned([], b"")
     found, _ = ConsumerProtocolAssignment.decode(data, version_of(data), _INT16.size)

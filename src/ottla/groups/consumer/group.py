@@ -61,7 +61,7 @@ class ConsumerGroup:
         self.regexes: dict[str, ResolvedRegex] = {}
         #: A coordinator before Kafka 4.1 stored the topics; a tombstone goes with the next epoch.
         self.has_partition_metadata = False
-        # Who has what: partitions assigned or asked back and not given up yet. A partition is in it once at most.
+        # The owners: partitions assigned or asked back and not given up yet. A partition is in it once at most.
         self._owners: dict[TopicId, dict[int, str]] = {}
         #: How many members want each of these.
         self.name_counts: Counter[str] = Counter()
@@ -146,7 +146,7 @@ class ConsumerGroup:
         return topic in self.name_counts or any(topic in regex.topics for regex in self.regexes.values())
 
     def retention_base_ms(self, commit_ms: int) -> int | None:
-        """From the commit: whoever asks has left out the topics that the group is subscribed to."""
+        """From the commit: the caller has left out the topics that the group is subscribed to."""
         return commit_ms
 
     def tombstones(self) -> Sequence[JournalRecord]:

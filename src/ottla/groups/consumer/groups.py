@@ -49,7 +49,7 @@ class ClassicSide(Protocol):
     """What the classic groups of the same coordinator do when a group changes its protocol."""
 
     def group_upgraded(self, group: ClassicGroup, now: Now) -> None:
-        """Nobody calls on this group any more: whoever waits in it is told to join again, its timers are taken back."""
+        """Nobody calls on this group any more: members that wait in it are answered to join again, its timers end."""
         ...
 
     def group_downgraded(self, group: ClassicGroup, must_rebalance: bool, now: Now) -> None:
@@ -218,7 +218,7 @@ class ConsumerGroups:
             reply(LeaveGroupResponse(error_code=error))
 
         answers, gone = yield from classic_members.leavers(group, request)
-        # Who has left meanwhile is not taken out a second time.
+        # A member that has left meanwhile is not taken out a second time.
         still = [member for member in gone if group.members.get(member.id) is member]
         if self._state.groups.get(group.id) is not group:
             still = []
@@ -266,7 +266,7 @@ class ConsumerGroups:
         answer = self._answer(group.id, decision, now, reply, refused)
         if not decision.records:
             self._set_timers(group.id, decision.timers, now)
-            # The answer may tell of what was decided a moment ago and is not committed yet.
+            # The answer may show what was decided a moment ago and is not committed yet.
             self._state.journal.when_settled(answer.written)
             answer.applied()
             return ErrorCode.NONE

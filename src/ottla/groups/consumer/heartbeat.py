@@ -394,7 +394,7 @@ def _answer(
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whoever says everything wants to be told everything: it may have missed an answer."""
+    """A member that sends everything wants everything in the answer: it may have missed one."""
     return (
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

@@ -49,7 +49,7 @@ def leave(
 def _away(group: ConsumerGroup, member: Member) -> Decision[ConsumerGroupHeartbeatResponse]:
     """It keeps its partitions until it comes back or its session ends; what it was asked to give up is free now.
 
-    Whoever comes back in its place may commit in any epoch what it takes over.
+    A member that comes back in its place may commit in any epoch what it takes over.
     """
     assigned = {topic: dict.fromkeys(partitions, 0) for topic, partitions in member.assigned.items()}
     gone = replace(member, epoch=AWAY, assigned=assigned, pending_revocation=NOTHING_OWNED)

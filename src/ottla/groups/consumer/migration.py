@@ -1,7 +1,7 @@
 """Groups that change protocol while they have members.
 
 Up: a member of the newer protocol joins a classic group of consumers. Its members become members of a consumer group
-that speak the classic protocol, with what their leader last gave them; they are told to join again, and get the rest
+that speak the classic protocol, with what their leader last gave them; they are to join again, and get the rest
 from the coordinator. Down: the last member of the newer protocol leaves. The members that are left become a classic
 group, with what they should have had, and rebalance.
 """

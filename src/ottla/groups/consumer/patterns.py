@@ -73,7 +73,7 @@ class _Expression:
         self.known: KnownTopics | None = None
         #: The names that `known` was found among.
         self.seen: frozenset[str] = frozenset()
-        #: What is under way. Whoever waits for it takes its next step, several in turn if need be.
+        #: What is under way. A caller that waits for it takes its next step, several in turn if need be.
         self.search: Iterator[None] | None = None
 
     def begin(self, names: frozenset[str], version: int) -> Iterator[None]:

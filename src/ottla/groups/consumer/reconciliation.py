@@ -17,7 +17,7 @@ from ottla.groups.consumer.member import NOTHING_OWNED, Member, Owned, Partition
 from ottla.groups.consumer.states import NEXT_MEMBER_STATE, MemberState, Step
 from ottla.model import ErrorCode, TopicId
 
-#: Who holds a partition; None where nobody does.
+#: The member that holds a partition; None where none does.
 OwnerOf = Callable[[TopicId, int], str | None]
 #: What a member says that it has; None where it does not say.
 Reported = Mapping[TopicId, AbstractSet[int]] | None

@@ -87,8 +87,8 @@ def _delete_piece(
 
 
 def remove_offsets(state: ShardState, places: list[Place], now: Now, done: Reply[ErrorCode]) -> ErrorCode:
-    """Writes tombstones, a piece at a time; `done` is told of the last. An error: a part may be gone, `done` is not
-    told.
+    """Writes tombstones, a piece at a time; `done` is called at the last. An error: a part may be gone, `done` is not
+    called.
     """
     pieces = list(_pieces(places))
     for piece in pieces:
@@ -155,4 +155,4 @@ def _is_kept(state: ShardState, place: Place) -> bool:
 
 
 def _not_told(_: ErrorCode) -> None:
-    """Whoever waits is told of the last piece: they are committed in their order."""
+    """The waiting request is answered after the last piece: pieces are committed in their order."""

@@ -1,6 +1,6 @@
 """OffsetFetch: what a group has committed, and whether a transaction may still change it.
 
-What is read here may not be committed yet: whoever answers with it waits until all that was written before is.
+What is read here may not be committed yet: a handler that answers with it waits until all that was written before is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """All offsets that the groups of one shard have committed.
 
 An offset is kept as the bytes of its record: that is what a commit makes anyhow and what a load finds, it takes eighty
-bytes instead of three hundred, and the garbage collector need not look at it. Whoever wants to know what it says reads
+bytes instead of three hundred, and the garbage collector need not look at it. A caller that needs its fields reads
 it with `read_offset_value`.
 
 Offsets of a transaction wait aside until its marker comes. What was written after them and has taken effect before

@@ -150,7 +150,7 @@ class Sweeps:
                 looked_at.pop()
         pause_ms = PAUSE_MS
         if places and remove_offsets(self._state, places, now, _not_told):
-            # Nobody tells of the deletion again: a topic of that name would begin with the old one's offsets.
+            # The deletion is not announced again: a topic of that name would begin with the old one's offsets.
             self._groups.extendleft(reversed(looked_at))
             pause_ms = RETRY_MS
         else:

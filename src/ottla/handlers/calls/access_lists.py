@@ -1,6 +1,6 @@
 """What Kafka without an authorizer answers to requests about access lists.
 
-Who may do what is asked of an authorizer (`security/`), and none of those there are keeps lists that clients could read
+An authorizer (`security/`) decides what is allowed, and none of those there are keeps lists that clients could read
 or change. MirrorMaker 2 asks for them with each synchronisation, and goes on without them on this answer.
 """
 

@@ -5,7 +5,7 @@ batch with more in it goes on to the second, where a turn may take seconds. At b
 that they have used (`fair_turns.py`): those who send bombs wait for one another, and for the honest ones.
 
 What waits for its turn holds no more than its request: a batch that is to be read from a log is read when its turn has
-come. Whoever has waited for too long is told so in place of its turn: its client has given up by then, and those behind
+come. What has waited too long is answered so in place of its turn: its client has given up by then, and those behind
 it have not.
 """
 
@@ -36,7 +36,7 @@ QUICK: Final = Allowance(records=64_000, bytes=8 * 1024 * 1024)
 
 
 class CheckFailed(Exception):
-    """Its turn came too late, or the process died of it, twice. The client is told to try again: nothing is known."""
+    """Its turn came too late, or the process died of it, twice. The client is to try again: nothing is known."""
 
 
 def ready() -> None:

@@ -1,6 +1,6 @@
 """Turns at something that one request at a time may use, shared out by connection and not by arrival.
 
-Each connection has a line of its own. The next turn goes to the line that has had the least time of late: whoever has
+Each connection has a line of its own. The next turn goes to the line that has had the least time of late: one that has
 used much stands behind those that used little, however many requests it has sent. What was used is forgotten, half of
 it every `HALF_MS`, so that one long piece of work is not held against a connection for ever. Lines that have had about
 the same are served in the order in which their requests came.
@@ -22,7 +22,7 @@ from ottla.ports import Clock
 HALF_MS: Final = 10_000
 #: Less than that is no difference: an honest connection that comes often does not stand behind all that come anew.
 GRAIN_MS: Final = 25
-#: Lines in which nobody stands are remembered up to so many, the last ones to have had a turn: who comes back to one
+#: Lines in which nobody stands are remembered up to so many, the last ones to have had a turn: one that comes back
 #: goes on where it was. Forgotten ones begin anew, with the rest.
 EMPTY_LINES_MAX: Final = 1000
 

@@ -58,14 +58,14 @@ class Places:
         self._partitions: dict[int, None] = {}
 
     def add(self, group_id: str | None) -> None:
-        """The next element tells of this group; None: of nothing that is stored."""
+        """The next element shows this group; None: nothing that is stored."""
         partition = _NOWHERE if group_id is None else self._groups.partition_for(group_id)
         self._of.append(partition)
         if partition != _NOWHERE:
             self._partitions[partition] = None
 
     def answered(self, response: Callable[[Refusals], Steps[object]]) -> Later:
-        """The answer once all is committed that it tells of; `response` is called with the elements in doubt."""
+        """The answer once all is committed that it shows; `response` is called with the elements in doubt."""
         answer = Later()
         partitions = list(self._partitions)
 
@@ -80,7 +80,7 @@ class Places:
 
 
 class Refusals:
-    """Why elements of an answer cannot be told: what they say was not committed, or is not known to be."""
+    """Why elements of an answer are errors: what they would show was not committed, or is not known to be."""
 
     __slots__ = ("_errors", "_of")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ottla.protocol.primitives import Buffer
 
 
-#: A longer answer is a fault of ours: whoever makes one has to bound it. Kafka's clients take 100 MB at the most.
+#: A longer answer is a fault of ours: its handler has to bound it. Kafka's clients take 100 MB at the most.
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 
 

@@ -52,7 +52,7 @@ class Pause(Protocol):
 
 
 class Job:
-    """Work that has not ended in its first slice, and who wants its result."""
+    """Work that has not ended in its first slice, and the call-backs that want its result."""
 
     __slots__ = ("done", "failed", "line", "over", "steps")
 
@@ -160,7 +160,7 @@ class Turns:
             result: T = ended.result
             return result
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        # Whoever waits here may be cancelled in the turn in which the work ends.
+        # The caller that waits here may be cancelled in the turn in which the work ends.
         job = self.go_on(
             steps, partial(_settle, future, future.set_result), partial(_settle, future, future.set_exception)
         )

@@ -127,7 +127,7 @@ def change_all(
     *,
     validate_only: bool,
 ) -> Steps[Awaitable[ResponseT]]:
-    """The steps before the controller has a say, and then who waits for it."""
+    """The steps before the controller decides, and then the wait for it."""
     alteration = ConfigAlteration(call)
     yield from alteration.take(resources, read)
     return alteration.carry_out(resources, respond, result, validate_only=validate_only)

@@ -20,7 +20,7 @@ _TYPES: Final = frozenset(ResourceType)
 def resource(type_code: int, name: str) -> ConfigResource | ConfigResult:
     """The resource that a request names, or why there is none such."""
     if type_code not in _TYPES:
-        unknown = ConfigResource(type_code, name)  # type: ignore[arg-type] # told back as it came
+        unknown = ConfigResource(type_code, name)  # type: ignore[arg-type] # answered as it came
         return ConfigResult(unknown, ErrorCode.INVALID_REQUEST, f"Unknown resource type {type_code}")
     return ConfigResource(ResourceType(type_code), name)
 

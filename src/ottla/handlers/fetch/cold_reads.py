@@ -1,6 +1,6 @@
 """Reads of what the system no longer has in memory: a worker brings it there, so that the loop never waits for a disk.
 
-The active segment was just written and is not asked about. Of an older one the system is asked, where it can tell: a
+The active segment was just written and is not asked about. Of an older one the system is asked, where it can say: a
 fetch that would wait is read once by a worker, and answered from memory then.
 """
 
@@ -34,7 +34,7 @@ class Warming:
                 each.file.lease()
 
     def run(self) -> None:
-        """Blocks, so a worker calls it. A fault here shows again, and is told, when the slice is sent."""
+        """Blocks, so a worker calls it. A fault here shows again when the slice is sent, and is answered then."""
         piece = memoryview(bytearray(_PIECE_BYTES))
         for each in self._slices:
             if each.file is None:

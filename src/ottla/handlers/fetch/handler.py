@@ -377,7 +377,7 @@ class FetchHandler(Participant):
         if not self._unlimited:
             throttle_ms = self.throttle_ms(wait, sum(read.size for read in reads))
             if throttle_ms:
-                # Nothing is sent to one who has had too much: it comes again for it, as with Kafka.
+                # Nothing is sent to a client that has had too much: it comes again for it, as with Kafka.
                 session_id = wait.throttled()
                 empty = encode_empty(wait.version, wait.correlation, ErrorCode.NONE, session_id, throttle_ms)
                 self.send(wait, (empty,))

@@ -105,7 +105,7 @@ class PartitionRead:
             kept.release()
 
     def load(self) -> None:
-        """Reads what is copied, while a fault of the disk can still be told as this partition's."""
+        """Reads what is copied, while a fault of the disk can still be answered as this partition's."""
         if self.slice is None or not self.is_copied:
             return
         try:
@@ -175,7 +175,7 @@ class Reader:
         return reads
 
     def note_follower(self, asked: Asked) -> None:
-        """What a follower asks for tells what it has, which may commit what others wait for."""
+        """The offset that a follower asks for shows what it has, which may commit what others wait for."""
         if not self._is_follower:
             return
         leader = self.leader(asked)

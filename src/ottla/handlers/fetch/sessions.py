@@ -25,7 +25,7 @@ SESSIONS_MAX: Final = 1000
 EVICTION_IDLE_MS: Final = 120_000
 
 #: Partitions of all sessions together, of half a kilobyte each: two hundred consumers with five hundred partitions, or
-#: the followers of a hundred thousand. Whoever finds no room is served without a session.
+#: the followers of a hundred thousand. A client that finds no room is served without a session.
 PARTITIONS_MAX: Final = 100_000
 
 

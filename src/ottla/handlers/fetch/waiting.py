@@ -56,7 +56,7 @@ class FetchWait:
         return [read.tp for one in self.asked if isinstance(read := self.reader.leader(one), Leader)]
 
     def first_try(self) -> bool:
-        """Answers at once where there is enough, an error to tell, or nothing to wait for."""
+        """Answers at once where there is enough, an error, or nothing to wait for."""
         reads = self._read()
         if not self.asked or self.is_enough(reads):
             self.handler.settle(self, reads)

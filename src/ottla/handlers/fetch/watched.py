@@ -11,7 +11,7 @@ A look reads those that are marked, in their order. Whatever it has looked at it
 (`replication/waiters.py`): a change marks it again, and wakes the fetch that waits.
 
 An error is said with every answer, as Kafka does it, with one exception: that a topic or a partition is unknown is said
-once, and again when the client asks for it anew. Whoever made up a hundred thousand of them would have a hundred
+once, and again when the client asks for it anew. A client that made up a hundred thousand of them would have a hundred
 thousand answers each time.
 """
 

@@ -39,11 +39,11 @@ class OffsetsTopic:
         self._creation: asyncio.Task[ErrorCode] | None = None
 
     async def create(self, settings: OffsetsConfig) -> ErrorCode:
-        """NONE when it exists, whoever has made it; otherwise why it cannot be created, which is logged."""
+        """NONE when it exists, by whichever request; otherwise why it cannot be created, which is logged."""
         if self._creation is None:
             self._creation = asyncio.ensure_future(self._create(settings))
             self._creation.add_done_callback(self._created)
-        # One who stops waiting must not stop it for the others.
+        # A request that stops waiting must not stop it for the others.
         return await asyncio.shield(self._creation)
 
     async def _create(self, settings: OffsetsConfig) -> ErrorCode:

@@ -1,7 +1,7 @@
 """Topics that are created because a client asked for their metadata.
 
 As in Kafka the client is not kept waiting: it learns that the topic does not exist, which was true when it asked, and
-finds it when it asks again. Who only looks whether a topic exists is so told the truth, and a request that names a
+finds it when it asks again. A client that only looks whether a topic exists gets the truth, and a request that names a
 thousand made-up topics is answered at once.
 """
 
@@ -69,7 +69,7 @@ class TopicsOnDemand:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled():
-            # Whoever still wants one asks again.
+            # A client that still wants one asks again.
             self._waiting.clear()
         elif task.exception() is not None:
             log_event.error("creating topics on demand failed", fault=repr(task.exception()))

@@ -1,4 +1,4 @@
-"""Who may produce what, and how long a client is to hold back afterwards."""
+"""Whether a client may produce to a topic, and how long it is to hold back afterwards."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ class Admission:
             return 0
         header, _ = decode_request_header(bytes(buffer.view[start:end]))
         throttle = partial(self._quotas.throttle_ms, peer.principal, header.client_id)
-        # Without an answer nobody can be told, so that Kafka does not count such a request's time.
+        # Without an answer there is no place to say it, so that Kafka does not count such a request's time.
         for_time_ms = 0 if acks == ACKS_NONE else throttle(Use.REQUEST_TIME, 0.0, now_ms)
         return max(throttle(Use.PRODUCED_BYTES, end - start, now_ms), for_time_ms)

@@ -64,7 +64,7 @@ class Appends:
         if leader is None:
             return
         if leader.log is not unchecked.log:
-            # Deleted and created again, perhaps: whoever sent it finds out.
+            # Deleted and created again, perhaps: its client finds out.
             outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
         refused = verdict.refused()
@@ -80,7 +80,7 @@ class Appends:
             self._broken(outcome, leader, fault)
 
     def _leader(self, tp: TopicPartition, acks: int, outcome: Outcome) -> Leader | None:
-        """Who takes the batch; None where the outcome says why nobody does."""
+        """The leader that takes the batch; None where the outcome says why none does."""
         leader = self._replicas.leaders.get(tp)
         if leader is None:
             outcome.fail(self._replicas.why_not_leader(tp))

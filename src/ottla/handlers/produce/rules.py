@@ -51,7 +51,7 @@ def refused_in(version: int, records: memoryview) -> tuple[ErrorCode, str] | Non
 
 
 def is_refused_unseen(refused: AppendRefused) -> bool:
-    """Whether Kafka would have answered before it looked at the log: then the log's start is not told."""
+    """Whether Kafka would have answered before it looked at the log: then the answer leaves the log's start out."""
     return refused.is_no_batch or refused.error in _UNSEEN
 
 

@@ -1,4 +1,4 @@
-"""A disk in memory that forgets on a crash whatever a real one may forget, and fails when it is told to.
+"""A disk in memory that forgets on a crash whatever a real one may forget, and fails on demand.
 
 `inode` says what happens to contents, `namespace` what happens to names, `faults` how to ask for errors.
 """

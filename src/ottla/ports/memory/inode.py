@@ -69,7 +69,7 @@ class Inode:
         self.certain_size = self.least_size = len(self.data)
 
     def fail_sync(self) -> None:
-        """As Linux does it: the error is told once, and the pages that were not written count as clean."""
+        """As Linux does it: the error is reported once, and the pages that were not written count as clean."""
         self.forsaken.update(self.dirty)
         self.dirty.clear()
 

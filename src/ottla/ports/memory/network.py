@@ -29,16 +29,16 @@ PIECE_BYTES: Final = 128 * 1024
 
 
 class MemoryRounds:
-    """Level-triggered, as the real ones are: what is left unread is told again."""
+    """Level-triggered, as the real ones are: what is left unread is reported again."""
 
     __slots__ = ("_candidates", "_context", "_fabric", "_on_round", "_scheduled")
 
     def __init__(self, fabric: Fabric, on_round: Round) -> None:
         self._fabric = fabric
         self._on_round = on_round
-        #: Of who listens, as with a real selector: what a round starts is not the sender's whose bytes caused it.
+        #: The listener's, as with a real selector: what a round starts is not the sender's whose bytes caused it.
         self._context = copy_context()
-        #: Channels of which something may be told.
+        #: Channels of which something may be reported.
         self._candidates: dict[MemoryChannel, None] = {}
         self._scheduled = False
 
@@ -146,7 +146,7 @@ class MemoryListening:
         self._accept = accept
         self._rounds = rounds
         self._paused = False
-        #: Who came while it was paused.
+        #: Connections that came while it was paused.
         self._backlog: list[tuple[Side, tuple[str, int]]] = []
 
     def arrived(self, side: Side, peer: tuple[str, int]) -> None:

@@ -55,7 +55,7 @@ class Pipe:
         self._last_arrival = 0.0
         #: Bytes on the way and arrived; at most PIPE_BYTES.
         self._held = 0
-        #: The sender has found no room, and waits to be told.
+        #: The sender has found no room, and waits to be woken.
         self._refused = False
 
     def room(self) -> int:
@@ -143,7 +143,7 @@ class Side:
         self.closed = False
         #: The peer has reset the connection.
         self.failed = False
-        #: Told by the next call, once, as a socket does.
+        #: Raised by the next call, once, as a socket does.
         self._error: OSError | None = None
         self._sending_ended = False
         #: Something has become possible: to receive, to send, to find out that it is broken.

@@ -22,7 +22,7 @@ PIECE_BYTES: Final = 128 * 1024
 
 
 class Rounds(Protocol):
-    """Who polls the connections of one owner."""
+    """Polls the connections of one owner."""
 
     def add(self, channel: SocketChannel, token: Any) -> None: ...
 

@@ -2,7 +2,7 @@
 
 Everybody who connects takes a descriptor, and a log that cannot open its next segment takes no records. So the limit is
 raised as far as this process may by itself, and a share of it is kept back for storage. The system gives out the lowest
-free number: whoever gets one behind the rest tells that so many are in use, by whomever, and nobody has to count.
+free number: one that lies in the share shows that so many are in use, for whatever, and nobody has to count.
 """
 
 from __future__ import annotations

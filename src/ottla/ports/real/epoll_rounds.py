@@ -4,7 +4,7 @@ The set's descriptor is itself registered with the asyncio loop, which calls `_s
 poll that does not wait then yields all that is ready, and the owner serves it in one call. A few polls more follow at
 once, as long as they find something: the loop's own turn costs as much as two small requests.
 
-Level-triggered: what the owner leaves unread is told again. EPOLLRDHUP is not asked for, since a peer that has only
+Level-triggered: what the owner leaves unread is reported again. EPOLLRDHUP is not asked for, since a peer that has only
 ended its own side still waits for its answers, and an owner that mutes a connection would be woken by it for ever.
 """
 

@@ -32,7 +32,7 @@ class RoundSelector(selectors.EpollSelector):
 
     def __init__(self) -> None:
         super().__init__()
-        #: Those of networks, by descriptor: what a round is told when one is readable, and the owner's next round.
+        #: Those of networks, by descriptor: what a round is given when one is readable, and the owner's next round.
         self.channels: dict[int, tuple[tuple[Any, int], list[tuple[Any, int]]]] = {}
         self.owners: list[HostedRounds] = []
         #: The loop that polls here.
@@ -88,7 +88,7 @@ class RoundSelector(selectors.EpollSelector):
         return ready, True
 
     def _sort(self, polled: list[tuple[int, int]], ready: list[tuple[selectors.SelectorKey, int]]) -> None:
-        """Tells the owners of what concerns them, and puts asyncio's part into `ready`."""
+        """Hands the owners what concerns them, and puts asyncio's part into `ready`."""
         find, readable, events = self.channels.get, select.EPOLLIN, EVENTS
         for fd, mask in polled:
             found = find(fd)
@@ -132,7 +132,7 @@ class HostedRounds:
         self._selector = loop.rounds
         self._on_round = on_round
         self._channels: dict[int, SocketChannel] = {}
-        #: What the next round is told.
+        #: What the next round is given.
         self.due: list[tuple[Any, int]] = []
         self._selector.owners.append(self)
 

@@ -3,7 +3,7 @@
 How a pass goes, in the order of the files:
 
 1. `dirt.py`      which log is worth it, and from where up to where; nothing is read for that.
-2. `job.py`       what the loop tells the worker process, and what it is told back: plain values.
+2. `job.py`       what the loop sends the worker process, and what it gets back: plain values.
 3. `work.py`      the worker's side: the newest offset of each key of the dirty part goes into `key_map.py`, and then,
                   group by group, small segments are written into one without the records that are superseded.
 4. `swap.py`      the loop's side: a finished segment takes the place of those that it was made from.

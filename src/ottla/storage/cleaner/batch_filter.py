@@ -2,7 +2,7 @@
 
 A record goes when a later one of its key is in the log, when its transaction was aborted, or when it is a tombstone
 whose delete horizon has passed. The horizon is set when the cleaner first meets a tombstone, or a marker that nothing
-depends on: now plus delete.retention.ms. It stands in the batch, so that it is the same for whoever cleans next.
+depends on: now plus delete.retention.ms. It stands in the batch, so that it is the same for the next pass.
 
 A batch that loses all of its records stays as a header where it proves something: the last sequence number or the epoch
 of an active producer, and the offset up to which this pass has come.

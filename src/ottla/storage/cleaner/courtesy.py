@@ -1,6 +1,6 @@
 """A slice of work never lasts longer than others can wait.
 
-A scheduler lets whoever runs finish a slice of some milliseconds, however nice it is, before somebody else who has
+A scheduler lets a running process finish a slice of some milliseconds, however nice it is, before somebody else who has
 something to do gets the core. A broker on it would answer that much later. So the cleaner offers its core far more
 often; the offer costs a microsecond, and nothing is lost where nobody wants it.
 """

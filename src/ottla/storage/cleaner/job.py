@@ -1,4 +1,4 @@
-"""What the loop and the worker process tell each other about one pass: plain values, since they cross a pipe."""
+"""What the loop and the worker process send each other about one pass: plain values, since they cross a pipe."""
 
 from __future__ import annotations
 

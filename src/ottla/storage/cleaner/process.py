@@ -21,7 +21,7 @@ from ottla.storage.cleaner.job import Cleaned, Indexed, Job
 from ottla.storage.cleaner.throttle import Throttle
 from ottla.storage.cleaner.work import Work
 
-#: Whoever answers requests comes first.
+#: The process that answers requests comes first.
 _NICENESS: Final = 10
 _LOOK_S: Final = 0.5
 

@@ -1,6 +1,6 @@
 """One pass over one log, from the loop's side.
 
-A generator: it yields the steps that may not run on the loop, and is sent what they return. Whoever drives it decides
+A generator: it yields the steps that may not run on the loop, and is sent what they return. Its driver decides
 where they run: a worker process and threads in a broker, one after the other in a test. Between two steps the log may
 change in any way; each time it is looked at anew, and a pass that no longer fits ends with Interrupted.
 """

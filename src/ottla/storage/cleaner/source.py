@@ -14,7 +14,7 @@ from ottla.storage.cleaner.faults import Interrupted
 from ottla.storage.errors import BadBatch
 from ottla.storage.log.batch_walk import header_fault
 
-#: Told of the bytes that were read or written; it may make the caller wait.
+#: Called with the bytes that were read or written; it may make the caller wait.
 Pace = Callable[[int], None]
 #: A batch: its header, what was read, and where in that it begins.
 Found = tuple[BatchHeader, bytes, int]

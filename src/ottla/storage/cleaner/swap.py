@@ -37,7 +37,7 @@ class Stage(Enum):
 
 
 class Swap:
-    """While it is under way it stands in `log.swap`: whoever cuts or closes the log calls `settle` first."""
+    """While it is under way it stands in `log.swap`: code that cuts or closes the log calls `settle` first."""
 
     __slots__ = ("_log", "_new", "_old", "generation", "stage")
 

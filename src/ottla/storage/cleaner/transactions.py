@@ -26,7 +26,7 @@ class Transactions:
         self._seen: set[int] = set()
         #: Producers of which a batch was shown whose transaction commits.
         self._committing: set[int] = set()
-        #: Aborted transactions whose marker stays, in the order of the markers; whoever has noted them clears it.
+        #: Aborted transactions whose marker stays, in the order of the markers; the pass notes them and clears it.
         self.kept: list[AbortedTransaction] = []
 
     def are_worthless(self, header: BatchHeader, batch: memoryview) -> bool:

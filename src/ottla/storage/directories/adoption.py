@@ -1,8 +1,8 @@
-"""Partition folders that were here before any coordination tree: what they tell of their topics.
+"""Partition folders that were here before any coordination tree: what they say about their topics.
 
 Names give topics and partition numbers, `partition.metadata` the topics' ids, the leader-epoch checkpoints the terms
 from which a new leader has to go on. Nothing is changed here, and nothing is guessed: a topic whose folders contradict
-each other, or of which some are missing, is told and left out.
+each other, or of which some are missing, is reported and left out.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _NAMED_MAX: Final = 10
 
 class FoundTopic(NamedTuple):
     name: str
-    #: Zero where no folder tells it: brokers of before Kafka 2.8 wrote none.
+    #: Zero where no folder has it: brokers of before Kafka 2.8 wrote none.
     id: TopicId
-    #: The last leader's term that each partition's log tells; -1 where it tells none.
+    #: The last leader epoch that each partition's log has; -1 where it has none.
     epochs: tuple[int, ...]
 
 

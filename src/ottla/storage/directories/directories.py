@@ -67,7 +67,7 @@ class LogDirectories(ReplicaFolders):
         try:
             for directory in directories:
                 directory.take(identity, on_event)
-            check_any_online(directories)  # it names each one's fault, which then need not be told before
+            check_any_online(directories)  # it names each one's fault, which then need not be logged before
             for directory in directories:
                 if directory.failure:
                     on_event(DirectoryEvent(Severity.ERROR, directory.path, f"offline: {directory.failure}"))

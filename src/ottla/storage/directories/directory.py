@@ -198,7 +198,7 @@ class LogDirectory:
         old = self.checkpoints.tables
         tables: dict[str, Offsets] = {name: {} for name in FILES}
         for piece in pieces((*self.unopened, *self.missing)):
-            # Whoever opens the folder one day must not take damage below its recovery point for a torn tail, and
+            # A start that opens the folder one day must not take damage below its recovery point for a torn tail, and
             # a folder that is gone must be missed again.
             for partition in piece:
                 for name in FILES:

@@ -28,7 +28,7 @@ class NoUsableDirectory(DirectoryError):
 
 
 class UnreadableDirectory(DirectoryError):
-    """Nobody can tell what a directory holds whose contents are asked for."""
+    """The contents of a directory are asked for, and cannot be known."""
 
 
 class DirectoryNotFound(DirectoryError):

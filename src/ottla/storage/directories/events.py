@@ -1,4 +1,4 @@
-"""What the log directories have to tell an operator: one event is one line in the broker's log."""
+"""What the log directories report to an operator: one event is one line in the broker's log."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DirectoryOwner(Protocol):
 
 
 class LogWarnings:
-    """What one log warns about. Held back while it is opened, which may be in a thread, and told on the loop."""
+    """What one log warns about. Held back while it is opened, which may be in a thread, and reported on the loop."""
 
     __slots__ = ("_held", "_on_event", "directory", "partition")
 
@@ -55,7 +55,7 @@ class LogWarnings:
             self._held.append(message)
 
     def tell(self) -> None:
-        """Tells what was held, and holds nothing from now on."""
+        """Reports what was held, and holds nothing from now on."""
         held, self._held = self._held, None
         for message in held or ():
             self(message)

@@ -16,7 +16,7 @@ from ottla.storage.directories.events import LogWarnings, OnEvent
 from ottla.storage.directories.placing import NewReplica, make_log
 from ottla.storage.log.log import Log
 
-#: Folders in one batch: some hundred milliseconds of a worker, so that a sync more or less does not count, and whoever
+#: Folders in one batch: some hundred milliseconds of a worker, so that a sync more or less does not count, and what
 #: waits for the workers does not wait long.
 FOLDERS_A_BATCH: Final = 500
 

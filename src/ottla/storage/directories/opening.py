@@ -106,7 +106,7 @@ def open_folder(
 
 
 def _topic_id(disk: Disk, folder: str, warn: Callable[[str], None]) -> TopicId:
-    """Zero where it is not known yet; whoever knows the topic's id then completes the folder."""
+    """Zero where it is not known yet; code that knows the topic's id then completes the folder."""
     try:
         return partition_metadata.read(disk, f"{folder}/{partition_metadata.FILE_NAME}")
     except FileNotFoundError:

@@ -5,7 +5,7 @@
     logs leave the tables                      folders are renamed, then one sync  removals are handed out
 
 So a partition that is being made stands in its directory's `making` and in no other table, and one that is being
-deleted in none: a checkpoint that is taken meanwhile mentions neither. Whoever calls asks for one change after the
+deleted in none: a checkpoint that is taken meanwhile mentions neither. Callers ask for one change after the
 other; a directory may fail in the middle, and everything else goes on as if the change had not begun.
 """
 

@@ -1,4 +1,4 @@
-"""What DescribeLogDirs tells about a log directory."""
+"""What DescribeLogDirs answers about a log directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.steps import Steps, pieces
 from ottla.storage.directories.directory import LogDirectory
 from ottla.storage.directories.moving import FutureLog
 
-#: Kafka's word for sizes that cannot be told.
+#: Kafka's number for sizes that are not known.
 UNKNOWN_BYTES = -1
 
 

@@ -42,7 +42,7 @@ class DirectoryTable:
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         #: Partitions that are here and cannot be served, with the reason.
         self.offline: dict[TopicPartition, str] = {}
-        #: None while nobody serves what is here: whoever begins to finds what has failed until then in `offline`.
+        #: None while nothing here is served: a later owner finds what has failed until then in `offline`.
         self._owner: DirectoryOwner | None = None
         #: Folders that an earlier life was about to remove: for the caller to run and clear.
         self.removals: list[FolderRemoval] = []
@@ -158,7 +158,7 @@ class DirectoryTable:
 
     @contextmanager
     def _device(self, directory: LogDirectory) -> Iterator[None]:
-        """What fails inside is the directory's fault, and takes it offline; what passes by itself is only told."""
+        """What fails inside is the directory's fault, and takes it offline; what passes by itself is only logged."""
         try:
             yield
         except OSError as error:

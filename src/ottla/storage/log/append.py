@@ -1,4 +1,4 @@
-"""What may be appended: who asks, what they are answered, and the client's batches that are not plain.
+"""What may be appended: its origins, what they are answered, and the client's batches that are not plain.
 
 `Log.stage` accepts by itself what nearly every batch is: sound, alone, as its producer compressed it, with the
 producer's own times, for a topic that stores what it gets. Everything else comes to `examine`, which refuses it with
@@ -49,14 +49,14 @@ class Appended(NamedTuple):
     first_offset: int
     last_offset: int
     #: When the broker stamped the batch; -1 where it keeps the producer's times. Of a duplicate: the time that is
-    #: stored with the first one, whoever's it is.
+    #: stored with the first one, the producer's or the broker's.
     append_time_ms: int
     #: The producer had sent this batch before: the offsets are those it got then.
     duplicate: bool
     log_start_offset: int
 
 
-#: The attributes of a client's batch with nothing unusual about it: a codec. Of a transaction it is not usual: who
+#: The attributes of a client's batch with nothing unusual about it: a codec. Of a transaction it is not usual: what
 #: recognises requests by what stands before the batch must not let one pass that the request has no right to.
 USUAL_ATTRIBUTES: Final = frozenset(range(5))
 NOTHING_USUAL: Final[frozenset[int]] = frozenset()
@@ -106,7 +106,7 @@ def examine(records: memoryview, config: LogConfig, rules: AppendRules, now_ms: 
     try:
         stored = _checked(records, config, rules, now_ms, IN_THE_LOOP)
         if config.uses_log_append_time:
-            # Stamped in a copy: the log may refuse the batch yet, and whoever looks at it again must find it as it was.
+            # Stamped in a copy: the log may refuse the batch yet, and the next look at it must find it as it was.
             stored = memoryview(bytearray(stored))
         return accept(stored, config, now_ms)
     except WalkTooLong:

@@ -1,6 +1,6 @@
-"""One reader's way through a log: what it has just read tells where the next batch lies, so that nobody looks it up.
+"""One reader's way through a log: what it has just read shows where the next batch lies, so that nobody looks it up.
 
-The place is noted with the log's other places, where any reader finds it who goes on from there. In all other cases,
+The place is noted with the log's other places, where any reader that goes on from there finds it. In all other cases,
 and where the log has changed meanwhile, the log is asked.
 """
 
@@ -14,7 +14,7 @@ from ottla.records.batch import HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC
 if TYPE_CHECKING:
     from ottla.storage.log.log import Log
 
-#: Of a header what tells how far its batch goes: base offset, length, format, last offset's distance.
+#: Of a header what says how far its batch goes: base offset, length, format, last offset's distance.
 _EXTENT: Final = Struct(">qi4xb6xi").unpack_from
 
 
@@ -33,7 +33,7 @@ class Cursor:
         self._next_offset = 0
 
     def find(self, offset: int, max_bytes: int, limit_offset: int) -> int:
-        """How many bytes a read gets, from `position` of `segment` on; `Log.read` tells what it raises, too."""
+        """How many bytes a read gets, from `position` of `segment` on; It raises what `Log.read` raises."""
         log = self._log
         spot = self._known(offset)
         if spot is None or not spot[2] or limit_offset != log.end_offset or offset < log.start_offset:

@@ -45,7 +45,7 @@ class EpochCache:
     def begin(self, epoch: int, log_end: int) -> None:
         """A leader takes over: its term begins at the log's end, and is known before anything is written in it.
 
-        That is no reason to write the file, since whoever opens the log drops a term without records, Kafka as well:
+        That is no reason to write the file, since the next start drops a leader epoch without records, Kafka as well:
         leading 1,500 partitions at a start, or stopping before anybody wrote, then costs no fsync.
         """
         if epoch < 0 or epoch == self.latest:

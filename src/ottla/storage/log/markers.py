@@ -10,7 +10,7 @@ from ottla.storage.log.append import Origin
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
 from ottla.storage.log.producers.producer_state import Marker, ProducerStates
 
-#: A control batch has one record of a few bytes: a bound for whoever claims more.
+#: A control batch has one record of a few bytes: a bound for a batch that claims more.
 _MARKER_BYTES_MAX = 4096
 
 

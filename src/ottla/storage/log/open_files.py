@@ -3,7 +3,7 @@
 Segments open their files when they are needed. When too many are open the longest unused ones close, found by second
 chance: use sets a flag, which costs the hot path one store, and the search clears it. Each opening looks at a few, or
 ten thousand that may not close would be looked at for each; so the bound is passed by some. A segment with unsynced
-bytes stays open, since a write error is certain to be told only to those who had the file open; so active segments that
+bytes stays open, since a write error is certain to reach only those that had the file open; so active segments that
 are never flushed may exceed the bound.
 
 Where the system has no descriptor left, half of them close at once, and what was to be opened is tried again.

@@ -23,7 +23,7 @@ from ottla.storage.log.indexes.offset_index import OffsetIndex
 
 
 class Slice(NamedTuple):
-    """Batches one after the other in a file; the last may be cut. Whoever keeps the file past this turn leases it."""
+    """Batches one after the other in a file; the last may be cut. A caller that keeps the file longer leases it."""
 
     #: None where there is nothing to read.
     file: File | None

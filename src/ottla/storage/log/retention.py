@@ -6,7 +6,7 @@ out of the log, and removed by a worker after file.delete.delay.ms, when no read
 
 Two rules keep the log whole whatever a power cut undoes. What stays is on the medium before anything goes, since the
 log's end would be lost with all of it. And renaming is made certain before a file is removed, so that a segment that
-reappears is told by a `.deleted` one behind it.
+reappears is known by a `.deleted` one behind it.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def roll(log: AppendableLog, base_offset: int) -> None:
             _replace_empty(log, base_offset)
             return
         if len(log.segments) == 1 and log.names_changed:
-            # A power cut must not leave the second segment without the first: no hole would tell that one is missing.
+            # A power cut must not leave the second segment without the first: no hole would show that one is missing.
             log.around.files.opening(lambda: log.around.disk.sync_directory(log.directory))
         old.seal()
         try:

@@ -72,7 +72,7 @@ class Segment(IndexedFile):
         try:
             entries = self.aborted
         except (DamagedIndex, FileNotFoundError):
-            # Whoever looks into it makes it anew from the log, this entry included.
+            # The next look into it makes it anew from the log, this entry included.
             return
         self.write_beside(TXN_INDEX, txn_index.encode([entry]), len(entries) * txn_index.ENTRY.size)
         entries.append(entry)
@@ -126,7 +126,7 @@ class Segment(IndexedFile):
         self.sealed = True
 
     def set_aside(self) -> None:
-        """Marks the files as deleted; what was opened stays readable to those who hold a lease."""
+        """Marks the files as deleted; what was opened stays readable to holders of a lease."""
         self.close()
         self._offsets = self._times = None
         disk = self.around.disk

@@ -71,7 +71,7 @@ class AppendableLog(LogState):
             else:
                 known = self._stage_sequence(header, first, now_ms, origin)
                 if known is not None:
-                    # Kafka tells the time that is stored, also where that is the producer's own.
+                    # Kafka answers the time that is stored, also where that is the producer's own.
                     return Appended(known[1] - known[2], known[1], known[3], True, self.start_offset)
         _PACK_STAMP(records, 0, first, size - LOG_OVERHEAD, leader_epoch)
         self.add_staged(records, first, last, timestamp, leader_epoch)
@@ -221,7 +221,7 @@ class AppendableLog(LogState):
         except StorageFault:
             raise
         except Exception as error:
-            # The file has them, and what we know of it may not: only a start, which reads the file, can tell.
+            # The file has them, and what we know of it may not: only a start, which reads the file, can find out.
             raise StorageFault.of_ours(segment.path(), error) from error
 
     def _note_written(self, segment: Segment) -> None:

@@ -65,7 +65,7 @@ class LogState:
     ) -> None:
         self.around = around
         self.tp = tp
-        #: Set by whoever reads partition.metadata.
+        #: Set by the code that reads partition.metadata.
         self.topic_id: TopicId = ZERO_TOPIC_ID
         self.places = Places(loaded.segments)
         #: The first offset that is read; whole segments below it go with retention.
@@ -145,7 +145,7 @@ class LogState:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Whatever is wrong with the files is told in storage's own words: callers of a log catch StorageFault."""
+        """Whatever is wrong with the files is raised as storage's own faults: callers of a log catch StorageFault."""
         try:
             yield
         except BadBatch as bad:

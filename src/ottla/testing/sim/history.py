@@ -1,6 +1,6 @@
-"""What clients sent, what they were told, what they saw; and whether a log agrees with it.
+"""What clients sent, what they were answered, what they saw; and whether a log agrees with it.
 
-Values are unique, so one reading of a partition tells everything: a value that is missing, doubled, moved, out of its
+Values are unique, so one reading of a partition shows everything: a value that is missing, doubled, moved, out of its
 producer's order, or that nobody sent.
 """
 

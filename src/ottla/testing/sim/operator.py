@@ -43,7 +43,7 @@ _UNDECIDED: Final = frozenset(
 class Topic:
     partitions: int
     configs: dict[str, str] = field(default_factory=dict)
-    #: Empty until an answer has told it.
+    #: Empty until an answer has named it.
     id: bytes = b""
 
 

@@ -1,4 +1,4 @@
-"""A client that says exactly what it is told: Kafka frames over a simulated connection."""
+"""A client that sends exactly what it is given: Kafka frames over a simulated connection."""
 
 from __future__ import annotations
 

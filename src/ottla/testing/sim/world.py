@@ -248,7 +248,7 @@ def _task_of_a_life(loop: asyncio.AbstractEventLoop, work: Any, /, context: Cont
 
 
 def _life_of(details: Mapping[str, Any]) -> Life | None:
-    """The process of an error that the loop was told about."""
+    """The process of an error that the loop has met."""
     handle = details.get("handle")
     if handle is not None:
         found: Life | None = handle._context.get(_LIFE)  # noqa: SLF001 - asyncio keeps it there

@@ -28,7 +28,7 @@ from ottla.protocol.generated.offset_commit import (
 )
 
 Offsets = Mapping[TopicPartition, CommittedOffset]
-#: Told what became of a commit: the offsets, and what they failed with.
+#: Called with what became of a commit: the offsets, and what they failed with.
 OnCommitted = Callable[[Offsets, KafkaError | None], object]
 
 #: Topics are named by their ids from this version on.
@@ -70,7 +70,7 @@ class Commits:
         self._coordinator = coordinator
         self._membership = membership
         self._backoff = backoff
-        #: Told what ends the membership.
+        #: Called with the fault that ends the membership.
         self._on_refused = on_refused
         #: Whether the consumer takes part in its group; otherwise it only leaves its offsets there.
         self._subscribed = subscribed
@@ -228,7 +228,7 @@ class Commits:
                     "whose partitions were assigned by hand, is none of them",
                     code=code,
                 )
-            # The answer to a JoinGroup may be on its way, with the next generation: that will say who is out.
+            # The answer to a JoinGroup may be on its way, with the next generation: that will say which member is out.
             if membership.is_joining or membership.generation not in {generation, NO_GENERATION}:
                 raise RebalanceInProgress(
                     f"group {membership.group_id} has rebalanced during the commit: poll, then commit again"

@@ -58,7 +58,7 @@ class Coordinator:
             self._search.add_done_callback(self._searched)
         search = self._search
         await asyncio.wait([search])
-        if search.cancelled():  # by `close`: whoever waits here was not
+        if search.cancelled():  # by `close`: the callers that wait here were not
             raise ClientClosed("the client is closed")
         return search.result()
 
@@ -84,7 +84,7 @@ class Coordinator:
             self.node_id = task.result()
 
     def forget(self, node_id: int | None = None) -> None:
-        """Whoever this is, it does not coordinate the group any more; None: whoever it was."""
+        """This broker does not coordinate the group any more; None: whichever broker it was."""
         if node_id is None or node_id == self.node_id:
             self.node_id = None
 

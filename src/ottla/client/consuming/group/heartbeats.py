@@ -32,7 +32,7 @@ class Heartbeats:
         self._coordinator = coordinator
         self._membership = membership
         self._backoff = backoff
-        #: Told what ends the membership.
+        #: Called with the fault that ends the membership.
         self._on_refused = on_refused
         #: Called when the group is to be joined again.
         self._on_news = on_news

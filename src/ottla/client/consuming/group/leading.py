@@ -1,6 +1,6 @@
 """The leader of a group gives out its partitions, and watches whether there come to be more.
 
-Each rebalance the coordinator makes one member the leader and tells it what all members want. The leader needs the
+Each rebalance the coordinator makes one member the leader and sends it what all members want. The leader needs the
 partition counts of all these topics, also of those that it does not read itself.
 """
 
@@ -101,7 +101,7 @@ class Leading:
 
 
 def _checked(assignor: Assignor, members: Mapping[str, Subscription], given: Assignments) -> dict[str, Assignment]:
-    """No partition for two members, and none for somebody who does not want it or before its owner has let go."""
+    """No partition for two members, none for a member that does not want it, none before its owner has let go."""
     try:
         made = {
             member: one if isinstance(one, Assignment) else Assignment(tuple(TopicPartition(*tp) for tp in one))

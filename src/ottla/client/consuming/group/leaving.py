@@ -11,7 +11,7 @@ from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 
 _SEVERAL_SINCE = 3
-#: Who does not reach the coordinator within that is missed by it sooner or later.
+#: A member that does not reach the coordinator within that is missed by it sooner or later.
 _LEAVE_SECONDS_MAX = 5.0
 
 

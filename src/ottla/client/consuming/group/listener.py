@@ -1,4 +1,4 @@
-"""Who wants to hear of a rebalance, and how it is told."""
+"""What an application gives to be called at a rebalance, and how it is called."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ class GroupMember:
         if isinstance(error, FencedInstanceId):
             self._refused(error)
         elif isinstance(error, AssignorFailed):
-            # Whoever cannot lead must not keep the others waiting.
+            # A member that cannot lead must not keep the others waiting.
             self._leave_soon("its assignor failed")
             self._put_out("its assignor failed", forget_member=True)
             self._steps.fault = error
@@ -196,7 +196,7 @@ class GroupMember:
         await self._give_up(owned)
 
     async def _give_up(self, partitions: Sequence[TopicPartition]) -> None:
-        """Commits how far they were read and tells the listener that they go."""
+        """Commits how far they were read and calls the listener: these partitions go."""
         if not partitions:
             return
 

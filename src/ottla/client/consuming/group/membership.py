@@ -5,7 +5,7 @@
      │                 │  └──── join ────────┴────────────────────┘
      └──── out ────────┴── and from everywhere
 
-The generation is the coordinator's number for one distribution of the partitions. Whoever has an older one is fenced:
+The generation is the coordinator's number for one distribution of the partitions. A member with an older one is fenced:
 its heartbeats and commits are refused, and what it had may belong to others. That is `out` here: the generation is
 forgotten, and with UNKNOWN_MEMBER_ID the member id as well.
 """
@@ -48,7 +48,7 @@ NEXT: Final = {
 
 
 class GroupMetadata(NamedTuple):
-    """Who a consumer is in its group: what the coordinator of a transaction, too, is told."""
+    """The identity of a consumer in its group: a transaction's coordinator is sent it, too."""
 
     group_id: str
     generation: int
@@ -65,9 +65,9 @@ class Membership:
         #: -1 while there is none: what is still assigned then may belong to others.
         self.generation = NO_GENERATION
         self.is_leader = False
-        #: Why the group is to be joined (again), as the coordinator is told; None where that is not so.
+        #: Why the group is to be joined (again), in the words that the coordinator is sent; None: it is not.
         self.rejoin: str | None = None
-        #: Why the member went out, for whoever wants to commit.
+        #: Why the member went out, for a caller that wants to commit.
         self.gone_because: str | None = None
 
     @property
@@ -95,7 +95,7 @@ class Membership:
         self.is_leader = False
 
     def named(self, member_id: str) -> None:
-        """The coordinator wants to hear from us under this name: nobody is a member who only knocked."""
+        """The coordinator wants to hear from us under this name: one who has only knocked is no member yet."""
         self.member_id = member_id
 
     def joined(self, member_id: str, generation: int, *, is_leader: bool) -> None:

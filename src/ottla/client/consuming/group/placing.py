@@ -73,7 +73,7 @@ class Placing:
             self._task = asyncio.get_running_loop().create_task(self._place())
 
     def _open(self) -> dict[TopicPartition, Assigned]:
-        """Those that wait still: nobody sought, nobody took them away, and no error waits to be told first."""
+        """Those that wait still: nobody sought, nobody took them away, and no error waits to be raised first."""
         self._waiting = {
             tp: one
             for tp, one in self._waiting.items()

@@ -15,7 +15,7 @@ class PollSteps:
     def __init__(self, on_news: Callable[[], None]) -> None:
         #: Ends a poll's wait.
         self._on_news = on_news
-        #: What waits for a poll, and what tells whoever waits for it that it is done.
+        #: What waits for a poll, and the future that ends for its caller when it is done.
         self._waiting: tuple[Step, asyncio.Future[None]] | None = None
         self._running: asyncio.Task[None] | None = None
         #: What the next poll raises: of a step, or of anything else that the caller must hear of.
@@ -69,7 +69,7 @@ class PollSteps:
             raise ValueError("a call-back of a rebalance must not poll")
 
     def forget(self) -> None:
-        """Whoever waited for a step has gone."""
+        """The caller that waited for a step has gone."""
         self._waiting = None
 
     def raise_fault(self) -> None:

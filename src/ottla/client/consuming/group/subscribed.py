@@ -20,7 +20,7 @@ from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse
 
 #: However short `metadata.max.age.ms` is.
 _PAUSE_SECONDS_MIN: Final = 0.1
-#: What the caller is told of a topic; other errors may pass.
+#: Errors of a topic that the caller gets; others may pass.
 _TOLD: Final = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 
 
@@ -117,7 +117,7 @@ class Subscribed:
         return pattern.fullmatch(name) is not None
 
     def look(self) -> KafkaError | None:
-        """After news of the cluster: asks again for what is missing, and gives what the caller must be told."""
+        """After news of the cluster: asks again for what is missing, and returns the error that the caller must get."""
         told: KafkaError | None = None
         missing = False
         metadata = self._cluster.metadata

@@ -1,4 +1,4 @@
-"""What members of a group tell each other, as Kafka writes it, so that clients of different makers share one group.
+"""What members of a group send each other, as Kafka writes it, so that clients of different makers share one group.
 
     version int16, then a ConsumerProtocolSubscription or a ConsumerProtocolAssignment of that version
 
@@ -31,7 +31,7 @@ class Subscription(NamedTuple):
     topics: frozenset[str]
     #: The assignor's own.
     user_data: bytes | None = None
-    #: What the member has and keeps until it is told otherwise; nothing where all is given up before joining.
+    #: What the member has, and keeps until it is given something else; nothing where all is given up before joining.
     owned: tuple[TopicPartition, ...] = ()
     #: In which it got that; -1 where it does not say.
     generation: int = NO_GENERATION

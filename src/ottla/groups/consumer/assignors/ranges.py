@@ -1,6 +1,6 @@
 """`range`: each topic is cut into one run of partitions for each subscriber.
 
-Who subscribed to the same topics gets the same numbers of each, so that topics with equally many partitions can be
+Members subscribed to the same topics get the same numbers of each, so that topics with equally many partitions can be
 joined. What the members had before plays no part: they are taken in the order of their instance ids, then of their
 member ids, and the first ones get one partition more where it does not come out even.
 """

@@ -60,7 +60,7 @@ def _frozen(kept: _Holding) -> Steps[Targets]:
         target = {}
         for topic, numbers in holding.items():
             if numbers:
-                # A frozenset is not copied: who keeps what it had costs nothing more.
+                # A frozenset is not copied: a member that keeps what it had costs nothing more.
                 target[topic] = frozenset(numbers)
             work += 2 + len(numbers) // PIECE
             if work >= PIECE:
@@ -229,7 +229,7 @@ class _Balance:
                 yield
 
     def _hand_out(self) -> Steps[None]:
-        """What nobody has goes to whoever has least; topics with few takers first, since they have no choice."""
+        """What no member has goes to the one with least; topics with few takers first, since they have no choice."""
         free, work = self._free, 0
         # They come in the order of their ids.
         for topic in (yield from in_order(filter(free.get, free), lambda topic: len(self._subscribers[topic]))):
@@ -251,7 +251,7 @@ class _Balance:
         """The shortest chain to a member that has two less than `first`, as (giver, topic, taker).
 
         Where there is none, nobody who can be reached has anything to gain from it either: sizes there are at least one
-        below `first`, which has the most of all who are not done. They are all done.
+        below `first`, which has the most of all members that are not done. So all are done.
         """
         goal = self._size[first] - 2
         reached: dict[str, tuple[str, TopicId] | None] = {first: None}

@@ -286,7 +286,7 @@ class IndexedFile:
         return len(self._offsets) - self._offsets.persisted if self._offsets is not None else 0
 
     def write_indexes(self, *, complete: bool = True) -> None:
-        """Brings the files of both indexes up to date. Whoever wants them on the medium syncs the paths.
+        """Brings the files of both indexes up to date. A caller that wants them on the medium syncs the paths.
 
         `complete`: no batch follows for now, so the time index ends with the largest timestamp.
         """

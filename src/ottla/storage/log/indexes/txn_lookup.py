@@ -1,4 +1,4 @@
-"""The aborted transactions that a fetch of committed records is told of, so that its reader can drop their records."""
+"""The aborted transactions that a fetch of committed records is answered with: its reader drops their records."""
 
 from __future__ import annotations
 

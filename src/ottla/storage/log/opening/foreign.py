@@ -5,7 +5,7 @@ easily made. Taken for a segment, an empty file moves the log's end to where no 
 log hides the records that it lies among. Such a file is renamed to `<name>.foreign`, which neither we nor Kafka take
 for anything, and the log goes on without it. Nothing is removed.
 
-What tells: a segment's base offset is where the one before it ends (compaction leaves holes, and so it ends there or
+The signs: a segment's base offset is where the one before it ends (compaction leaves holes, and so it ends there or
 below); nothing lies behind the offset at which a clean stop has left the log; and a segment in which no record could
 have an offset never was.
 """

@@ -1,6 +1,6 @@
 """What a partition's folder holds at start, after finishing or undoing work that a crash interrupted.
 
-- `.deleted`: removed for good, once nothing that it tells of is left (`remnants`).
+- `.deleted`: removed for good, once nothing that it names is left (`remnants`).
 - `.cleaned`: the cleaner had not finished writing: removed.
 - `.swap`: the cleaner had finished: it takes the place of the segments that it was made from, or is removed while these
   are all there (`swaps.py`).
@@ -125,7 +125,7 @@ def remove_segment(disk: Disk, directory: str, base: int) -> None:
 
 
 def sweep(disk: Disk, directory: str) -> None:
-    """Removes what is `.deleted`. The names that it tells of are certain: whoever removed them synced the folder."""
+    """Removes what is `.deleted`. The names that it stands for are certain: their removal synced the folder."""
     for (kind, suffix), offsets in _look(disk, directory).offsets.items():
         if suffix == DELETED:
             _remove(disk, directory, kind, suffix, offsets)
@@ -176,7 +176,7 @@ def _swap_in(disk: Disk, directory: str, found: _Found, base: int, end: int) -> 
     # What it replaces: its own range, with the same names among them.
     for kind in (*_INDEXES, LOG):
         _remove(disk, directory, kind, "", [base, *(each for each in found.take(kind) if base < each < end)])
-    # Before `.swap` goes, which tells of them: one that came back after a power cut would pass for part of the log.
+    # Before `.swap` goes, which names them: one that came back after a power cut would pass for part of the log.
     disk.sync_directory(directory)
     for kind in (*_INDEXES, LOG):
         if base in found.take(kind, SWAP):

@@ -99,7 +99,7 @@ def load(
         _warn(around, tp, report)
     for segment in segments:
         segment.release_files()
-    # Also after a clean stop: whoever truncates lowers the checkpoint first, so that nothing else explains it.
+    # Also after a clean stop: a truncation lowers the checkpoint first, so that nothing else explains it.
     if max(start_offset, end) < recovery_point:
         raise LostRecords(tp, directory, end, recovery_point)
     if start_offset > end:
@@ -110,7 +110,7 @@ def load(
     # Beyond the log's end nothing was ever written: another log's, or of a past that is gone.
     snapshots.remove([offset for offset in snapshots.offsets if offset > end])
     if producers is None and _is_large(around, snapshots):
-        with suppress(BadBatch):  # whoever needs them is told
+        with suppress(BadBatch):  # a caller that needs them gets the fault
             producers = load_producers(tp, segments, snapshots, start, end, now_ms)
     changed = contents.changed or report is not None
     return Loaded(segments, start, end, epochs, producers, snapshots, report, changed)
@@ -135,7 +135,7 @@ def _existing(
         if gone:
             around.disk.sync_directory(around.directory)
     if contents.deleted:
-        # In this order, so that after another crash the `.deleted` ones still tell of the others.
+        # In this order, so that after another crash the `.deleted` ones still show the others.
         around.disk.sync_directory(around.directory)
         sweep(around.disk, around.directory)
     return bases

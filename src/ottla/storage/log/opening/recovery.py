@@ -125,7 +125,7 @@ class _Recovery:
         except OSError as error:
             if StorageFault.of(segment.path(), error).directory_failed:
                 raise
-            # The disk is full. They are in memory, and whoever finds the files short one day makes them anew.
+            # The disk is full. They are in memory, and a start that finds the files short one day makes them anew.
 
     def _read_producers(self, snapshots: Snapshots, log_start: int) -> None:
         """Producers' state where checking begins."""
@@ -172,7 +172,7 @@ class _Recovery:
 
     @staticmethod
     def _check_times(segment: Segment, offset: int, entry_before: int) -> None:
-        """Whether the time index is true below `offset`, as far as its last entry and the log's tell."""
+        """Whether the time index is true below `offset`, as far as its last entry and the log's show."""
         times = segment.times
         number = bisect_left(times.offsets, offset - segment.base_offset) - 1
         segment.check_time(times, number)

@@ -45,7 +45,7 @@ def recall(producers: ProducerStates, segments: Sequence[Segment], offset: int) 
             if len(batches) == BATCHES_KEPT or header.base_sequence == 0:
                 del wanted[producer_id]
     except BadBatch:
-        # Damage that nobody has asked about yet: whoever reads there is told. What was found until here is true.
+        # Damage that nobody has asked about yet: a reader there gets the fault. What was found until here is true.
         pass
     for producer_id, batches in found.items():
         producers.complete(producer_id, batches[::-1])

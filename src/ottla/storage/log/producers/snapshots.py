@@ -92,7 +92,7 @@ class PendingSnapshot:
         self.path = snapshots.path(offset)
         #: Whether a clean stop relies on it. Otherwise it is left out where the disk is full.
         self.is_needed = False
-        #: The log was cut meanwhile: it tells of another past.
+        #: The log was cut meanwhile: the snapshot is of another past.
         self.is_void = False
         self.is_written = False
         self._disk = snapshots.around.disk
