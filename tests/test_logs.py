@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla import logs
-from ottla.logs import REMEMBERED_MAX, Logger, Output
+from ottla.logs import REMEMBERED_MAX, Logger, LogOutput
 
 #: 2026-11-21T10:00:00.123Z
 NOW = 1_795_255_200.123
@@ -23,7 +23,7 @@ class Lines:
     def __init__(self, *, json: bool = False, level: str = "INFO") -> None:
         self.now = NOW
         self.lines: list[str] = []
-        self.output = Output(json=json, level=level, sink=self.lines.append, clock=lambda: self.now)
+        self.output = LogOutput(json=json, level=level, sink=self.lines.append, clock=lambda: self.now)
         self.log = Logger("storage", self.output)
 
 

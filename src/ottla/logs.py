@@ -31,7 +31,7 @@ def _to_stderr(line: str) -> None:
     sys.stderr.write(line)
 
 
-class Output:
+class LogOutput:
     """Where lines go, and from which level on. One a process; tests make their own."""
 
     __slots__ = ("clock", "configured", "json", "level", "lost", "sink")
@@ -61,7 +61,7 @@ class Output:
             self.lost += 1
 
 
-_OUTPUT: Final = Output()
+_OUTPUT: Final = LogOutput()
 
 
 def configure(*, json: bool = False, level: str = "INFO", sink: Sink | None = None, clock: Clock | None = None) -> None:
@@ -78,7 +78,7 @@ class Logger:
 
     __slots__ = ("_bound", "_configured", "_output", "_remembered", "part")
 
-    def __init__(self, part: str, output: Output | None = None, bound: dict[str, object] | None = None) -> None:
+    def __init__(self, part: str, output: LogOutput | None = None, bound: dict[str, object] | None = None) -> None:
         self.part = part
         self._output = output or _OUTPUT
         self._bound = bound or {}

@@ -109,7 +109,7 @@ class Family(Generic[Series]):
             yield from _samples(self.name, _pairs(self.label_names, values), series)
 
 
-class Collected:
+class CollectedFamily:
     """A family that is read when scraped: `collect` gives the values of the labels and the number, for each series."""
 
     __slots__ = ("collect", "help", "label_names", "name", "type")
@@ -137,7 +137,7 @@ class Registry:
     """
 
     def __init__(self) -> None:
-        self._families: dict[str, Family[Counter] | Family[Timer] | Family[Histogram] | Collected] = {}
+        self._families: dict[str, Family[Counter] | Family[Timer] | Family[Histogram] | CollectedFamily] = {}
 
     def counter(self, name: str, help_: str) -> Counter:
         return self.counters(name, help_, ()).labels()
@@ -167,8 +167,8 @@ class Registry:
         `type_` is "counter" for what only rises.
         """
         _check_names(name, label_names)
-        assert isinstance(self._families.get(name), Collected | None), name
-        self._families[name] = Collected(name, type_, help_, label_names, collect)
+        assert isinstance(self._families.get(name), CollectedFamily | None), name
+        self._families[name] = CollectedFamily(name, type_, help_, label_names, collect)
 
     def _family(
         self, name: str, type_: str, help_: str, label_names: Labels, make: Callable[[], Series]

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.cli.assignments import assignment_lists, assignments, names
-from ottla.cli.envelope import EnvelopeFault, Opened, envelope
+from ottla.cli.envelope import EnvelopeFault, RecordEnvelope, envelope
 from ottla.cli.faults import UsageFault
 from ottla.cli.lines import LineFault, kafka_lines
-from ottla.cli.offsets import EARLIEST, LATEST, Place, parse_place, parse_time
+from ottla.cli.offsets import EARLIEST, LATEST, OffsetPoint, parse_place, parse_time
 from ottla.cli.output import show, table_of
 from ottla.cli.record_format import console_format, escaped, parse_format
 from ottla.client.records import ConsumerRecord
@@ -24,29 +24,32 @@ NOVEMBER_21_10H = 1_795_255_200_000  # 2026-11-21T10:00:00Z
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("start", Place(word=EARLIEST)),
-        ("Earliest", Place(word=EARLIEST)),
-        ("beginning", Place(word=EARLIEST)),
-        ("end", Place(word=LATEST)),
-        ("latest", Place(word=LATEST)),
-        ("0", Place(offset=0)),
-        ("9223372036854775807", Place(offset=2**63 - 1)),
-        ("-10", Place(before_end=10)),
-        ("@0", Place(time_ms=0)),
-        ("@1700000000000:1700000001000", Place(time_ms=1_700_000_000_000, until_ms=1_700_000_001_000)),
-        ("@1700000000000:@1700000001000", Place(time_ms=1_700_000_000_000, until_ms=1_700_000_001_000)),
-        ("@2026-11-21T10:00", Place(time_ms=NOVEMBER_21_10H)),
-        ("@2026-11-21T10:00:00:2026-11-21T11:00", Place(time_ms=NOVEMBER_21_10H, until_ms=NOVEMBER_21_10H + 3_600_000)),
+        ("start", OffsetPoint(word=EARLIEST)),
+        ("Earliest", OffsetPoint(word=EARLIEST)),
+        ("beginning", OffsetPoint(word=EARLIEST)),
+        ("end", OffsetPoint(word=LATEST)),
+        ("latest", OffsetPoint(word=LATEST)),
+        ("0", OffsetPoint(offset=0)),
+        ("9223372036854775807", OffsetPoint(offset=2**63 - 1)),
+        ("-10", OffsetPoint(before_end=10)),
+        ("@0", OffsetPoint(time_ms=0)),
+        ("@1700000000000:1700000001000", OffsetPoint(time_ms=1_700_000_000_000, until_ms=1_700_000_001_000)),
+        ("@1700000000000:@1700000001000", OffsetPoint(time_ms=1_700_000_000_000, until_ms=1_700_000_001_000)),
+        ("@2026-11-21T10:00", OffsetPoint(time_ms=NOVEMBER_21_10H)),
+        (
+            "@2026-11-21T10:00:00:2026-11-21T11:00",
+            OffsetPoint(time_ms=NOVEMBER_21_10H, until_ms=NOVEMBER_21_10H + 3_600_000),
+        ),
         (
             "@2026-11-21T10:00+00:00:2026-11-21T13:00+02:00",
-            Place(time_ms=NOVEMBER_21_10H, until_ms=NOVEMBER_21_10H + 3_600_000),
+            OffsetPoint(time_ms=NOVEMBER_21_10H, until_ms=NOVEMBER_21_10H + 3_600_000),
         ),
-        (f"@2026-11-21T10:00:{NOVEMBER_21_10H}", Place(time_ms=NOVEMBER_21_10H, until_ms=NOVEMBER_21_10H)),
-        ("@:2026-11-21T10:00", Place(time_ms=0, until_ms=NOVEMBER_21_10H)),
-        ("@2026-11-21T10:00:", Place(time_ms=NOVEMBER_21_10H)),
+        (f"@2026-11-21T10:00:{NOVEMBER_21_10H}", OffsetPoint(time_ms=NOVEMBER_21_10H, until_ms=NOVEMBER_21_10H)),
+        ("@:2026-11-21T10:00", OffsetPoint(time_ms=0, until_ms=NOVEMBER_21_10H)),
+        ("@2026-11-21T10:00:", OffsetPoint(time_ms=NOVEMBER_21_10H)),
     ],
 )
-def test_places(text: str, place: Place) -> None:
+def test_places(text: str, place: OffsetPoint) -> None:
     assert parse_place(text) == place
 
 
@@ -194,7 +197,7 @@ def test_an_envelope_holds_any_record(
         value=value,
     )
     assert "\n" not in line
-    opened = Opened(line)
+    opened = RecordEnvelope(line)
     assert (opened.key, opened.value, opened.headers) == (key, value, headers)
     assert (opened.topic, opened.partition, opened.timestamp) == ("t", 1, timestamp)
 
@@ -210,7 +213,7 @@ def test_an_envelope_holds_any_record(
 )
 def test_an_envelope_of_any_bytes_is_opened_or_refused(line: bytes) -> None:
     try:
-        opened = Opened(line)
+        opened = RecordEnvelope(line)
     except EnvelopeFault:
         return
     assert opened.key is None or isinstance(opened.key, bytes)
@@ -232,12 +235,12 @@ def test_an_envelope_of_any_bytes_is_opened_or_refused(line: bytes) -> None:
 )
 def test_envelopes_that_are_none(line: str) -> None:
     with pytest.raises(EnvelopeFault):
-        Opened(line)
+        RecordEnvelope(line)
 
 
 def test_a_payload_may_be_json_itself() -> None:
-    assert Opened('{"payload": {"a": [1, "\u00e4"]}, "key": 5}').value == '{"a":[1,"\u00e4"]}'.encode()
-    assert Opened('{"key": 5}').key == b"5"
+    assert RecordEnvelope('{"payload": {"a": [1, "\u00e4"]}, "key": 5}').value == '{"a":[1,"\u00e4"]}'.encode()
+    assert RecordEnvelope('{"key": 5}').key == b"5"
 
 
 @given(st.text(max_size=30))

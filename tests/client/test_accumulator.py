@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.client.producing.accumulator import RECORD_OVERHEAD, Accumulator, PartitionQueue
-from ottla.client.producing.batches import Batch, Delivery
+from ottla.client.producing.batches import Delivery, ProducerBatch
 from ottla.records.record import decode_batch
 
 
@@ -17,7 +17,7 @@ def add(queues: Accumulator, queue: PartitionQueue, value: bytes, now_ms: int = 
     return queues.append(queue, 5, None, value, (), queues.cost(None, value, ()), now_ms)
 
 
-def values(batch: Batch) -> list[bytes | None]:
+def values(batch: ProducerBatch) -> list[bytes | None]:
     return [record.value for record in decode_batch(batch.builder.build())]
 
 

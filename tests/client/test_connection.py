@@ -19,7 +19,7 @@ from ottla.client.errors import (
     UnsupportedVersion,
 )
 from ottla.client.wire import connection as connections
-from ottla.client.wire.connection import Connection
+from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.dialling import connect as connect_to
 from ottla.client.wire.world import real_world
 from ottla.model import ErrorCode
@@ -35,12 +35,12 @@ from ottla.protocol.generated.metadata import (
 from tests.client.scripted_peer import Peer, Script, ScriptedServer, all_versions, frame
 
 
-async def connect(server: ScriptedServer, **options: Any) -> Connection:
+async def connect(server: ScriptedServer, **options: Any) -> BrokerConnection:
     options = {"client_id": "test", "setup_timeout_ms": 5000, **options}
     return await connect_to(real_world(), "127.0.0.1", server.port, **options)
 
 
-async def ask_metadata(connection: Connection, timeout_ms: int = 5000) -> MetadataResponse:
+async def ask_metadata(connection: BrokerConnection, timeout_ms: int = 5000) -> MetadataResponse:
     return await connection.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_ms=timeout_ms)
 
 

@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from ottla.client.producing.accumulator import Accumulator, PartitionQueue
-from ottla.client.producing.batches import Batch
-from ottla.client.producing.sequences import EPOCH_MAX, Identities, Identity
+from ottla.client.producing.batches import ProducerBatch
+from ottla.client.producing.sequences import EPOCH_MAX, Identities, ProducerIdentity
 from ottla.model import ErrorCode
 from ottla.records.batch import INT32_MAX, add_to_sequence
 
@@ -33,7 +33,7 @@ class ModelBroker:
         self._epoch = None
         self._recent.clear()
 
-    def append(self, batch: Batch) -> ErrorCode:
+    def append(self, batch: ProducerBatch) -> ErrorCode:
         assert batch.identity is not None
         assert batch.sequence is not None
         last = add_to_sequence(batch.sequence, batch.count - 1)
@@ -55,7 +55,7 @@ class ModelBroker:
         return ErrorCode.NONE
 
 
-def values(batch: Batch) -> list[bytes]:
+def values(batch: ProducerBatch) -> list[bytes]:
     from ottla.records.record import decode_batch
 
     return [record.value or b"" for record in decode_batch(batch.builder.build())]
@@ -65,7 +65,7 @@ def accumulator() -> Accumulator:
     return Accumulator(batch_bytes=0, linger_ms=0, delivery_timeout_ms=1000, memory_bytes=10**9)
 
 
-def add(queues: Accumulator, queue: PartitionQueue, value: bytes) -> Batch:
+def add(queues: Accumulator, queue: PartitionQueue, value: bytes) -> ProducerBatch:
     return queues.append(queue, 0, None, value, (), queues.cost(None, value, ()), 0)[0].batch
 
 
@@ -78,13 +78,13 @@ class Driver:
         self.queues = accumulator()
         self.queue = self.queues.queue("t", 0)
         self.identities = Identities()
-        self.identities.current = Identity(7, 0)
+        self.identities.current = ProducerIdentity(7, 0)
         if start:
             self.queue.sequences._next = start
             self.queue.sequences._last_acked = start - 1
             self.queue.sequences._identity = self.identities.current
         #: On the wire, in order: the batch, and what the broker answered (None: it never heard of it).
-        self.wire: deque[tuple[Batch, ErrorCode | None]] = deque()
+        self.wire: deque[tuple[ProducerBatch, ErrorCode | None]] = deque()
         self.acknowledged: list[bytes] = []
         self.lost: list[bytes] = []
 
@@ -112,7 +112,7 @@ class Driver:
             assert sequences.is_retriable(batch, answered, -1)
             self.retry(batch)
 
-    def retry(self, batch: Batch) -> None:
+    def retry(self, batch: ProducerBatch) -> None:
         if self.random.random() < 0.05:  # its time is over
             self.queue.sequences.given_up(batch)
             self.lost += values(batch)
@@ -164,40 +164,40 @@ def test_a_forgetful_broker_costs_an_epoch_and_no_record() -> None:
         driver.queues.put_back(batch, 0)
     assert not sequences.may_send(batches[0], driver.identities, 1)  # something is on the wire still
     assert sequences.may_send(batches[0], driver.identities, 0)
-    assert [(batch.identity, batch.sequence) for batch in batches] == [(Identity(7, 1), n) for n in range(3)]
+    assert [(batch.identity, batch.sequence) for batch in batches] == [(ProducerIdentity(7, 1), n) for n in range(3)]
 
 
 def test_at_the_last_epoch_another_id_is_needed() -> None:
     identities = Identities()
-    identities.current = last = Identity(7, EPOCH_MAX)
+    identities.current = last = ProducerIdentity(7, EPOCH_MAX)
     assert identities.after(last) is None
     assert identities.current is None
-    identities.current = Identity(8, 0)
-    assert identities.after(last) == Identity(8, 0)
+    identities.current = ProducerIdentity(8, 0)
+    assert identities.after(last) == ProducerIdentity(8, 0)
 
 
 def test_a_partition_takes_the_epoch_that_another_one_raised() -> None:
     identities = Identities()
-    identities.current = Identity(7, 0)
+    identities.current = ProducerIdentity(7, 0)
     queues = accumulator()
     one, two = queues.queue("t", 1), queues.queue("t", 2)
     old = add(queues, two, b"x")
     assert two.sequences.may_send(old, identities, 0)
     two.sequences.stamp(queues.take(two))
-    identities.after(Identity(7, 0))  # partition 1 raises it
-    assert identities.current == Identity(7, 1)
+    identities.after(ProducerIdentity(7, 0))  # partition 1 raises it
+    assert identities.current == ProducerIdentity(7, 1)
     new = add(queues, two, b"y")
     assert not two.sequences.may_send(new, identities, 1)  # not while the old epoch is in flight
     two.sequences.acknowledged(old)
     assert two.sequences.may_send(new, identities, 0)
     two.sequences.stamp(queues.take(two))
-    assert (new.identity, new.sequence) == (Identity(7, 1), 0)
+    assert (new.identity, new.sequence) == (ProducerIdentity(7, 1), 0)
     assert one.sequences.in_flight == []
 
 
 def test_five_in_flight_and_the_first_alone() -> None:
     identities = Identities()
-    identities.current = Identity(7, 0)
+    identities.current = ProducerIdentity(7, 0)
     queues = accumulator()
     queue = queues.queue("t", 0)
     batches = [add(queues, queue, b"%d" % n) for n in range(8)]

@@ -15,7 +15,7 @@ import ottla.config
 from ottla.config import Config, ConfigError, Listener, LogConfig, up_defaults
 from ottla.config.broker import assemble
 from ottla.config.definitions import broker_definitions, nearest, topic_definitions
-from ottla.config.reader import WARNINGS_MAX, Reader
+from ottla.config.reader import WARNINGS_MAX, PropertyReader
 from ottla.config.topic import FIELDS
 
 HOUR_MS = 3_600_000
@@ -239,7 +239,7 @@ def test_a_kraft_file_works_without_its_controllers_listener() -> None:
 
 def test_a_property_has_a_status_if_and_only_if_it_is_read() -> None:
     """The table's word that something goes by a property is held to what parsing really reads."""
-    reader = Reader({})
+    reader = PropertyReader({})
     assemble(reader, {}, "/data")
     assert reader.read == {name for name, known in broker_definitions().items() if known.status in {"used", "later"}}
     assert FIELDS.keys() == {name for name, known in topic_definitions().items() if known.status in {"used", "later"}}

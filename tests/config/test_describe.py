@@ -7,7 +7,7 @@ import pytest
 from ottla.config import Config
 from ottla.config.definitions import broker_definitions, listed_when_set, topic_definitions
 from ottla.config.describe import (
-    ConfigEntry,
+    DescribedProperty,
     Source,
     Synonym,
     describe_all_brokers,
@@ -18,7 +18,7 @@ from ottla.config.describe import (
 from ottla.config.dynamic import with_dynamic
 
 
-def only(entries: list[ConfigEntry]) -> ConfigEntry:
+def only(entries: list[DescribedProperty]) -> DescribedProperty:
     assert len(entries) == 1
     return entries[0]
 

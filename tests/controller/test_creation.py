@@ -14,7 +14,7 @@ from tests.coordination.contract import until
 from ottla.controller.core import REPLICAS_AT_ONCE, ControllerCore
 from ottla.controller.creation import SMALL_MAX
 from ottla.controller.events import PASSING_MAX
-from ottla.controller.interface import CreatedTopic, NewPartitions, NewTopic, TopicRef
+from ottla.controller.interface import NewPartitions, TopicCreation, TopicRef, TopicToCreate
 from ottla.controller.rules import PARTITIONS_PER_REQUEST_MAX
 from ottla.coordination.znodes import decode_state, decode_topic, state_path, topic_path
 from ottla.model import ZERO_TOPIC_ID, BrokerId, ErrorCode, TopicPartition
@@ -22,14 +22,14 @@ from ottla.model import ZERO_TOPIC_ID, BrokerId, ErrorCode, TopicPartition
 ONE = (BrokerId(1),)
 
 
-def create(cluster: Cluster, *topics: NewTopic, **options: Any) -> list[CreatedTopic]:
+def create(cluster: Cluster, *topics: TopicToCreate, **options: Any) -> list[TopicCreation]:
     return cluster.run(cluster.controller.create_topics(topics, **options))
 
 
 def test_a_topic_is_in_the_tree_led_and_in_the_metadata(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     cluster.broker.calls.clear()
-    (made,) = create(cluster, NewTopic("orders", 3, 1, configs={"retention.ms": "5"}))
+    (made,) = create(cluster, TopicToCreate("orders", 3, 1, configs={"retention.ms": "5"}))
     assert (made.error, made.message, made.partitions, made.replication_factor) == (ErrorCode.NONE, None, 3, 1)
     assert made.configs == {"retention.ms": "5"}
     assert len(made.topic_id) == 16
@@ -55,69 +55,73 @@ def test_a_topic_is_in_the_tree_led_and_in_the_metadata(cluster: Cluster) -> Non
 
 def test_defaults_are_the_brokers(cluster: Cluster) -> None:
     cluster.run(cluster.start(num_partitions=4))
-    (made,) = create(cluster, NewTopic("orders"))
+    (made,) = create(cluster, TopicToCreate("orders"))
     assert (made.partitions, made.replication_factor) == (4, 1)
 
 
 def test_manual_assignments(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    (made,) = create(cluster, NewTopic("orders", assignments=((1, ONE), (0, ONE))))
+    (made,) = create(cluster, TopicToCreate("orders", assignments=((1, ONE), (0, ONE))))
     assert (made.error, made.partitions) == (ErrorCode.NONE, 2)
 
 
 @pytest.mark.parametrize(
     ("topic", "error", "message"),
     [
-        (NewTopic("a b"), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: 'a b' contains one or more characters"),
-        (NewTopic(""), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: the empty string"),
-        (NewTopic(".."), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid"),
-        (NewTopic("x" * 250), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid"),
-        (NewTopic("there"), "TOPIC_ALREADY_EXISTS", "Topic 'there' already exists."),
-        (NewTopic("a_b"), "INVALID_TOPIC_EXCEPTION", "Topic 'a_b' collides with existing topic: a.b"),
-        (NewTopic("t", 0), "INVALID_PARTITIONS", "Number of partitions was set to an invalid non-positive value."),
-        (NewTopic("t", -2), "INVALID_PARTITIONS", "Number of partitions was set to an invalid"),
-        (NewTopic("t", 1, 0), "INVALID_REPLICATION_FACTOR", "Replication factor must be larger than 0, or -1"),
         (
-            NewTopic("t", 1, 3),
+            TopicToCreate("a b"),
+            "INVALID_TOPIC_EXCEPTION",
+            "Topic name is invalid: 'a b' contains one or more characters",
+        ),
+        (TopicToCreate(""), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: the empty string"),
+        (TopicToCreate(".."), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid"),
+        (TopicToCreate("x" * 250), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid"),
+        (TopicToCreate("there"), "TOPIC_ALREADY_EXISTS", "Topic 'there' already exists."),
+        (TopicToCreate("a_b"), "INVALID_TOPIC_EXCEPTION", "Topic 'a_b' collides with existing topic: a.b"),
+        (TopicToCreate("t", 0), "INVALID_PARTITIONS", "Number of partitions was set to an invalid non-positive value."),
+        (TopicToCreate("t", -2), "INVALID_PARTITIONS", "Number of partitions was set to an invalid"),
+        (TopicToCreate("t", 1, 0), "INVALID_REPLICATION_FACTOR", "Replication factor must be larger than 0, or -1"),
+        (
+            TopicToCreate("t", 1, 3),
             "INVALID_REPLICATION_FACTOR",
             (
                 "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached "
                 "because only 1 broker(s) are registered."
             ),
         ),
-        (NewTopic("t", configs={"no.such": "1"}), "INVALID_CONFIG", "Unknown topic config name: no.such"),
-        (NewTopic("t", configs={"retention.ms": "soon"}), "INVALID_CONFIG", "retention.ms"),
-        (NewTopic("t", configs={"retention.ms": None}), "INVALID_CONFIG", "Null value not supported"),
-        (NewTopic("t", 1, assignments=((0, ONE),)), "INVALID_REQUEST", "numPartitions was not set to -1"),
-        (NewTopic("t", -1, 1, ((0, ONE),)), "INVALID_REQUEST", "replication factor was not set to -1"),
+        (TopicToCreate("t", configs={"no.such": "1"}), "INVALID_CONFIG", "Unknown topic config name: no.such"),
+        (TopicToCreate("t", configs={"retention.ms": "soon"}), "INVALID_CONFIG", "retention.ms"),
+        (TopicToCreate("t", configs={"retention.ms": None}), "INVALID_CONFIG", "Null value not supported"),
+        (TopicToCreate("t", 1, assignments=((0, ONE),)), "INVALID_REQUEST", "numPartitions was not set to -1"),
+        (TopicToCreate("t", -1, 1, ((0, ONE),)), "INVALID_REQUEST", "replication factor was not set to -1"),
         (
-            NewTopic("t", assignments=((1, ONE),)),
+            TopicToCreate("t", assignments=((1, ONE),)),
             "INVALID_REPLICA_ASSIGNMENT",
             "partitions should be a consecutive 0-based integer sequence",
         ),
         (
-            NewTopic("t", assignments=((0, ONE), (0, ONE))),
+            TopicToCreate("t", assignments=((0, ONE), (0, ONE))),
             "INVALID_REPLICA_ASSIGNMENT",
             "Found multiple manual partition assignments for partition 0",
         ),
-        (NewTopic("t", assignments=((0, ()),)), "INVALID_REPLICA_ASSIGNMENT", "an empty replica list"),
+        (TopicToCreate("t", assignments=((0, ()),)), "INVALID_REPLICA_ASSIGNMENT", "an empty replica list"),
         (
-            NewTopic("t", assignments=((0, (BrokerId(9),)),)),
+            TopicToCreate("t", assignments=((0, (BrokerId(9),)),)),
             "INVALID_REPLICA_ASSIGNMENT",
             "includes broker 9, but no such broker is registered.",
         ),
         (
-            NewTopic("t", assignments=((0, ONE * 2),)),
+            TopicToCreate("t", assignments=((0, ONE * 2),)),
             "INVALID_REPLICA_ASSIGNMENT",
             "includes the broker 1 more than once.",
         ),
     ],
 )
-def test_what_is_refused(cluster: Cluster, topic: NewTopic, error: str, message: str) -> None:
+def test_what_is_refused(cluster: Cluster, topic: TopicToCreate, error: str, message: str) -> None:
     cluster.run(cluster.start())
-    create(cluster, NewTopic("there"), NewTopic("a.b"))
+    create(cluster, TopicToCreate("there"), TopicToCreate("a.b"))
     before = sorted(cluster.session.store._tree.nodes)
-    refused, made = create(cluster, topic, NewTopic("fine"))
+    refused, made = create(cluster, topic, TopicToCreate("fine"))
     assert refused.error is ErrorCode[error]
     assert message in (refused.message or "")
     assert refused.topic_id == ZERO_TOPIC_ID
@@ -130,7 +134,7 @@ def test_what_is_refused(cluster: Cluster, topic: NewTopic, error: str, message:
 def test_one_request_that_names_a_topic_twice_or_two_that_collide(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     first, second, third, fourth = create(
-        cluster, NewTopic("twice"), NewTopic("twice"), NewTopic("x.y"), NewTopic("x_y")
+        cluster, TopicToCreate("twice"), TopicToCreate("twice"), TopicToCreate("x.y"), TopicToCreate("x_y")
     )
     assert first.error is second.error is ErrorCode.INVALID_REQUEST
     assert (third.error, fourth.error) == (ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION)
@@ -140,7 +144,7 @@ def test_one_request_that_names_a_topic_twice_or_two_that_collide(cluster: Clust
 def test_validate_only_answers_and_changes_nothing(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     zxid = cluster.session.store._tree.zxid
-    good, bad = create(cluster, NewTopic("orders", 2), NewTopic(""), validate_only=True)
+    good, bad = create(cluster, TopicToCreate("orders", 2), TopicToCreate(""), validate_only=True)
     assert (good.error, good.partitions, good.replication_factor) == (ErrorCode.NONE, 2, 1)
     assert bad.error is ErrorCode.INVALID_TOPIC_EXCEPTION
     assert cluster.session.store._tree.zxid == zxid
@@ -150,8 +154,8 @@ def test_validate_only_answers_and_changes_nothing(cluster: Cluster) -> None:
 def test_two_creations_of_one_topic_at_once(cluster: Cluster) -> None:
     cluster.run(cluster.start())
 
-    async def both() -> list[list[CreatedTopic]]:
-        calls = (cluster.controller.create_topics([NewTopic("orders", number)]) for number in (1, 2, 3))
+    async def both() -> list[list[TopicCreation]]:
+        calls = (cluster.controller.create_topics([TopicToCreate("orders", number)]) for number in (1, 2, 3))
         return list(await asyncio.gather(*calls))
 
     results = [result for (result,) in cluster.run(both())]
@@ -166,10 +170,10 @@ def test_two_creations_of_one_topic_at_once(cluster: Cluster) -> None:
 def test_a_topic_that_somebody_else_put_into_the_tree_exists(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     cluster.run(cluster.session.create("/brokers/topics/orders", b'{"version":3,"partitions":{"0":[1]}}'))
-    taken, made = create(cluster, NewTopic("orders"), NewTopic("fine"))
+    taken, made = create(cluster, TopicToCreate("orders"), TopicToCreate("fine"))
     assert (taken.error, made.error) == (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NONE)
     # The controller has read the tree again before its next turn, and leads what it found.
-    (again,) = create(cluster, NewTopic("orders"))
+    (again,) = create(cluster, TopicToCreate("orders"))
     assert again.error is ErrorCode.TOPIC_ALREADY_EXISTS
     topic = cluster.broker.cache.topic("orders")
     assert topic is not None
@@ -181,13 +185,13 @@ def test_a_topic_that_somebody_else_put_into_the_tree_exists(cluster: Cluster) -
 def test_a_large_topic_is_one_transaction_and_a_huge_request_is_cut(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     zxid = cluster.session.store._tree.zxid
-    (made,) = create(cluster, NewTopic("large", 1500))
+    (made,) = create(cluster, TopicToCreate("large", 1500))
     assert made.error is ErrorCode.NONE
     assert cluster.session.store._tree.zxid == zxid + 1
-    (huge,) = create(cluster, NewTopic("huge", PARTITIONS_PER_REQUEST_MAX))
+    (huge,) = create(cluster, TopicToCreate("huge", PARTITIONS_PER_REQUEST_MAX))
     assert huge.error is ErrorCode.NONE
     assert zxid + 2 < cluster.session.store._tree.zxid <= zxid + 8
-    many = create(cluster, *(NewTopic(f"t{number}") for number in range(1000)))
+    many = create(cluster, *(TopicToCreate(f"t{number}") for number in range(1000)))
     assert {result.error for result in many} == {ErrorCode.NONE}
     assert len(cluster.broker.cache.topics) == 1002
 
@@ -195,33 +199,33 @@ def test_a_large_topic_is_one_transaction_and_a_huge_request_is_cut(cluster: Clu
 def test_a_request_over_all_topics_is_bounded(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     half = PARTITIONS_PER_REQUEST_MAX // 2
-    refused = CreatedTopic("", ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    refused = TopicCreation("", ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     for too_many in (
-        [NewTopic("a", half), NewTopic("b", half), NewTopic("c")],
-        [NewTopic("a"), NewTopic("b", 2**31 - 1)],
+        [TopicToCreate("a", half), TopicToCreate("b", half), TopicToCreate("c")],
+        [TopicToCreate("a"), TopicToCreate("b", 2**31 - 1)],
         # Kafka counts before it looks at anything else, those that would be refused for their names among them.
-        [NewTopic("a b", PARTITIONS_PER_REQUEST_MAX), NewTopic("c")],
-        [NewTopic("a", assignments=((0, ONE),) * PARTITIONS_PER_REQUEST_MAX), NewTopic("c")],
+        [TopicToCreate("a b", PARTITIONS_PER_REQUEST_MAX), TopicToCreate("c")],
+        [TopicToCreate("a", assignments=((0, ONE),) * PARTITIONS_PER_REQUEST_MAX), TopicToCreate("c")],
     ):
         results = create(cluster, *too_many)
         assert results == [refused._replace(name=topic.name) for topic in too_many]
     assert not cluster.broker.cache.topics
-    results = create(cluster, NewTopic("a", half), NewTopic("b", half), NewTopic("c", -7))
+    results = create(cluster, TopicToCreate("a", half), TopicToCreate("b", half), TopicToCreate("c", -7))
     assert [result.error.name for result in results] == ["NONE", "NONE", "INVALID_PARTITIONS"]
 
 
 def test_an_assignment_to_the_same_broker_a_million_times_is_refused_at_its_second(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    (refused,) = create(cluster, NewTopic("t", assignments=((0, ONE * 1_000_000),)))
+    (refused,) = create(cluster, TopicToCreate("t", assignments=((0, ONE * 1_000_000),)))
     assert refused.message is not None
     assert refused.message.endswith("includes the broker 1 more than once.")
 
 
 def test_a_turn_that_comes_too_late_changes_nothing(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    (late,) = create(cluster, NewTopic("late"), timeout_ms=0)
+    (late,) = create(cluster, TopicToCreate("late"), timeout_ms=0)
     assert late.error is ErrorCode.REQUEST_TIMED_OUT
-    (made,) = create(cluster, NewTopic("in-time"), timeout_ms=30_000)
+    (made,) = create(cluster, TopicToCreate("in-time"), timeout_ms=30_000)
     assert made.error is ErrorCode.NONE
     assert list(cluster.broker.cache.topics) == ["in-time"]
 
@@ -231,10 +235,10 @@ def test_a_caller_that_goes_away_does_not_stop_what_has_begun(cluster: Cluster) 
     cluster.world.machine("m").workers.latency_ms = (50.0, 50.0)
 
     async def work() -> None:
-        call = asyncio.ensure_future(cluster.controller.create_topics([NewTopic("orders")]))
+        call = asyncio.ensure_future(cluster.controller.create_topics([TopicToCreate("orders")]))
         await until(lambda: cluster.controller._events._running)
         call.cancel()
-        await cluster.controller.create_topics([NewTopic("next")])
+        await cluster.controller.create_topics([TopicToCreate("next")])
 
     cluster.run(work())
     assert sorted(cluster.broker.cache.topics) == ["next", "orders"]
@@ -242,7 +246,7 @@ def test_a_caller_that_goes_away_does_not_stop_what_has_begun(cluster: Cluster) 
 
 def test_a_partition_that_cannot_be_opened_is_led_by_nobody(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    create(cluster, NewTopic("orders", 1))
+    create(cluster, TopicToCreate("orders", 1))
     cluster.broker.broken.add(TopicPartition("orders", 1))
     (grown,) = cluster.run(cluster.controller.create_partitions([NewPartitions("orders", 2)]))
     assert grown.error is ErrorCode.NONE
@@ -258,7 +262,7 @@ def test_a_partition_that_cannot_be_opened_is_led_by_nobody(cluster: Cluster) ->
 
 def test_a_partition_that_there_is_room_for_after_all_is_led(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    create(cluster, NewTopic("orders", 1))
+    create(cluster, TopicToCreate("orders", 1))
     late = TopicPartition("orders", 1)
     cluster.broker.no_room.add(late)
     cluster.run(cluster.controller.create_partitions([NewPartitions("orders", 3)]))
@@ -281,7 +285,7 @@ def test_replicas_that_were_recovered_in_vain_are_recovered_when_they_are_report
     cluster: Cluster, step: str, fault: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.run(cluster.start())
-    create(cluster, NewTopic("orders", 1))
+    create(cluster, TopicToCreate("orders", 1))
     late = TopicPartition("orders", 1)
     cluster.broker.no_room.add(late)
     cluster.run(cluster.controller.create_partitions([NewPartitions("orders", 3)]))
@@ -304,7 +308,7 @@ def test_a_topic_without_room_for_all_its_logs_is_taken_back(cluster: Cluster, i
     cluster.broker.no_room.add(TopicPartition("orders", 1))
     if is_full:
         cluster.broker.on_no_room = lambda: cluster.disk.fail("append", "*journal*", errno.ENOSPC)
-    made, refused = create(cluster, NewTopic("before", 2), NewTopic("orders", 2))
+    made, refused = create(cluster, TopicToCreate("before", 2), TopicToCreate("orders", 2))
     assert made.error is ErrorCode.NONE
     assert refused.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert refused.message is not None
@@ -312,14 +316,14 @@ def test_a_topic_without_room_for_all_its_logs_is_taken_back(cluster: Cluster, i
     assert list(cluster.broker.cache.topics) == ["before"]
     assert [state.leader for state in cluster.broker.cache.topics["before"].partitions] == [1, 1]
     # Nobody who asks about it is told where the broker keeps what.
-    (again,) = create(cluster, NewTopic("orders", 2))
+    (again,) = create(cluster, TopicToCreate("orders", 2))
     assert again.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert again.message is not None
     assert "/" not in again.message
     cluster.disk.stop_failing()
     cluster.broker.on_no_room = lambda: None
     cluster.broker.no_room.clear()
-    (made,) = create(cluster, NewTopic("orders", 3))
+    (made,) = create(cluster, TopicToCreate("orders", 3))
     assert made.error is ErrorCode.NONE
     assert [state.leader for state in cluster.broker.cache.topics["orders"].partitions] == [1, 1, 1]
     cluster.run(cluster.stop())
@@ -332,23 +336,23 @@ def test_a_topic_without_room_for_all_its_logs_is_taken_back(cluster: Cluster, i
 
 def test_a_full_disk_is_an_error_and_passes(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    create(cluster, NewTopic("before"))
+    create(cluster, TopicToCreate("before"))
     cluster.disk.fail("append", "*journal*", errno.ENOSPC)
-    (refused,) = create(cluster, NewTopic("orders", 5))
+    (refused,) = create(cluster, TopicToCreate("orders", 5))
     assert refused.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert refused.message == "The controller has no room to write: nothing was changed."
     assert list(cluster.broker.cache.topics) == ["before"]
     cluster.disk.stop_failing()
-    (made,) = create(cluster, NewTopic("orders", 5))
+    (made,) = create(cluster, TopicToCreate("orders", 5))
     assert made.error is ErrorCode.NONE
 
 
 def test_a_lost_tree_ends_the_controller(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     cluster.disk.fail("sync", "*journal*", errno.EIO)
-    (unknown,) = create(cluster, NewTopic("orders"))
+    (unknown,) = create(cluster, TopicToCreate("orders"))
     assert unknown.error is ErrorCode.REQUEST_TIMED_OUT
-    (refused,) = create(cluster, NewTopic("more"))
+    (refused,) = create(cluster, TopicToCreate("more"))
     assert refused.error is ErrorCode.NOT_CONTROLLER
     assert not cluster.controller.active
 
@@ -356,7 +360,7 @@ def test_a_lost_tree_ends_the_controller(cluster: Cluster) -> None:
 def test_another_controller_in_the_tree_fences_this_one(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     cluster.run(cluster.session.set("/controller_epoch", b"7"))
-    (refused,) = create(cluster, NewTopic("orders"))
+    (refused,) = create(cluster, TopicToCreate("orders"))
     assert refused.error is ErrorCode.NOT_CONTROLLER
     assert cluster.run(cluster.session.exists("/brokers/topics/orders")) is None
     assert cluster.run(cluster.controller.delete_topics([TopicRef("x")]))[0].error is ErrorCode.NOT_CONTROLLER
@@ -367,7 +371,7 @@ def test_another_controller_in_the_tree_fences_this_one(cluster: Cluster) -> Non
 
 def test_a_topic_grows(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    (made,) = create(cluster, NewTopic("orders", 2))
+    (made,) = create(cluster, TopicToCreate("orders", 2))
     cluster.broker.created.clear()
     (grown,) = cluster.run(cluster.controller.create_partitions([NewPartitions("orders", 5)]))
     assert grown.error is ErrorCode.NONE
@@ -402,7 +406,7 @@ def test_a_topic_grows(cluster: Cluster) -> None:
 )
 def test_growth_that_is_refused(cluster: Cluster, request_: NewPartitions, error: str, message: str | None) -> None:
     cluster.run(cluster.start())
-    create(cluster, NewTopic("orders", 3))
+    create(cluster, TopicToCreate("orders", 3))
     (refused,) = cluster.run(cluster.controller.create_partitions([request_]))
     assert refused.error is ErrorCode[error]
     assert refused.message is None if message is None else message in refused.message
@@ -411,7 +415,7 @@ def test_growth_that_is_refused(cluster: Cluster, request_: NewPartitions, error
 
 def test_growth_may_be_validated_only_and_not_asked_for_twice(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    create(cluster, NewTopic("orders", 3))
+    create(cluster, TopicToCreate("orders", 3))
     request = NewPartitions("orders", 4)
     (checked,) = cluster.run(cluster.controller.create_partitions([request], validate_only=True))
     assert checked.error is ErrorCode.NONE
@@ -457,9 +461,9 @@ def test_a_small_creation_passes_a_large_one(cluster: Cluster) -> None:
     controller = cluster.run(cluster.start())
     order, errors = beside_a_large_one(
         cluster,
-        controller.create_topics([NewTopic("large", LARGE, 1)]),
-        ("larger", controller.create_topics([NewTopic("larger", LARGE + 1, 1)])),
-        ("small", controller.create_topics([NewTopic("small", 1, 1)])),
+        controller.create_topics([TopicToCreate("large", LARGE, 1)]),
+        ("larger", controller.create_topics([TopicToCreate("larger", LARGE + 1, 1)])),
+        ("small", controller.create_topics([TopicToCreate("small", 1, 1)])),
     )
     assert order == ["small", "large", "larger"]
     assert set(errors.values()) == {ErrorCode.NONE}
@@ -473,11 +477,11 @@ def test_a_small_creation_passes_a_large_one(cluster: Cluster) -> None:
 
 def test_a_small_creation_passes_a_large_growth(cluster: Cluster) -> None:
     controller = cluster.run(cluster.start())
-    create(cluster, NewTopic("growing", 1, 1))
+    create(cluster, TopicToCreate("growing", 1, 1))
     order, _ = beside_a_large_one(
         cluster,
         controller.create_partitions([NewPartitions("growing", LARGE + 1)]),
-        ("small", controller.create_topics([NewTopic("small", 1, 1)])),
+        ("small", controller.create_topics([TopicToCreate("small", 1, 1)])),
     )
     assert order == ["small", "large"]
 
@@ -486,7 +490,7 @@ def test_what_changes_the_topic_that_is_being_made_waits(cluster: Cluster) -> No
     controller = cluster.run(cluster.start())
     order, errors = beside_a_large_one(
         cluster,
-        controller.create_topics([NewTopic("large", LARGE, 1)]),
+        controller.create_topics([TopicToCreate("large", LARGE, 1)]),
         ("growth", controller.create_partitions([NewPartitions("large", LARGE + 1)])),
         ("deletion", controller.delete_topics([TopicRef("large")])),
     )
@@ -499,8 +503,8 @@ def test_the_name_of_a_topic_that_is_being_made_is_taken(cluster: Cluster) -> No
     controller = cluster.run(cluster.start())
     _, errors = beside_a_large_one(
         cluster,
-        controller.create_topics([NewTopic("large", LARGE, 1)]),
-        ("small", controller.create_topics([NewTopic("large", 1, 1)])),
+        controller.create_topics([TopicToCreate("large", LARGE, 1)]),
+        ("small", controller.create_topics([TopicToCreate("large", 1, 1)])),
     )
     assert errors == {"large": ErrorCode.NONE, "small": ErrorCode.TOPIC_ALREADY_EXISTS}
 
@@ -509,8 +513,8 @@ def test_a_stream_of_small_creations_holds_a_large_one_up_for_a_while_only(clust
     controller = cluster.run(cluster.start())
     order, _ = beside_a_large_one(
         cluster,
-        controller.create_topics([NewTopic("large", LARGE, 1)]),
-        *((f"t{number}", controller.create_topics([NewTopic(f"t{number}", 1, 1)])) for number in range(LARGE)),
+        controller.create_topics([TopicToCreate("large", LARGE, 1)]),
+        *((f"t{number}", controller.create_topics([TopicToCreate(f"t{number}", 1, 1)])) for number in range(LARGE)),
     )
     # Its logs are made in two pieces.
     assert order.index("large") == 2 * PASSING_MAX
@@ -519,16 +523,18 @@ def test_a_stream_of_small_creations_holds_a_large_one_up_for_a_while_only(clust
 @pytest.mark.parametrize(
     "topics",
     [
-        [NewTopic("wide", SMALL_MAX + 1, 1)],
-        [NewTopic("wide", SMALL_MAX + 1, 1), NewTopic("minus", -SMALL_MAX, 1)],
-        [NewTopic("assigned", assignments=tuple((number, ONE) for number in range(SMALL_MAX + 1)))],
-        [NewTopic(f"t{number}", 1, 1) for number in range(SMALL_MAX + 1)],
+        [TopicToCreate("wide", SMALL_MAX + 1, 1)],
+        [TopicToCreate("wide", SMALL_MAX + 1, 1), TopicToCreate("minus", -SMALL_MAX, 1)],
+        [TopicToCreate("assigned", assignments=tuple((number, ONE) for number in range(SMALL_MAX + 1)))],
+        [TopicToCreate(f"t{number}", 1, 1) for number in range(SMALL_MAX + 1)],
     ],
 )
-def test_what_is_not_small_does_not_pass(cluster: Cluster, topics: list[NewTopic]) -> None:
+def test_what_is_not_small_does_not_pass(cluster: Cluster, topics: list[TopicToCreate]) -> None:
     controller = cluster.run(cluster.start())
     order, _ = beside_a_large_one(
-        cluster, controller.create_topics([NewTopic("large", LARGE, 1)]), ("other", controller.create_topics(topics))
+        cluster,
+        controller.create_topics([TopicToCreate("large", LARGE, 1)]),
+        ("other", controller.create_topics(topics)),
     )
     assert order == ["large", "other"]
 
@@ -538,8 +544,8 @@ def test_a_large_topic_without_room_for_all_of_its_logs_is_undone_and_those_that
     cluster.broker.no_room = {TopicPartition("large", LARGE - 1)}
     _, errors = beside_a_large_one(
         cluster,
-        controller.create_topics([NewTopic("large", LARGE, 1)]),
-        ("small", controller.create_topics([NewTopic("small", 1, 1)])),
+        controller.create_topics([TopicToCreate("large", LARGE, 1)]),
+        ("small", controller.create_topics([TopicToCreate("small", 1, 1)])),
     )
     assert errors == {"large": ErrorCode.KAFKA_STORAGE_ERROR, "small": ErrorCode.NONE}
     assert set(cluster.broker.cache.topics) == {"small"}
@@ -548,21 +554,21 @@ def test_a_large_topic_without_room_for_all_of_its_logs_is_undone_and_those_that
 
 def test_after_a_write_that_was_refused_nobody_passes_any_more(cluster: Cluster) -> None:
     controller = cluster.run(cluster.start())
-    large = controller.create_topics([NewTopic("large", 2 * LARGE, 1)])
+    large = controller.create_topics([TopicToCreate("large", 2 * LARGE, 1)])
 
     async def fills_the_disk() -> None:
         await until(lambda: "new_replicas" in cluster.broker.calls)
         cluster.disk.fail("append", "*", errno.ENOSPC, times=1)
 
-    async def both() -> list[CreatedTopic]:
+    async def both() -> list[TopicCreation]:
         made, _ = await asyncio.gather(large, fills_the_disk())
         return made
 
     order, errors = beside_a_large_one(
         cluster,
         both(),
-        ("refused", controller.create_topics([NewTopic("refused", 1, 1)])),
-        ("later", controller.create_topics([NewTopic("later", 1, 1)])),
+        ("refused", controller.create_topics([TopicToCreate("refused", 1, 1)])),
+        ("later", controller.create_topics([TopicToCreate("later", 1, 1)])),
     )
     # The tree is read again, which is a turn of its own.
     assert order == ["refused", "large", "later"]

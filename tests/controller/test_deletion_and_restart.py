@@ -8,7 +8,7 @@ import pytest
 from tests.controller.cluster import Cluster
 
 from ottla.controller import identity
-from ottla.controller.interface import NewPartitions, NewTopic, TopicRef
+from ottla.controller.interface import NewPartitions, TopicRef, TopicToCreate
 from ottla.controller.loading import below
 from ottla.controller.registration import BrokerIdInUse, ControllerElsewhere
 from ottla.coordination import Create
@@ -25,7 +25,9 @@ from ottla.ports.memory import SimulatedCrash
 def test_a_deleted_topic_leaves_nothing(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     before = sorted(cluster.session.store._tree.nodes)
-    created = cluster.run(cluster.controller.create_topics([NewTopic("a", 3), NewTopic("b"), NewTopic("c")]))
+    created = cluster.run(
+        cluster.controller.create_topics([TopicToCreate("a", 3), TopicToCreate("b"), TopicToCreate("c")])
+    )
     cluster.broker.calls.clear()
     by_id = TopicRef(None, created[1].topic_id)
     deleted = cluster.run(cluster.controller.delete_topics([TopicRef("a"), by_id]))
@@ -39,14 +41,14 @@ def test_a_deleted_topic_leaves_nothing(cluster: Cluster) -> None:
     cluster.run(cluster.controller.delete_topics([TopicRef("c")]))
     assert sorted(cluster.session.store._tree.nodes) == before
     # The name is free, and the new topic is another one.
-    (again,) = cluster.run(cluster.controller.create_topics([NewTopic("a")]))
+    (again,) = cluster.run(cluster.controller.create_topics([TopicToCreate("a")]))
     assert again.error is ErrorCode.NONE
     assert again.topic_id != created[0].topic_id
 
 
 def test_what_cannot_be_deleted(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    (made,) = cluster.run(cluster.controller.create_topics([NewTopic("a")]))
+    (made,) = cluster.run(cluster.controller.create_topics([TopicToCreate("a")]))
     refs = [TopicRef("none"), TopicRef(None, TopicId(b"x" * 16)), TopicRef("a"), TopicRef(None, made.topic_id)]
     results = cluster.run(cluster.controller.delete_topics(refs))
     assert [result.error.name for result in results] == [
@@ -62,7 +64,7 @@ def test_what_cannot_be_deleted(cluster: Cluster) -> None:
 
 def test_deletion_can_be_disabled(cluster: Cluster) -> None:
     cluster.run(cluster.start(delete_topics=False))
-    cluster.run(cluster.controller.create_topics([NewTopic("a")]))
+    cluster.run(cluster.controller.create_topics([TopicToCreate("a")]))
     (refused,) = cluster.run(cluster.controller.delete_topics([TopicRef("a")]))
     assert refused.error is ErrorCode.TOPIC_DELETION_DISABLED
     assert list(cluster.broker.cache.topics) == ["a"]
@@ -70,13 +72,13 @@ def test_deletion_can_be_disabled(cluster: Cluster) -> None:
 
 def test_a_topic_whose_logs_cannot_be_deleted_is_gone_for_clients_and_its_name_stays_taken(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    cluster.run(cluster.controller.create_topics([NewTopic("a", 2), NewTopic("b")]))
+    cluster.run(cluster.controller.create_topics([TopicToCreate("a", 2), TopicToCreate("b")]))
     cluster.broker.broken.add(TopicPartition("a", 1))
     deleted = cluster.run(cluster.controller.delete_topics([TopicRef("a"), TopicRef("b")]))
     assert [done.error for done in deleted] == [ErrorCode.NONE] * 2
     assert not cluster.broker.cache.topics
-    (taken,) = cluster.run(cluster.controller.create_topics([NewTopic("a")]))
-    (free,) = cluster.run(cluster.controller.create_topics([NewTopic("b")]))
+    (taken,) = cluster.run(cluster.controller.create_topics([TopicToCreate("a")]))
+    (free,) = cluster.run(cluster.controller.create_topics([TopicToCreate("b")]))
     assert (taken.error, free.error) == (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NONE)
     assert cluster.run(cluster.controller.create_partitions([NewPartitions("a", 9)]))[0].error is (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -84,18 +86,18 @@ def test_a_topic_whose_logs_cannot_be_deleted_is_gone_for_clients_and_its_name_s
     cluster.run(cluster.stop())
     # With the directory well again the start finishes it.
     cluster.run(cluster.start())
-    (made,) = cluster.run(cluster.controller.create_topics([NewTopic("a")]))
+    (made,) = cluster.run(cluster.controller.create_topics([TopicToCreate("a")]))
     assert made.error is ErrorCode.NONE
 
 
 @pytest.mark.parametrize("where", ["metadata", "stop_replicas"])
 def test_a_start_goes_on_with_a_deletion_that_was_cut_short(cluster: Cluster, where: str) -> None:
     cluster.run(cluster.start())
-    cluster.run(cluster.controller.create_topics([NewTopic("a", 4), NewTopic("b")]))
+    cluster.run(cluster.controller.create_topics([TopicToCreate("a", 4), TopicToCreate("b")]))
     cluster.broker.dies_in = where
     (unknown,) = cluster.run(cluster.controller.delete_topics([TopicRef("a")]))
     assert unknown.error is ErrorCode.NOT_CONTROLLER
-    (refused,) = cluster.run(cluster.controller.create_topics([NewTopic("c")]))
+    (refused,) = cluster.run(cluster.controller.create_topics([TopicToCreate("c")]))
     assert refused.error is ErrorCode.NOT_CONTROLLER
     cluster.kill()
     cluster.run(cluster.start())
@@ -109,7 +111,7 @@ def test_a_start_goes_on_with_a_deletion_that_was_cut_short(cluster: Cluster, wh
 @pytest.mark.parametrize("operation", [2, 4, 5, 6])
 def test_a_deletion_too_large_for_one_transaction_is_finished_or_never_begun(cluster: Cluster, operation: int) -> None:
     cluster.run(cluster.start())
-    cluster.run(cluster.controller.create_topics([NewTopic("large", 5200)]))
+    cluster.run(cluster.controller.create_topics([TopicToCreate("large", 5200)]))
     cluster.disk.crash_at(operation)
     with suppress(SimulatedCrash):
         cluster.run(cluster.controller.delete_topics([TopicRef("large")]))
@@ -153,7 +155,7 @@ def test_a_first_start_lays_the_tree_out_as_kafka_does(cluster: Cluster) -> None
 @pytest.mark.parametrize("end", ["stop", "kill", "crash"])
 def test_everything_is_there_after_a_restart(cluster: Cluster, end: str) -> None:
     cluster.run(cluster.start())
-    made = cluster.run(cluster.controller.create_topics([NewTopic("a", 3, configs={"retention.ms": "7"})]))
+    made = cluster.run(cluster.controller.create_topics([TopicToCreate("a", 3, configs={"retention.ms": "7"})]))
     cluster.run(cluster.controller.create_partitions([NewPartitions("a", 5)]))
     before = cluster.broker.cache
     epoch = before.brokers[1].epoch  # type: ignore[index]
@@ -177,7 +179,7 @@ def test_everything_is_there_after_a_restart(cluster: Cluster, end: str) -> None
 
 def test_leaders_may_be_given_new_epochs_after_a_crash(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    cluster.run(cluster.controller.create_topics([NewTopic("a", 2)]))
+    cluster.run(cluster.controller.create_topics([TopicToCreate("a", 2)]))
     cluster.kill()
     cluster.run(cluster.start(new_leader_epochs=True))
     states = cluster.broker.cache.topics["a"].partitions
@@ -187,7 +189,7 @@ def test_leaders_may_be_given_new_epochs_after_a_crash(cluster: Cluster) -> None
 
 def test_a_broker_under_another_id_leads_nothing_and_the_topic_stays(cluster: Cluster) -> None:
     cluster.run(cluster.start())
-    cluster.run(cluster.controller.create_topics([NewTopic("a", 2)]))
+    cluster.run(cluster.controller.create_topics([TopicToCreate("a", 2)]))
     cluster.run(cluster.stop())
     cluster.broker.roles.clear()
     cluster.run(cluster.start(broker_id=2))
@@ -202,7 +204,7 @@ def test_a_broker_under_another_id_leads_nothing_and_the_topic_stays(cluster: Cl
 def test_an_unclean_election_takes_a_live_replica_where_the_topic_allows_it(cluster: Cluster) -> None:
     cluster.run(cluster.start())
     allow = {"unclean.leader.election.enable": "true"}
-    cluster.run(cluster.controller.create_topics([NewTopic("a", configs=allow), NewTopic("b")]))
+    cluster.run(cluster.controller.create_topics([TopicToCreate("a", configs=allow), TopicToCreate("b")]))
     state = b'{"controller_epoch":1,"leader":9,"version":1,"leader_epoch":4,"isr":[9]}'
     for topic in "ab":
         cluster.run(cluster.session.set(f"/brokers/topics/{topic}/partitions/0/state", state))
@@ -281,7 +283,7 @@ def test_a_tree_that_kafka_wrote_is_taken_over(cluster: Cluster) -> None:
 )
 def test_a_damaged_node_stops_the_start_with_one_line(cluster: Cluster, path: str, data: bytes) -> None:
     cluster.run(cluster.start())
-    cluster.run(cluster.controller.create_topics([NewTopic("a")]))
+    cluster.run(cluster.controller.create_topics([TopicToCreate("a")]))
     cluster.run(cluster.session.set(path, data))
     cluster.run(cluster.stop())
     with pytest.raises(DamagedZnode) as caught:
@@ -359,7 +361,7 @@ def test_what_was_answered_survives_a_power_cut_at_every_operation_of_the_disk(s
             controller = await cluster.start()
             for number in range(4):
                 names = [f"t{number}-{index}" for index in range(3)]
-                for result in await controller.create_topics([NewTopic(name, 1 + number) for name in names]):
+                for result in await controller.create_topics([TopicToCreate(name, 1 + number) for name in names]):
                     if result.error is not ErrorCode.NONE:
                         raise SimulatedCrash
                     made[result.name] = (result.topic_id, result.partitions)

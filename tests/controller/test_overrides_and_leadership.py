@@ -10,27 +10,27 @@ from tests.controller.cluster import Cluster
 from ottla.controller.interface import (
     ConfigChanges,
     ConfigOverrides,
-    ConfigResource,
     ConfigResult,
+    ConfigTarget,
+    ConfigTargetType,
     IsrChange,
-    NewTopic,
-    ResourceType,
+    TopicToCreate,
 )
 from ottla.coordination.znodes import decode_config
 from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicPartition
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
-ORDERS = ConfigResource(ResourceType.TOPIC, "orders")
-BROKER = ConfigResource(ResourceType.BROKER, "1")
-ALL_BROKERS = ConfigResource(ResourceType.BROKER, "")
+ORDERS = ConfigTarget(ConfigTargetType.TOPIC, "orders")
+BROKER = ConfigTarget(ConfigTargetType.BROKER, "1")
+ALL_BROKERS = ConfigTarget(ConfigTargetType.BROKER, "")
 ONE = BrokerId(1)
 
 
 @pytest.fixture
 def started(cluster: Cluster) -> Cluster:
     cluster.run(cluster.start())
-    cluster.run(cluster.controller.create_topics([NewTopic("orders", 2, configs={"retention.ms": "5"})]))
+    cluster.run(cluster.controller.create_topics([TopicToCreate("orders", 2, configs={"retention.ms": "5"})]))
     return cluster
 
 
@@ -84,7 +84,7 @@ def test_overrides_of_one_broker_and_of_all(started: Cluster) -> None:
 @pytest.mark.parametrize(
     ("request_", "error"),
     [
-        (ConfigChanges(ConfigResource(ResourceType.TOPIC, "none"), ()), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (ConfigChanges(ConfigTarget(ConfigTargetType.TOPIC, "none"), ()), "UNKNOWN_TOPIC_OR_PARTITION"),
         (ConfigChanges(ORDERS, (("no.such", SET, "1"),)), "INVALID_CONFIG"),
         (ConfigChanges(ORDERS, (("retention.ms", SET, "soon"),)), "INVALID_CONFIG"),
         (ConfigChanges(ORDERS, (("retention.ms", SET, None),)), "INVALID_REQUEST"),
@@ -94,9 +94,9 @@ def test_overrides_of_one_broker_and_of_all(started: Cluster) -> None:
         (ConfigOverrides(ORDERS, {"retention.ms": None}), "INVALID_REQUEST"),
         (ConfigOverrides(ORDERS, {"no.such": "1"}), "INVALID_CONFIG"),
         (ConfigChanges(BROKER, (("log.dirs", SET, "/x"),)), "INVALID_REQUEST"),
-        (ConfigChanges(ConfigResource(ResourceType.BROKER, "one"), ()), "INVALID_REQUEST"),
-        (ConfigChanges(ConfigResource(ResourceType.BROKER, "../x"), ()), "INVALID_REQUEST"),
-        (ConfigChanges(ConfigResource(ResourceType.BROKER, "\u0661"), ()), "INVALID_REQUEST"),
+        (ConfigChanges(ConfigTarget(ConfigTargetType.BROKER, "one"), ()), "INVALID_REQUEST"),
+        (ConfigChanges(ConfigTarget(ConfigTargetType.BROKER, "../x"), ()), "INVALID_REQUEST"),
+        (ConfigChanges(ConfigTarget(ConfigTargetType.BROKER, "\u0661"), ()), "INVALID_REQUEST"),
     ],
 )
 def test_changes_that_are_refused(started: Cluster, request_: ConfigChanges | ConfigOverrides, error: str) -> None:

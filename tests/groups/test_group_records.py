@@ -17,7 +17,7 @@ from ottla.groups.records.group_records import (
 )
 from ottla.groups.records.kinds import BadRecord, kind_of
 from ottla.groups.records.offset_records import (
-    CommittedOffset,
+    OffsetRecord,
     check_offset_value,
     group_prefix,
     offset_key,
@@ -54,11 +54,11 @@ def test_offset_values(offset: int, epoch: int, metadata: str, commit: int, expi
             offset=offset, leader_epoch=epoch, metadata=metadata, commit_timestamp=commit, topic_id=topic_id
         )
         assert value == b"\0\4" + message.encode(4)
-        expected = CommittedOffset(offset, epoch, metadata, commit, -1, topic_id)
+        expected = OffsetRecord(offset, epoch, metadata, commit, -1, topic_id)
     else:
         message = OffsetCommitValue(offset=offset, metadata=metadata, commit_timestamp=commit, expire_timestamp=expire)
         assert value == b"\0\1" + message.encode(1)
-        expected = CommittedOffset(offset, -1, metadata, commit, expire, bytes(16))
+        expected = OffsetRecord(offset, -1, metadata, commit, expire, bytes(16))
     assert read_offset_value(value) == expected
     check_offset_value(value)
 

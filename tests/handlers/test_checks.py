@@ -10,18 +10,18 @@ import pytest
 from ottla.handlers.calls.checks import QUICK, WAIT_MS_MAX, CheckFailed, Checks
 from ottla.ports.memory import MemoryPorts, memory_ports
 from ottla.records.errors import CorruptBatch
-from ottla.records.walk import Allowance, WalkTooLong
+from ottla.records.walk import WalkAllowance, WalkTooLong
 
 
-def doubled(number: int, within: Allowance | None) -> int:
+def doubled(number: int, within: WalkAllowance | None) -> int:
     return 2 * number
 
 
-def corrupt(within: Allowance | None) -> int:
+def corrupt(within: WalkAllowance | None) -> int:
     raise CorruptBatch("as asked")
 
 
-def long(number: int, within: Allowance | None) -> int:
+def long(number: int, within: WalkAllowance | None) -> int:
     """Work with much in it: the first process finds out, the second does it."""
     if within is not None:
         assert within == QUICK

@@ -14,7 +14,7 @@ from tests.server.test_connections import until
 
 from ottla.controller.interface import TopicRef
 from ottla.handlers.fetch import room as fetch_room
-from ottla.handlers.fetch.reading import Reader
+from ottla.handlers.fetch.reading import FetchReader
 from ottla.handlers.fetch.room import COPIED_BYTES_MAX, FILE_PIECES_MAX
 from ottla.handlers.fetch.sessions import PARTITIONS_MAX
 from ottla.model import ErrorCode
@@ -70,13 +70,13 @@ def rests(broker: BrokerThread) -> bool:
 def reads(broker: BrokerThread, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The partitions that are read."""
     found: list[int] = []
-    read: Callable[..., Any] = Reader.read
+    read: Callable[..., Any] = FetchReader.read
 
-    def noted(self: Reader, one: Any, *args: Any, **options: Any) -> Any:
+    def noted(self: FetchReader, one: Any, *args: Any, **options: Any) -> Any:
         found.append(one.partition)
         return read(self, one, *args, **options)
 
-    monkeypatch.setattr(Reader, "read", noted)
+    monkeypatch.setattr(FetchReader, "read", noted)
     return found
 
 

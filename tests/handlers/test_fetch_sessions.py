@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from ottla.handlers.fetch.asked import Asked
+from ottla.handlers.fetch.asked import AskedPartition
 from ottla.handlers.fetch.sessions import EVICTION_IDLE_MS, Session, Sessions
 from ottla.handlers.fetch.watched import WatchedPartitions
 from ottla.model import ErrorCode
@@ -22,8 +22,8 @@ class Dice:
         return self._random.randrange(bound)
 
 
-def asked(partition: int, offset: int = 0) -> Asked:
-    return Asked("t", partition, -1, offset, -1, -1, 1000)
+def asked(partition: int, offset: int = 0) -> AskedPartition:
+    return AskedPartition("t", partition, -1, offset, -1, -1, 1000)
 
 
 def watched(count: int = 2) -> WatchedPartitions:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.handlers.fetch.asked import Asked, each_asked, each_forgotten, merged, without_empty
+from ottla.handlers.fetch.asked import AskedPartition, each_asked, each_forgotten, merged, without_empty
 from ottla.handlers.fetch.reading import PartitionRead
 from ottla.handlers.fetch.room import COPIED_BYTES_MAX, FILE_PIECES_MAX, SENDFILE_BYTES_MIN, Room
 from ottla.handlers.fetch.watched import WatchedPartitions
@@ -40,7 +40,7 @@ class Shelf:
         self.errors: dict[int, ErrorCode] = {}
         self.read_partitions: list[int] = []
 
-    def note_follower(self, asked: Asked) -> None: ...
+    def note_follower(self, asked: AskedPartition) -> None: ...
 
     def topic_name(self, topic_id: bytes) -> str | None:
         return self.names.get(topic_id)
@@ -48,7 +48,7 @@ class Shelf:
     def limit(self, leader: Leader) -> int:
         return leader.end
 
-    def read(self, asked: Asked, max_bytes: int, *, whole_first_batch: bool) -> PartitionRead:
+    def read(self, asked: AskedPartition, max_bytes: int, *, whole_first_batch: bool) -> PartitionRead:
         self.read_partitions.append(asked.partition)
         error = self.errors.get(asked.partition, ErrorCode.NONE)
         if isinstance(asked.topic, bytes) and asked.topic not in self.names:
@@ -73,7 +73,7 @@ class Watching:
             self.ask(n)
 
     def ask(self, partition: int, offset: int = 0) -> None:
-        self.partitions.take(Asked(self.topic, partition, -1, offset, -1, -1, 1000))
+        self.partitions.take(AskedPartition(self.topic, partition, -1, offset, -1, -1, 1000))
 
     def grow(self, partition: int, end: int) -> None:
         self.shelf.leaders["t", partition].end = end

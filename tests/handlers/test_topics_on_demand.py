@@ -8,7 +8,7 @@ from typing import Any
 
 from ottla.config import Config
 from ottla.config.live import LiveConfig
-from ottla.controller.interface import CreatedTopic, NewTopic
+from ottla.controller.interface import TopicCreation, TopicToCreate
 from ottla.handlers.on_demand.topics import AT_ONCE_MAX, WAITING_MAX, TopicsOnDemand
 from ottla.model import OFFSETS_TOPIC, ErrorCode
 
@@ -17,13 +17,13 @@ class Creations:
     """The part of a controller that is asked; it answers when it is let."""
 
     def __init__(self) -> None:
-        self.asked: list[list[NewTopic]] = []
+        self.asked: list[list[TopicToCreate]] = []
         self.may_go_on = asyncio.Event()
 
-    async def create_topics(self, topics: Sequence[NewTopic], **_: Any) -> list[CreatedTopic]:
+    async def create_topics(self, topics: Sequence[TopicToCreate], **_: Any) -> list[TopicCreation]:
         self.asked.append(list(topics))
         await self.may_go_on.wait()
-        return [CreatedTopic(topic.name, ErrorCode.INVALID_REPLICATION_FACTOR, "no") for topic in topics]
+        return [TopicCreation(topic.name, ErrorCode.INVALID_REPLICATION_FACTOR, "no") for topic in topics]
 
 
 def on_demand(creations: Creations) -> TopicsOnDemand:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.handlers.calls.turns import LARGE_AT_ONCE, SMALL_AT_ONCE, SMALL_BYTES_MAX, STEPS_A_LOOK, Ended, Turns
+from ottla.handlers.calls.turns import LARGE_AT_ONCE, SMALL_AT_ONCE, SMALL_BYTES_MAX, STEPS_A_LOOK, JobResult, Turns
 from ottla.steps import Steps, at_once, pieces
 
 
@@ -73,7 +73,7 @@ def room() -> Room:
 
 
 def test_small_work_ends_in_its_first_slice(room: Room) -> None:
-    assert room.turns.slice(counting(3, [], "a")) == Ended("a")
+    assert room.turns.slice(counting(3, [], "a")) == JobResult("a")
 
 
 def test_a_slice_ends_with_its_time(room: Room) -> None:

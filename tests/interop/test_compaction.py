@@ -35,8 +35,8 @@ from ottla.records.control import parse_control
 from ottla.records.record import decode_batch
 from ottla.steps import Steps
 from ottla.storage.cleaner.dirt import dirt_of
-from ottla.storage.cleaner.job import Limits
-from ottla.storage.cleaner.rounds import Outcome, Surrounding, ThreadWorker, clean_log, run_here
+from ottla.storage.cleaner.job import PassLimits
+from ottla.storage.cleaner.rounds import PassContext, PassResult, ThreadWorker, clean_log, run_here
 from ottla.storage.formats import offset_checkpoint
 from ottla.storage.log.log import Log
 from tests.conftest import WatchServer
@@ -286,7 +286,7 @@ def nothing_to_write() -> Steps[None]:
     yield
 
 
-def clean_copy(stage: Stage, into: Path) -> tuple[Path, Outcome]:
+def clean_copy(stage: Stage, into: Path) -> tuple[Path, PassResult]:
     """Our cleaner over what Kafka's was given."""
     folder = Path(shutil.copytree(stage.before, into / "ours"))
     disk, warnings = RealDisk(), list[str]()
@@ -304,9 +304,9 @@ def clean_copy(stage: Stage, into: Path) -> tuple[Path, Outcome]:
     unstable = log.first_unstable_offset
     dirt = dirt_of(log, log.end_offset if unstable is None else unstable, stage.at_ms)
     removals: list[Callable[[], None]] = []
-    surrounding = Surrounding(
+    surrounding = PassContext(
         worker=ThreadWorker(disk),
-        limits=Limits(memory_bytes=1 << 20, load_factor=0.9, buffer_bytes=65536, bytes_per_second=1e300),
+        limits=PassLimits(memory_bytes=1 << 20, load_factor=0.9, buffer_bytes=65536, bytes_per_second=1e300),
         wall_ms=lambda: stage.at_ms,
         is_current=lambda _: True,
         checkpointing=lambda _: nothing_to_write(),

@@ -15,7 +15,7 @@ import pytest
 from tests.storage.log_world import NOW, SMALL, TP, World, batch
 
 from ottla.handlers.produce.answer import AnswerTemplate
-from ottla.handlers.produce.memo import Memo
+from ottla.handlers.produce.memo import ProduceMemo
 from ottla.model import ErrorCode
 from ottla.records.batch import COUNT_AT, HEADER_SIZE, LAST_OFFSET_DELTA_AT, patch_crc
 from ottla.records.checksum import crc32c as packaged_crc32c
@@ -60,7 +60,9 @@ class Partition:
     def __init__(self, version: int) -> None:
         self.log = World(config=SMALL._replace(segment_bytes=8000, max_message_bytes=1500)).open()
         self.leader = Leader(TP, self.log, EPOCH, InSyncReplicas(0, [0], [0]), 0)
-        self.memo = Memo(version, PREFIX, TRAILER if version >= 9 else b"", -1, 1000, self.leader, topic(version))
+        self.memo = ProduceMemo(
+            version, PREFIX, TRAILER if version >= 9 else b"", -1, 1000, self.leader, topic(version)
+        )
         # The first batch after a start is looked at by itself.
         self.append(batch(b"the first"))
         self.log.write_staged()

@@ -23,7 +23,7 @@ from ottla.protocol.hot.metadata import encode_metadata_response, encode_metadat
 from ottla.protocol.hot.metadata_steps import encode_metadata_response_steps, encode_metadata_topic_steps
 from ottla.protocol.hot.produce import PLAIN_PARTS_MAX, TooManyParts, encode_produce_response, parse_produce
 from ottla.protocol.hot.produce_steps import encode_produce_response_steps, parse_produce_steps
-from ottla.protocol.stepping import Allowance
+from ottla.protocol.stepping import DecodingAllowance
 from ottla.steps import at_once
 
 FRAME_BYTES_MAX = 1 << 30
@@ -46,7 +46,7 @@ def judge(kind: Kind, buf: Any, end: int) -> None:
     plain, steps = {"P": (parse_produce, parse_produce_steps), "F": (parse_fetch, parse_fetch_steps)}[
         kind.struct.name[0]
     ]
-    allowance = Allowance(UNBOUNDED)
+    allowance = DecodingAllowance(UNBOUNDED)
     expected = fields(outcome(lambda: plain(buf, 0, kind.version, end)))
     assert fields(outcome(lambda: at_once(steps(buf, 0, kind.version, end, allowance)))) == expected, kind.id  # type: ignore[arg-type]
 
@@ -132,17 +132,17 @@ def test_produce_of_many_tagged_fields_is_given_up() -> None:
         raw = produce.ProduceRequest(topic_data=message).encode(9)
         with pytest.raises(TooManyParts):
             parse_produce(raw, 0, 9, len(raw), PLAIN_PARTS_MAX)
-        assert most_calls(parse_produce_steps(raw, 0, 9, len(raw), Allowance())) <= CALLS_A_STEP_MAX
+        assert most_calls(parse_produce_steps(raw, 0, 9, len(raw), DecodingAllowance())) <= CALLS_A_STEP_MAX
 
 
 @pytest.mark.parametrize(("topics", "partitions"), [(3000, 0), (3000, 1), (1, 3000), (60, 60), (100, 31)])
 def test_requests_are_parsed_in_small_steps(topics: int, partitions: int) -> None:
     for version in (3, 9, 13):
         raw = produce_request(topics, partitions, version)
-        assert most_calls(parse_produce_steps(raw, 0, version, len(raw), Allowance())) <= CALLS_A_STEP_MAX
+        assert most_calls(parse_produce_steps(raw, 0, version, len(raw), DecodingAllowance())) <= CALLS_A_STEP_MAX
     for version in (4, 9, 13, 18):
         raw = fetch_request(topics, partitions, version)
-        assert most_calls(parse_fetch_steps(raw, 0, version, len(raw), Allowance())) <= CALLS_A_STEP_MAX
+        assert most_calls(parse_fetch_steps(raw, 0, version, len(raw), DecodingAllowance())) <= CALLS_A_STEP_MAX
 
 
 @pytest.mark.parametrize(("topics", "partitions"), [(400, 0), (400, 1), (1, 400), (20, 20)])
@@ -151,7 +151,7 @@ def test_allowance_counts_at_least_what_is_held(topics: int, partitions: int) ->
         produced = version in {3, 9, 13}
         raw = (produce_request if produced else fetch_request)(topics, partitions, version)
         steps = parse_produce_steps if produced else parse_fetch_steps
-        allowance = Allowance(UNBOUNDED)
+        allowance = DecodingAllowance(UNBOUNDED)
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         held = at_once(steps(raw, 0, version, len(raw), allowance))  # type: ignore[arg-type, var-annotated]
@@ -166,13 +166,13 @@ def test_client_with_200_000_partitions_passes_and_one_with_a_million_does_not()
         (produce_request(200, 1000, 13), parse_produce_steps),
         (fetch_request(200, 1000, 13, forgets=False), parse_fetch_steps),
     ):
-        at_once(parse(raw, 0, 13, len(raw), Allowance()))  # type: ignore[arg-type]
+        at_once(parse(raw, 0, 13, len(raw), DecodingAllowance()))  # type: ignore[arg-type]
     raw = fetch_request(1000, 1000, 13)
     with pytest.raises(DecodeError, match="memory"):
-        at_once(parse_fetch_steps(raw, 0, 13, len(raw), Allowance()))
+        at_once(parse_fetch_steps(raw, 0, 13, len(raw), DecodingAllowance()))
     raw = produce_request(1000, 1000, 13)
     with pytest.raises(DecodeError, match="memory"):
-        at_once(parse_produce_steps(raw, 0, 13, len(raw), Allowance()))
+        at_once(parse_produce_steps(raw, 0, 13, len(raw), DecodingAllowance()))
 
 
 # Answers.

@@ -29,7 +29,7 @@ from ottla.protocol.generated import (
 from ottla.protocol.header import PLAIN_FRAME_BYTES_MAX, encode_response, encode_response_steps, is_long
 from ottla.protocol.message import Message
 from ottla.protocol.primitives import TAGS_MAX
-from ottla.protocol.stepping import HELD_BYTES_MAX, Allowance
+from ottla.protocol.stepping import HELD_BYTES_MAX, DecodingAllowance
 from ottla.steps import Steps, at_once
 
 UNBOUNDED = 1 << 50
@@ -52,7 +52,7 @@ def judge_bytes(kind: Kind, raw: bytes) -> None:
     for buf in (raw, memoryview(raw)):
         plain = outcome(lambda buf=buf: kind.type.decode(buf, kind.version))  # type: ignore[misc]
         stepped = outcome(
-            lambda buf=buf: at_once(kind.type.decode_steps(buf, kind.version, 0, Allowance(UNBOUNDED)))  # type: ignore[misc]
+            lambda buf=buf: at_once(kind.type.decode_steps(buf, kind.version, 0, DecodingAllowance(UNBOUNDED)))  # type: ignore[misc]
         )
         # What is no number is not equal to itself.
         assert stepped == plain or repr(stepped) == repr(plain), kind.id
@@ -179,7 +179,7 @@ def test_steps_are_small_however_wide_a_message_is(name: str) -> None:
         for message in widest(kind, 1500):
             if reads:
                 raw = message.encode(kind.version)
-                steps = kind.type.decode_steps(raw, kind.version, 0, Allowance(UNBOUNDED))
+                steps = kind.type.decode_steps(raw, kind.version, 0, DecodingAllowance(UNBOUNDED))
                 assert most_calls(steps) <= CALLS_A_STEP_MAX, kind.id
             if writes:
                 assert most_calls(message.encode_steps(bytearray(), kind.version)) <= CALLS_A_STEP_MAX, kind.id
@@ -187,7 +187,7 @@ def test_steps_are_small_however_wide_a_message_is(name: str) -> None:
 
 def test_long_text_ends_a_step() -> None:
     names = describe_groups.DescribeGroupsRequest(groups=["\u65e5" * 9000] * 100)
-    steps = describe_groups.DescribeGroupsRequest.decode_steps(names.encode(5), 5, 0, Allowance())
+    steps = describe_groups.DescribeGroupsRequest.decode_steps(names.encode(5), 5, 0, DecodingAllowance())
     assert len(list(steps)) >= 100
 
 
@@ -212,9 +212,9 @@ def test_tagged_fields_of_one_place_have_a_bound() -> None:
 
 def held_and_taken(cls: type[Message], raw: bytes, version: int) -> tuple[int, int]:
     """The memory that a decoded message really takes, and what its allowance says."""
-    at_once(cls.decode_steps(raw, version, 0, Allowance(UNBOUNDED)))  # loads what has to be loaded
+    at_once(cls.decode_steps(raw, version, 0, DecodingAllowance(UNBOUNDED)))  # loads what has to be loaded
     gc.collect()
-    allowance = Allowance(UNBOUNDED)
+    allowance = DecodingAllowance(UNBOUNDED)
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -257,14 +257,14 @@ def test_tagged_fields_count_as_what_they_hold() -> None:
     held, taken = held_and_taken(metadata.MetadataRequest, request.encode(12), 12)
     assert held <= taken + SLACK
     with pytest.raises(DecodeError, match="memory"):
-        at_once(metadata.MetadataRequest.decode_steps(request.encode(12), 12, 0, Allowance(taken - 1)))
-    at_once(metadata.MetadataRequest.decode_steps(request.encode(12), 12, 0, Allowance(taken)))
+        at_once(metadata.MetadataRequest.decode_steps(request.encode(12), 12, 0, DecodingAllowance(taken - 1)))
+    at_once(metadata.MetadataRequest.decode_steps(request.encode(12), 12, 0, DecodingAllowance(taken)))
 
 
 def test_array_that_is_not_allowed_is_refused_before_it_is_read() -> None:
     """Twenty million empty names, in a frame of as many bytes twice."""
     raw = b"\x81\xda\xc4\x09" + b"\x01\x00" * 20_000_000
-    allowance = Allowance()
+    allowance = DecodingAllowance()
     tracemalloc.start()
     try:
         with pytest.raises(DecodeError, match="an array of 20000000 elements takes the request beyond 67108864 bytes"):
@@ -279,7 +279,7 @@ def test_small_arrays_together_are_refused_as_well() -> None:
     topic = list_offsets.ListOffsetsTopic(name="t", partitions=[list_offsets.ListOffsetsPartition()] * 4)
     raw = list_offsets.ListOffsetsRequest(topics=[topic] * 3000).encode(11)
     with pytest.raises(DecodeError, match="a request of more than 1000000 bytes of memory"):
-        at_once(list_offsets.ListOffsetsRequest.decode_steps(raw, 11, 0, Allowance(1_000_000)))
+        at_once(list_offsets.ListOffsetsRequest.decode_steps(raw, 11, 0, DecodingAllowance(1_000_000)))
 
 
 def test_client_with_200_000_partitions_passes() -> None:
@@ -308,7 +308,7 @@ def test_client_with_200_000_partitions_passes() -> None:
         (delete_topics.DeleteTopicsRequest(topic_names=[f"topic-{n}" for n in range(200_000)]), 5),
     ):
         raw = request.encode(version)
-        at_once(type(request).decode_steps(raw, version, 0, Allowance(HELD_BYTES_MAX)))
+        at_once(type(request).decode_steps(raw, version, 0, DecodingAllowance(HELD_BYTES_MAX)))
 
 
 # Answers.
@@ -345,5 +345,5 @@ def test_long_frames_are_those_that_take_long() -> None:
 def test_byte_string_of_a_view_is_not_copied() -> None:
     rows = [sync_group.SyncGroupRequestAssignment(member_id="m", assignment=b"x" * 100)]
     buffer = bytearray(sync_group.SyncGroupRequest(assignments=rows).encode(5))
-    request, _ = at_once(sync_group.SyncGroupRequest.decode_steps(memoryview(buffer), 5, 0, Allowance()))
+    request, _ = at_once(sync_group.SyncGroupRequest.decode_steps(memoryview(buffer), 5, 0, DecodingAllowance()))
     assert isinstance(request.assignments[0].assignment, memoryview)

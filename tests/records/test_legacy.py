@@ -8,7 +8,7 @@ from tests.records.generated_records import NOW
 
 from ottla.model import ErrorCode
 from ottla.records import legacy
-from ottla.records.errors import InvalidRecord, UnsupportedMagic
+from ottla.records.errors import UnacceptableRecord, UnsupportedMagic
 from ottla.records.record import Record, decode_batch, encode_batch
 from ottla.records.validate import produced_batch
 
@@ -55,6 +55,6 @@ def test_decoding_names_the_format(magic: int) -> None:
 @pytest.mark.parametrize("magic", [0, 1])
 def test_produce_refuses_as_kafka_4_does(magic: int) -> None:
     raw = old_messages(magic)
-    with pytest.raises(InvalidRecord, match=f"3 messages of the old format {magic}") as caught:
+    with pytest.raises(UnacceptableRecord, match=f"3 messages of the old format {magic}") as caught:
         produced_batch(raw, 0, len(raw), api_version=9)
     assert caught.value.error_code is ErrorCode.INVALID_RECORD

@@ -11,7 +11,7 @@ from ottla.model import ErrorCode
 from ottla.records import batch
 from ottla.records.batch import CREATE_TIME, HEADER_SIZE, LOG_APPEND_TIME, parse_header
 from ottla.records.compression import GZIP, LZ4, NONE, SNAPPY, UNFOLDS_MAX, ZSTD, compress, decompress
-from ottla.records.errors import DecompressionTooLarge, InvalidRecord, InvalidTimestamp, RecordError
+from ottla.records.errors import DecompressionTooLarge, RecordError, UnacceptableRecord, UnacceptableTimestamp
 from ottla.records.record import RECORD_BYTES_MIN, Record, decode_batch, encode_batch, most_records
 from ottla.records.scan import scan_batch
 from ottla.records.validate import (
@@ -81,7 +81,7 @@ def test_few_records_are_counted_whatever_their_length(size: int, count: int) ->
     for wrong in (count - 1, count + 1):
         lying = parse_header(raw)._replace(count=wrong, last_offset_delta=wrong - 1)
         if wrong == 0 or wrong <= 16:
-            with pytest.raises(InvalidRecord):
+            with pytest.raises(UnacceptableRecord):
                 check_header(lying, raw, 0, rules, NOW)
 
 
@@ -112,14 +112,14 @@ def test_many_records_are_not_counted_in_the_header() -> None:
     raw = encode_batch([Record(index, NOW, None, bytes(50)) for index in range(50)])
     lying = parse_header(raw)._replace(count=51, last_offset_delta=50)
     check_header(lying, raw, 0, PLAIN, NOW)
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(UnacceptableRecord):
         check_header(parse_header(raw)._replace(count=1000, last_offset_delta=999), raw, 0, PLAIN, NOW)
 
 
 def test_faults_name_their_records_and_say_why() -> None:
     raw = encode_batch([Record(0, NOW, b"k", b""), Record(1, NOW + 2000, None, b""), Record(2, NOW + 2000, b"", b"")])
     rules = PLAIN._replace(compacted=True)
-    with pytest.raises(InvalidTimestamp) as caught:
+    with pytest.raises(UnacceptableTimestamp) as caught:
         check_records(parse_header(raw), raw, 0, rules, NOW)
     first, second = caught.value.record_faults
     assert (first.batch_index, second.batch_index) == (1, 2)
@@ -130,7 +130,7 @@ def test_faults_name_their_records_and_say_why() -> None:
 
 def test_number_of_faults_is_bounded() -> None:
     raw = encode_batch([Record(index, NOW, None, b"") for index in range(1500)])
-    with pytest.raises(InvalidRecord) as caught:
+    with pytest.raises(UnacceptableRecord) as caught:
         check_records(parse_header(raw), raw, 0, PLAIN._replace(compacted=True), NOW)
     assert len(caught.value.record_faults) == 1000
     assert "1500" in caught.value.message
@@ -146,7 +146,7 @@ def test_walk_is_bounded() -> None:
 def test_old_formats_are_named() -> None:
     raw = encode_batch([Record(0, NOW, None, b"x" * 50)])
     old = raw[:16] + b"\x01" + raw[17:]
-    with pytest.raises(InvalidRecord, match="old format 1"):
+    with pytest.raises(UnacceptableRecord, match="old format 1"):
         produced_batch(old, 0, len(old), api_version=9)
 
 

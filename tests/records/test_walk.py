@@ -15,12 +15,12 @@ from ottla.records.compression import CODECS
 from ottla.records.errors import DecompressionTooLarge, RecordError
 from ottla.records.record import Record, encode_batch
 from ottla.records.scan import scan_batch
-from ottla.records.walk import Allowance, Seen, WalkTooLong, find_time, unpacked, walk_records
+from ottla.records.walk import Seen, WalkAllowance, WalkTooLong, find_time, unpacked, walk_records
 
-PLENTY = Allowance(records=1000, bytes=1 << 20)
+PLENTY = WalkAllowance(records=1000, bytes=1 << 20)
 
 
-def seen(raw: bytes, within: Allowance | None = None) -> list[Seen]:
+def seen(raw: bytes, within: WalkAllowance | None = None) -> list[Seen]:
     header, payload = unpacked(raw, 0, within=within, check_crcs=False)
     return list(walk_records(header, payload, within))
 
@@ -77,20 +77,20 @@ def test_any_payload(payload: bytes, count: int, base_offset: int, base_timestam
 def test_an_allowance_ends_at_its_last_record_and_byte(codec: int) -> None:
     raw = encode_batch([Record(n, 7, b"k", bytes(50)) for n in range(100)], compression=codec)
     size = len(unpacked(raw, 0)[1])
-    assert len(seen(raw, Allowance(100, size))) == 100
-    for within in (Allowance(99, size), Allowance(100, size - 1)):
+    assert len(seen(raw, WalkAllowance(100, size))) == 100
+    for within in (WalkAllowance(99, size), WalkAllowance(100, size - 1)):
         with pytest.raises(WalkTooLong):
             seen(raw, within)
     # Beyond what anybody takes: that is the batch's fault, and not the place's.
     with pytest.raises(DecompressionTooLarge):
-        unpacked(raw, 0, bytes_max=size - 1, within=Allowance(100, size))
+        unpacked(raw, 0, bytes_max=size - 1, within=WalkAllowance(100, size))
 
 
 def test_headers_count_as_records() -> None:
     raw = encode_batch([Record(n, 7, b"k", b"v", (("", None),) * 30) for n in range(3)])
-    assert len(seen(raw, Allowance(90, 1000))) == 3
+    assert len(seen(raw, WalkAllowance(90, 1000))) == 3
     with pytest.raises(WalkTooLong):
-        seen(raw, Allowance(89, 1000))
+        seen(raw, WalkAllowance(89, 1000))
 
 
 def test_a_walk_keeps_nothing() -> None:

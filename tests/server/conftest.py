@@ -13,7 +13,7 @@ import pytest
 
 from ottla.broker.broker import Broker
 from ottla.config import Config
-from ottla.controller.interface import NewTopic
+from ottla.controller.interface import TopicToCreate
 from ottla.model import ErrorCode
 from ottla.ports.real import real_ports
 from ottla.protocol.header import RequestHeader, decode_response_header, encode_request
@@ -70,7 +70,7 @@ class BrokerThread:
         overrides = {key.replace("_", "."): value for key, value in configs.items()}
         assert self.broker.services is not None
         (created,) = self.run(
-            self.broker.services.controller.create_topics([NewTopic(name, partitions, 1, configs=overrides)])
+            self.broker.services.controller.create_topics([TopicToCreate(name, partitions, 1, configs=overrides)])
         )
         assert created.error == ErrorCode.NONE, created
 

@@ -8,7 +8,7 @@ import struct
 import pytest
 from tests.server.test_patient_requests import METADATA, Line, Record, Room
 
-from ottla.handlers.calls.peer import Received
+from ottla.handlers.calls.peer import RequestBuffer
 from ottla.ports.network import READABLE
 from ottla.server import buffers
 from ottla.server.buffers import FIRST_READ_BYTES
@@ -29,7 +29,7 @@ class Keeper(Record):
         self.kept: list[tuple[int, bytes | bytearray | memoryview]] = []
         self.connection: Connection | None = None
 
-    def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None:
+    def serve(self, connection: Connection, buffer: RequestBuffer, start: int, end: int) -> None:
         (number,) = struct.unpack_from(">i", buffer.data, start + 4)
         self.kept.append((number, buffer.keep(start, end)))
         connection.answer_later(None)

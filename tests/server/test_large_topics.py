@@ -10,7 +10,7 @@ from typing import Any
 
 from ottla.broker.broker import Broker
 from ottla.config import Config
-from ottla.controller.interface import NewTopic, TopicRef
+from ottla.controller.interface import TopicRef, TopicToCreate
 from ottla.model import ErrorCode
 from ottla.ports.real import real_ports
 from ottla.ports.real.disk import RealDisk
@@ -73,7 +73,7 @@ def test_folders_come_and_go_beside_the_loop(tmp_path: Path) -> None:
         answered: list[str] = []
 
         async def create(name: str, partitions: int) -> None:
-            (created,) = await controller.create_topics([NewTopic(name, partitions, 1)])
+            (created,) = await controller.create_topics([TopicToCreate(name, partitions, 1)])
             assert created.error == ErrorCode.NONE
             answered.append(name)
 
@@ -82,7 +82,7 @@ def test_folders_come_and_go_beside_the_loop(tmp_path: Path) -> None:
         assert len(folders(logs)) == PARTITIONS + 1
         (deleted,) = await controller.delete_topics([TopicRef("big")])
         # The same name again, at once.
-        (again,) = await controller.create_topics([NewTopic("big", 3, 1)])
+        (again,) = await controller.create_topics([TopicToCreate("big", 3, 1)])
         assert (deleted.error, again.error) == (ErrorCode.NONE, ErrorCode.NONE)
         await controller.delete_topics([TopicRef("big"), TopicRef("small")])
         await until_removed(logs)
@@ -108,7 +108,7 @@ def test_the_next_start_serves_what_was_acknowledged_and_removes_what_was_delete
         if delete:
             await controller.delete_topics([TopicRef("big")])
         else:
-            await controller.create_topics([NewTopic("big", PARTITIONS, 1)])
+            await controller.create_topics([TopicToCreate("big", PARTITIONS, 1)])
         # The stop comes at once: folders that wait for their removal are left to the next start.
         await broker.stop()
         ports.network.close()

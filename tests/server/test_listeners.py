@@ -11,7 +11,7 @@ from tests.server.conftest import BrokerThread, Peer
 from tests.server.test_connections import asks
 from tests.server.test_patient_requests import METADATA, Record, Room, frame
 
-from ottla.handlers.calls.peer import Received
+from ottla.handlers.calls.peer import RequestBuffer
 from ottla.ports.memory.clock import Timeline, VirtualClock
 from ottla.ports.network import READABLE
 from ottla.protocol.generated.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -173,7 +173,7 @@ class Slow(Record):
         super().begin()
         self.began_ms = round(self.timeline.seconds * 1000)
 
-    def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None:
+    def serve(self, connection: Connection, buffer: RequestBuffer, start: int, end: int) -> None:
         super().serve(connection, buffer, start, end)
         self.timeline.move_to(self.timeline.seconds + 0.001)
 

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from ottla.handlers.calls.peer import Received
+from ottla.handlers.calls.peer import RequestBuffer
 from ottla.handlers.routes import PATIENT
 from ottla.ports import File
 from ottla.ports.memory.clock import Timeline, VirtualClock
@@ -68,7 +68,7 @@ class Record:
     def round(self) -> Record:
         return self
 
-    def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None:
+    def serve(self, connection: Connection, buffer: RequestBuffer, start: int, end: int) -> None:
         key, _, number = struct.unpack_from(">hhi", buffer.data, start)
         self.rounds[-1].append((key, number))
 
@@ -175,9 +175,9 @@ def test_a_crowd_that_waits_does_not_take_a_buffer_each(room: Room, monkeypatch:
 
 def test_what_is_served_in_the_round_keeps_its_buffer_to_the_end(room: Room) -> None:
     """A hot handler reads there until then; what waits behind its frame has been moved away."""
-    served: list[tuple[Received, int]] = []
+    served: list[tuple[RequestBuffer, int]] = []
 
-    def hot(connection: Connection, buffer: Received, start: int, end: int, version: int, number: int) -> None:
+    def hot(connection: Connection, buffer: RequestBuffer, start: int, end: int, version: int, number: int) -> None:
         served.append((buffer, start))
 
     def still_there() -> None:

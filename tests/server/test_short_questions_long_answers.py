@@ -7,7 +7,7 @@ from typing import Any
 from tests.server.conftest import BrokerThread
 
 from ottla.broker.broker import Broker
-from ottla.handlers.calls.turns import SLICE_MS, SMALL_AT_ONCE, STEPS_A_LOOK, Ended
+from ottla.handlers.calls.turns import SLICE_MS, SMALL_AT_ONCE, STEPS_A_LOOK, JobResult
 from ottla.protocol.header import RequestHeader
 from ottla.server.answer_memory import HELD_BYTES_MAX
 from ottla.server.dispatch import Dispatcher
@@ -76,7 +76,7 @@ def test_what_ends_in_a_few_steps_needs_no_room(running: BrokerThread) -> None:
         finally:
             dispatcher._memory.note(holder, 0)
 
-    assert running.look(ask) == Ended(b"answer")
+    assert running.look(ask) == JobResult(b"answer")
 
 
 def test_of_requests_that_gather_much_only_so_many_have_begun(running: BrokerThread) -> None:

@@ -12,7 +12,7 @@ from ottla.ports.memory.disk import MemoryDisk
 from ottla.records.batch import BatchHeader, iterate
 from ottla.records.control import ControlType, control_batch
 from ottla.records.record import Record, decode_batch, encode_batch
-from ottla.storage.log.append import Appended, Origin
+from ottla.storage.log.append import AppendResult, Origin
 from ottla.storage.log.log import Log
 
 TP = TopicPartition("orders", 0)
@@ -108,14 +108,14 @@ class World:
         return f"{self.folder}/{name}"
 
 
-def append(log: Log, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> Appended:
+def append(log: Log, *values: bytes, epoch: int = 0, timestamp: int = NOW) -> AppendResult:
     """Appends one batch and writes it."""
     appended = log.stage(batch(*values, timestamp=timestamp), leader_epoch=epoch, now_ms=NOW)
     log.write_staged()
     return appended
 
 
-def put(log: Log, records: memoryview, *, origin: Origin = Origin.CLIENT, now_ms: int = NOW) -> Appended:
+def put(log: Log, records: memoryview, *, origin: Origin = Origin.CLIENT, now_ms: int = NOW) -> AppendResult:
     appended = log.stage(records, leader_epoch=0, now_ms=now_ms, origin=origin)
     log.write_staged()
     return appended

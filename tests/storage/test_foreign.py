@@ -15,14 +15,14 @@ from ottla.model import ErrorCode
 from ottla.ports.real.disk import RealDisk
 from ottla.records.batch import OFFSET_MAX
 from ottla.storage.errors import AppendRefused
-from ottla.storage.log.append import Appended, Origin
+from ottla.storage.log.append import AppendResult, Origin
 from ottla.storage.log.log import Log
 
 COMPACTED = LogConfig(segment_bytes=2000, index_interval_bytes=200, cleanup_policy=frozenset({"compact"}))
 LAST = 2**63 - 1
 
 
-def add(log: Log, *values: bytes) -> Appended:
+def add(log: Log, *values: bytes) -> AppendResult:
     return put(log, batch(*values, key=b"k"))
 
 

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.storage.log_world import NOW, World, batch, read_all
 
 from ottla.config.log import LogConfig
-from ottla.storage.errors import OffsetOutOfRange
+from ottla.storage.errors import OffsetOutsideLog
 
 MINUTE = 60_000
 
@@ -184,7 +184,7 @@ class LogMachine(RuleBasedStateMachine):
         assert log.size == sum(segment.size for segment in log.segments)
         assert [segment.base_offset for segment in log.segments] == log.places.bases
         for offset in (self.start - 1, self.end + 1):
-            with pytest.raises(OffsetOutOfRange):
+            with pytest.raises(OffsetOutsideLog):
                 log.read(offset, 100, self.end)
 
 

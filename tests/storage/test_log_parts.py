@@ -12,7 +12,7 @@ from tests.storage.log_world import NOW, SMALL, World, append, batch, put, read_
 
 from ottla.config.log import LogConfig
 from ottla.records.record import decode_batch
-from ottla.storage.errors import BadBatch, DamagedIndex, OffsetOutOfRange
+from ottla.storage.errors import BadBatch, DamagedIndex, OffsetOutsideLog
 from ottla.storage.log.epochs import EpochCache
 from ottla.storage.log.indexes import txn_index
 from ottla.storage.log.indexes.offset_index import OffsetIndex
@@ -271,7 +271,7 @@ def test_a_reader_stops_before_what_is_not_whole_and_says_what_is_damaged() -> N
     file.write(b"\xff", 100)
     with pytest.raises(BadBatch):
         [*reader.batches()]
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         [*reader.batches(-1)]
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.storage.log_world import FOLDER, NOW, SMALL, TP, World, append, memory_disk, read_all
 
 from ottla.config.log import LogConfig
-from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
+from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
 from ottla.storage.log.cursor import Cursor
 from ottla.storage.log.log import Log
 from ottla.storage.log.open_files import OpenFiles
@@ -54,17 +54,17 @@ def test_offsets_outside_of_the_log() -> None:
     assert log.read(0, 100, 0).size == 0
     append(log, b"a", b"b", b"c")
     for offset in (-1, 4):
-        with pytest.raises(OffsetOutOfRange):
+        with pytest.raises(OffsetOutsideLog):
             log.read(offset, 100, 3)
     assert log.read(3, 100, 3).size == 0
     log.advance_start(2)
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         log.read(1, 100, 3)
     # The batch that holds the start is given whole: readers skip what they did not ask for.
     assert log.read(2, 100, 3).position == 0
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         log.advance_start(4)
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         log.advance_start(3, high_watermark=2)
     log.advance_start(1)
     assert log.start_offset == 2

@@ -9,16 +9,16 @@ from tests.storage.log_world import NOW, World, batch, marker, put
 
 from ottla.model import ErrorCode
 from ottla.storage.errors import AppendRefused, BadBatch
-from ottla.storage.log.append import Appended, Origin
+from ottla.storage.log.append import AppendResult, Origin
 from ottla.storage.log.batch_walk import walk
 from ottla.storage.log.log import Log
 
 
-def write(log: Log, producer: int, sequence: int, *, epoch: int = 0, transactional: bool = True) -> Appended:
+def write(log: Log, producer: int, sequence: int, *, epoch: int = 0, transactional: bool = True) -> AppendResult:
     return put(log, batch(b"v", producer=(producer, epoch, sequence), transactional=transactional))
 
 
-def end(log: Log, producer: int, *, aborts: bool, epoch: int = 0, coordinator_epoch: int = 0) -> Appended:
+def end(log: Log, producer: int, *, aborts: bool, epoch: int = 0, coordinator_epoch: int = 0) -> AppendResult:
     return put(
         log,
         marker(producer, epoch, aborts=aborts, coordinator_epoch=coordinator_epoch),

@@ -8,14 +8,14 @@ from tests.storage.log_world import NOW, World, append, batch, put, read_all
 from ottla.model import ErrorCode
 from ottla.storage.errors import AppendRefused
 from ottla.storage.formats.producer_snapshot import decode
-from ottla.storage.log.append import Appended
+from ottla.storage.log.append import AppendResult
 from ottla.storage.log.log import Log
 from ottla.storage.log.producers.producer_state import SEQUENCE_MAX
 
 DAY = 24 * 3_600_000
 
 
-def send(log: Log, sequence: int, count: int = 1, *, epoch: int = 0, producer: int = 1) -> Appended:
+def send(log: Log, sequence: int, count: int = 1, *, epoch: int = 0, producer: int = 1) -> AppendResult:
     return put(log, batch(*[b"v"] * count, producer=(producer, epoch, sequence)))
 
 

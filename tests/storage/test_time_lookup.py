@@ -13,7 +13,7 @@ from ottla.storage.log.indexes.time_lookup import (
     SEGMENTS_AT_ONCE,
     Elsewhere,
     Lookup,
-    Pause,
+    LookupPause,
     TimestampOffset,
 )
 from ottla.storage.log.log import Log
@@ -138,7 +138,7 @@ def test_many_segments_are_asked_with_pauses() -> None:
     assert count > 5 * SEGMENTS_AT_ONCE
     for lookup in (log.look_up_largest(), log.look_up(NOW + 5000, log.end_offset)):
         taken, _ = steps(lookup)
-        assert [type(step) for step in taken] == [Pause] * (count // SEGMENTS_AT_ONCE)
+        assert [type(step) for step in taken] == [LookupPause] * (count // SEGMENTS_AT_ONCE)
 
 
 def test_segments_may_go_between_two_pauses() -> None:
@@ -163,14 +163,14 @@ def test_records_without_times() -> None:
     assert log.offset_for_timestamp(0, log.end_offset) is None
 
 
-def steps(lookup: Lookup) -> tuple[list[Pause | Elsewhere], TimestampOffset | None]:
+def steps(lookup: Lookup) -> tuple[list[LookupPause | Elsewhere], TimestampOffset | None]:
     """What a look-up leaves to its driver, and what it finds."""
-    taken: list[Pause | Elsewhere] = []
+    taken: list[LookupPause | Elsewhere] = []
     try:
         step = next(lookup)
         while True:
             taken.append(step)
-            step = lookup.send(None if isinstance(step, Pause) else step.work(*step.arguments()))
+            step = lookup.send(None if isinstance(step, LookupPause) else step.work(*step.arguments()))
     except StopIteration as end:
         return taken, end.value
 
@@ -224,7 +224,7 @@ def test_headers_are_read_with_pauses() -> None:
         put(log, batch(b"v", timestamp=NOW))
     taken, found = steps(log.look_up(NOW + 30, log.end_offset))
     assert found is None
-    assert [type(step) for step in taken] == [Pause] * 3
+    assert [type(step) for step in taken] == [LookupPause] * 3
 
 
 def test_a_segment_may_go_while_it_is_searched() -> None:

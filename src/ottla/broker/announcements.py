@@ -24,7 +24,7 @@ log_event = logs.logger("server")
 _LOGS_A_STEP: Final = 16
 
 
-class Announced:
+class BrokerAnnouncements:
     """Implements the controller's `Announcements` for the broker in this process."""
 
     def __init__(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla import __version__, logs
 from ottla.broker.adopting import warn_of_kept
-from ottla.broker.announcements import Announced, sound_log_config
+from ottla.broker.announcements import BrokerAnnouncements, sound_log_config
 from ottla.broker.cleaning import Cleaning
 from ottla.broker.group_partitions import GroupPartitions, journal_settings
 from ottla.broker.housekeeping import Housekeeping
@@ -51,7 +51,7 @@ from ottla.replication.round import Round
 from ottla.replication.waiters import Waiters
 from ottla.replication.writes import Writes
 from ottla.security.authorizer import AllowAll, Authorizer
-from ottla.security.quotas import Quotas, Unlimited
+from ottla.security.quotas import NoQuotas, Quotas
 from ottla.server.dispatch import Dispatcher
 from ottla.server.listeners import ServedListener, Server, limits_of
 from ottla.storage.directories.directories import LogDirectories
@@ -95,7 +95,7 @@ class Broker:
         self.registry = registry if registry is not None else Registry()
         self._host_name = host_name
         self._authorizer = authorizer if authorizer is not None else AllowAll()
-        self._quotas = quotas if quotas is not None else Unlimited()
+        self._quotas = quotas if quotas is not None else NoQuotas()
         self.metadata = MetadataCache()
         self.broker_id = BrokerId(-1)
         #: Name, host and port of each listener once it listens, as clients are answered.
@@ -275,7 +275,7 @@ class Broker:
             server.take_limits(limits_of(changed.server))
             directories.cordon(changed.storage.cordoned_log_dirs)
 
-        announced = Announced(self.broker_id, ports.clock, live, self.metadata, replicas, take_settings)
+        announced = BrokerAnnouncements(self.broker_id, ports.clock, live, self.metadata, replicas, take_settings)
         settings = ControllerSettings(
             broker_id=self.broker_id,
             endpoints=tuple(self.endpoints),

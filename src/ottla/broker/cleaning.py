@@ -21,17 +21,17 @@ from ottla.replication.watermarks import CurrentWatermarks
 from ottla.steps import Steps as LoopSteps
 from ottla.steps import in_turns, is_stray
 from ottla.storage.cleaner.dirt import Dirt, looking_for_dirt
-from ottla.storage.cleaner.faults import DiskRefused, Interrupted
-from ottla.storage.cleaner.job import Limits
+from ottla.storage.cleaner.faults import DiskRefused, PassInterrupted
+from ottla.storage.cleaner.job import PassLimits
 from ottla.storage.cleaner.rounds import (
     InProcess,
     InTurns,
     OnThread,
-    Outcome,
+    PassContext,
+    PassResult,
     ProcessWorker,
     Step,
     Steps,
-    Surrounding,
     ThreadWorker,
     Worker,
     clean_log,
@@ -49,7 +49,7 @@ _RETRY_MS: Final = 60_000
 _RETRY_MS_MAX: Final = 3_600_000
 
 
-class SetAside(NamedTuple):
+class UncleanableLog(NamedTuple):
     """A log that could not be cleaned."""
 
     reason: str
@@ -76,7 +76,7 @@ class Cleaning:
         self._worker = _worker_for(disk)
         self._task: asyncio.Task[None] | None = None
         self._closed = False
-        self.set_aside: dict[TopicPartition, SetAside] = {}
+        self.set_aside: dict[TopicPartition, UncleanableLog] = {}
         #: Logs with batches whose records cannot be read, which is said once of each.
         self._told_of: dict[TopicPartition, Log] = {}
         # For metrics.
@@ -85,7 +85,7 @@ class Cleaning:
         self.overdue_ms = 0
         self.passes = 0
         self.failures = 0
-        self.last: Outcome | None = None
+        self.last: PassResult | None = None
         self.last_s = 0.0
         self.last_ended_ms = clock.monotonic_ms()
 
@@ -128,7 +128,7 @@ class Cleaning:
         began_ms = self._clock.monotonic_ms()
         try:
             outcome = await self._drive(clean_log(log, dirt, self._surrounding()))
-        except Interrupted as change:
+        except PassInterrupted as change:
             log_event.info("cleaning was interrupted", partition=log.tp, reason=change)
             return False
         except Exception as fault:
@@ -198,7 +198,7 @@ class Cleaning:
 
     # -- one pass
 
-    async def _drive(self, steps: Steps) -> Outcome:
+    async def _drive(self, steps: Steps) -> PassResult:
         try:
             step = next(steps)
             while True:
@@ -209,7 +209,7 @@ class Cleaning:
                 else:
                     step = steps.send(result)
         except StopIteration as end:
-            outcome: Outcome = end.value
+            outcome: PassResult = end.value
             return outcome
         finally:
             steps.close()
@@ -223,7 +223,7 @@ class Cleaning:
             case InTurns(long):
                 return in_turns(long, self._clock.monotonic_ms)
 
-    def _surrounding(self) -> Surrounding:
+    def _surrounding(self) -> PassContext:
         storage = self._live.current.storage
         directories = self._replicas.directories
         watermarks = CurrentWatermarks(self._replicas.leaders, self._replicas.followers)
@@ -237,9 +237,9 @@ class Cleaning:
             if home is not None:
                 self._remove_later(removal, home, max(0, removal.due_ms - self._clock.wall_ms()))
 
-        return Surrounding(
+        return PassContext(
             worker=self._worker,
-            limits=Limits(
+            limits=PassLimits(
                 memory_bytes=storage.cleaner_dedupe_buffer_bytes,
                 load_factor=min(max(storage.cleaner_dedupe_load_factor, 0.01), 0.99),
                 buffer_bytes=storage.cleaner_io_buffer_bytes,
@@ -251,7 +251,7 @@ class Cleaning:
             remove_later=remove_later,
         )
 
-    def _ended(self, log: Log, outcome: Outcome, began_ms: int) -> None:
+    def _ended(self, log: Log, outcome: PassResult, began_ms: int) -> None:
         self.passes += 1
         self.last = outcome
         self.last_ended_ms = self._clock.monotonic_ms()
@@ -284,7 +284,7 @@ class Cleaning:
         before = self.set_aside.get(log.tp)
         failures = 1 if before is None else before.failures + 1
         wait_ms = min(_RETRY_MS << min(failures - 1, 16), _RETRY_MS_MAX)
-        self.set_aside[log.tp] = SetAside(reason, failures, self._clock.monotonic_ms() + wait_ms)
+        self.set_aside[log.tp] = UncleanableLog(reason, failures, self._clock.monotonic_ms() + wait_ms)
         log_event.error("a log cannot be cleaned", partition=log.tp, reason=reason, again_in_ms=wait_ms)
         if isinstance(fault, StorageFault) and fault.directory_failed:
             self._replicas.fail_directory_of(log.tp, reason)

@@ -32,7 +32,7 @@ class Removable(Protocol):
     def run(self) -> None: ...
 
 
-class _Queued(NamedTuple):
+class _QueuedRemoval(NamedTuple):
     due_ms: int
     #: In the order of arrival among those that are due at once.
     number: int
@@ -46,7 +46,7 @@ class Removals:
         self._clock = clock
         #: Called with what could not be removed, and its log directory.
         self._failed = failed
-        self._queue: list[_Queued] = []
+        self._queue: list[_QueuedRemoval] = []
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
@@ -61,7 +61,7 @@ class Removals:
         if self._closed:
             return  # the next start finds them by their names
         due_ms = self._clock.monotonic_ms() + delay_ms
-        heappush(self._queue, _Queued(due_ms, next(self._numbers), removal, log_directory))
+        heappush(self._queue, _QueuedRemoval(due_ms, next(self._numbers), removal, log_directory))
         self._arm()
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Removals:
     def _begin(self) -> None:
         self._timer = None
         now_ms = self._clock.monotonic_ms()
-        batch: list[_Queued] = []
+        batch: list[_QueuedRemoval] = []
         while self._queue and self._queue[0].due_ms <= now_ms and len(batch) < REMOVALS_A_BATCH:
             batch.append(heappop(self._queue))
         if not batch:
@@ -100,7 +100,9 @@ class Removals:
         self._running = True
         future.add_done_callback(partial(self._done, batch))
 
-    def _done(self, batch: list[_Queued], future: asyncio.Future[list[tuple[_Queued, Exception]]]) -> None:
+    def _done(
+        self, batch: list[_QueuedRemoval], future: asyncio.Future[list[tuple[_QueuedRemoval, Exception]]]
+    ) -> None:
         self._running = False
         if future.cancelled() or future.exception() is not None:
             self._put_back(batch, None if future.cancelled() else future.exception())
@@ -112,7 +114,7 @@ class Removals:
                 _say(second)
         self._arm()
 
-    def _put_back(self, batch: list[_Queued], fault: BaseException | None) -> None:
+    def _put_back(self, batch: list[_QueuedRemoval], fault: BaseException | None) -> None:
         """To remove what is gone already does no harm."""
         if fault is not None:
             _say(fault)
@@ -120,9 +122,9 @@ class Removals:
             self.add(queued.removal, queued.log_directory, _AGAIN_MS)
 
 
-def _removed(batch: list[_Queued]) -> list[tuple[_Queued, Exception]]:
+def _removed(batch: list[_QueuedRemoval]) -> list[tuple[_QueuedRemoval, Exception]]:
     """Blocks; returns what could not be removed."""
-    faults: list[tuple[_Queued, Exception]] = []
+    faults: list[tuple[_QueuedRemoval, Exception]] = []
     for queued in batch:
         try:
             queued.removal.run()

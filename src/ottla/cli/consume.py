@@ -27,8 +27,8 @@ from ottla.cli.parser import completed_by
 
 if TYPE_CHECKING:
     from ottla.cli.group_reading import GroupReading
-    from ottla.cli.offsets import Place
-    from ottla.cli.reading import Limits, Reading
+    from ottla.cli.offsets import OffsetPoint
+    from ottla.cli.reading import PartitionReading, ReadingLimits
     from ottla.cli.record_format import Format
     from ottla.cli.where import Where
     from ottla.client.consuming.consumer import Consumer
@@ -92,7 +92,7 @@ def _format(options: argparse.Namespace) -> Format:
     return console_format({"null.literal": null, **properties})
 
 
-def _place(options: argparse.Namespace) -> Place:
+def _place(options: argparse.Namespace) -> OffsetPoint:
     from ottla.cli.offsets import parse_place
 
     if options.from_beginning and options.offset is not None:
@@ -110,11 +110,11 @@ def _where(options: argparse.Namespace) -> Where | None:
 
 async def _consume(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import explained, reach, settings_of
-    from ottla.cli.reading import Limits, Reading
+    from ottla.cli.reading import PartitionReading, ReadingLimits
     from ottla.client.consuming.consumer import Consumer
 
     topic, formatted, place = shared.topic_of(options), _format(options), _place(options)
-    limits = Limits(options.max_messages, options.timeout_ms, options.exit_at_end, _where(options))
+    limits = ReadingLimits(options.max_messages, options.timeout_ms, options.exit_at_end, _where(options))
     more = _settings(options)
     with explained(options):
         async with Consumer(settings_of(options, more)) as consumer:
@@ -123,7 +123,7 @@ async def _consume(options: argparse.Namespace) -> int:
             if "group.id" in more:
                 await _share(consumer, topic, limits, formatted)
                 return OK
-            reading = Reading(consumer, limits, place)
+            reading = PartitionReading(consumer, limits, place)
             await reading.begin(partitions)
             await _print_all(reading, formatted)
     return OK
@@ -150,7 +150,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     return more
 
 
-async def _share(consumer: Consumer, topic: str, limits: Limits, formatted: Format) -> None:
+async def _share(consumer: Consumer, topic: str, limits: ReadingLimits, formatted: Format) -> None:
     """As a member of a group, and commits what was printed: also after Ctrl-C."""
     from ottla.cli.group_reading import GroupReading
 
@@ -176,7 +176,7 @@ async def _partitions(consumer: Consumer, topic: str, wanted: list[int] | None) 
     return [TopicPartition(topic, number) for number in dict.fromkeys(wanted or known)]
 
 
-async def _print_all(reading: Reading | GroupReading, formatted: Format) -> None:
+async def _print_all(reading: PartitionReading | GroupReading, formatted: Format) -> None:
     from ottla.cli.progress import Progress
 
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush

@@ -56,7 +56,7 @@ class EnvelopeFault(ValueError):
     """A line that is no envelope: says why."""
 
 
-class Opened:
+class RecordEnvelope:
     """What of an envelope makes a record; where it lay and when is left to the caller, who sends it on."""
 
     __slots__ = ("headers", "key", "partition", "timestamp", "topic", "value")

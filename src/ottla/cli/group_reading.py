@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.cli.reading import Limits
+from ottla.cli.reading import ReadingLimits
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import KafkaError
 from ottla.client.records import ConsumerRecord
@@ -26,7 +26,7 @@ _LAST_COMMIT_MS_MAX: Final = 5_000
 class GroupReading:
     """Also the consumer's listener: hears in `poll` which partitions come and go."""
 
-    def __init__(self, consumer: Consumer, limits: Limits) -> None:
+    def __init__(self, consumer: Consumer, limits: ReadingLimits) -> None:
         self._consumer = consumer
         self._limits = limits
         self._left = limits.records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from ottla.cli.envelope import EnvelopeFault, Opened
+from ottla.cli.envelope import EnvelopeFault, RecordEnvelope
 from ottla.cli.faults import UsageFault
 
 #: Key, value, headers and time of a record.
@@ -90,7 +90,7 @@ def _shown(text: bytes) -> str:
 def envelopes() -> Parse:
     def parse(line: bytes) -> Record:
         try:
-            opened = Opened(line)
+            opened = RecordEnvelope(line)
         except EnvelopeFault as fault:
             raise LineFault(str(fault)) from fault
         return opened.key, opened.value, opened.headers, opened.timestamp

@@ -33,7 +33,7 @@ EARLIEST = -2
 _WORDS = {"start": EARLIEST, "beginning": EARLIEST, "earliest": EARLIEST, "end": LATEST, "latest": LATEST}
 
 
-class Place(NamedTuple):
+class OffsetPoint(NamedTuple):
     """A place in each of several partitions. One of the four is set."""
 
     word: int | None = None
@@ -45,17 +45,17 @@ class Place(NamedTuple):
     until_ms: int | None = None
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str) -> OffsetPoint:
     word = _WORDS.get(text.strip().lower())
     if word is not None:
-        return Place(word=word)
+        return OffsetPoint(word=word)
     if text.startswith("@"):
         return _times(text[1:])
     digits = text.removeprefix("-")
     number = _number(digits)
     if number is None:
         raise UsageFault(f"'{_shortened(text)}' is no offset: give start, end, a number, -N, @TIME or @FROM:TO")
-    return Place(before_end=number) if text.startswith("-") else Place(offset=number)
+    return OffsetPoint(before_end=number) if text.startswith("-") else OffsetPoint(offset=number)
 
 
 def _number(digits: str) -> int | None:
@@ -70,11 +70,11 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
-def _times(text: str) -> Place:
+def _times(text: str) -> OffsetPoint:
     """One time, or two with a colon between them: ISO times have colons of their own."""
     whole = parse_time(text)
     if whole is not None:
-        return Place(time_ms=whole)
+        return OffsetPoint(time_ms=whole)
     for at, character in enumerate(text):
         if character != ":":
             continue
@@ -85,7 +85,7 @@ def _times(text: str) -> Place:
             continue
         if end is not None and end < start:
             raise UsageFault(f"@{text}: the second time is before the first")
-        return Place(time_ms=start, until_ms=end)
+        return OffsetPoint(time_ms=start, until_ms=end)
     raise UsageFault(
         f"'@{_shortened(text)}' holds no time: give ISO 8601 (2026-11-21T10:00) or milliseconds since 1970"
     )
@@ -111,7 +111,7 @@ def _iso_ms(text: str) -> int | None:
     return max(0, round(moment.timestamp() * 1000))
 
 
-async def resolved(cluster: Cluster, places: Mapping[TopicPartition, Place], isolation: int = 0) -> Offsets:
+async def resolved(cluster: Cluster, places: Mapping[TopicPartition, OffsetPoint], isolation: int = 0) -> Offsets:
     """The offset that each place is now. A time after the last record is the end."""
     asked = {tp: place.word if place.word is not None else place.time_ms for tp, place in places.items()}
     listed = await offsets_of(cluster, {tp: code for tp, code in asked.items() if code is not None}, isolation)

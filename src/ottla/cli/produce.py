@@ -100,13 +100,13 @@ async def _produce(options: argparse.Namespace) -> int:
     with explained(options):
         async with Producer(_settings(options)) as producer:
             await reach(producer.cluster)
-            sending = _Sending(producer, topic, options)
+            sending = _SendProgress(producer, topic, options)
             await sending.send_all(parse)
     sending.check()
     return OK
 
 
-class _Sending:
+class _SendProgress:
     def __init__(self, producer: Producer, topic: str, options: argparse.Namespace) -> None:
         from ottla.cli.assignments import assignments
         from ottla.cli.record_format import escaped

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from ottla.cli.offsets import LATEST, Place, offsets_of, resolved
+from ottla.cli.offsets import LATEST, OffsetPoint, offsets_of, resolved
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.records import ConsumerRecord
 from ottla.model import TopicPartition
@@ -17,7 +17,7 @@ from ottla.model import TopicPartition
 _LOOK_MS: Final = 200
 
 
-class Limits(NamedTuple):
+class ReadingLimits(NamedTuple):
     records: int | None = None
     #: Without any record for so long it is over.
     idle_ms: int | None = None
@@ -27,8 +27,8 @@ class Limits(NamedTuple):
     where: Callable[[ConsumerRecord], bool] | None = None
 
 
-class Reading:
-    def __init__(self, consumer: Consumer, limits: Limits, place: Place) -> None:
+class PartitionReading:
+    def __init__(self, consumer: Consumer, limits: ReadingLimits, place: OffsetPoint) -> None:
         self._consumer = consumer
         self._limits = limits
         self._place = place
@@ -70,7 +70,7 @@ class Reading:
         if until_ms is None:
             return
         if until_ms <= time.time() * 1000:
-            stops = await resolved(cluster, dict.fromkeys(partitions, Place(time_ms=until_ms)), isolation)
+            stops = await resolved(cluster, dict.fromkeys(partitions, OffsetPoint(time_ms=until_ms)), isolation)
             self._stops = {tp: min(stop, self._stops.get(tp, stop)) for tp, stop in stops.items()}
         else:
             self._until_ms = until_ms

@@ -19,7 +19,7 @@ from ottla.config.listeners import (
     parse_protocol_map,
 )
 from ottla.config.log import LogConfig
-from ottla.config.reader import Reader
+from ottla.config.reader import PropertyReader
 from ottla.config.slices import (
     BrokerConfig,
     CoordinationConfig,
@@ -79,13 +79,13 @@ class Config(NamedTuple):
         env = env or {}
         told = {**(properties or {}), **environment.properties_from(env)}
         everything = {**(defaults or {}), **told}
-        reader = Reader(everything)
+        reader = PropertyReader(everything)
         config = assemble(reader, everything, environment.default_data_directory(env))
         unsaid = {name: text for name, text in (defaults or {}).items() if name not in told}
         return config._replace(defaults=unsaid, warnings=tuple(reader.warnings(told)))
 
 
-def assemble(reader: Reader, static: Mapping[str, str], data_directory: str) -> Config:
+def assemble(reader: PropertyReader, static: Mapping[str, str], data_directory: str) -> Config:
     """Types and checks what is read; `static` is what of it does not come from dynamic changes."""
     config = Config(
         broker=_broker(reader),
@@ -109,7 +109,7 @@ def assemble(reader: Reader, static: Mapping[str, str], data_directory: str) -> 
     return config
 
 
-def _broker(reader: Reader) -> BrokerConfig:
+def _broker(reader: PropertyReader) -> BrokerConfig:
     node_id, broker_id = reader.integer("node.id"), reader.integer("broker.id")
     if node_id >= 0 and broker_id >= 0 and node_id != broker_id:
         raise ConfigError("node.id", str(node_id), f"must be the same as broker.id, which is {broker_id}")
@@ -132,7 +132,7 @@ def _broker(reader: Reader) -> BrokerConfig:
     )
 
 
-def _server(reader: Reader) -> ServerConfig:
+def _server(reader: PropertyReader) -> ServerConfig:
     listeners, advertised = _listeners(reader)
     return ServerConfig(
         listeners=listeners,
@@ -153,12 +153,12 @@ def _server(reader: Reader) -> ServerConfig:
     )
 
 
-def _per_listener(reader: Reader, listeners: tuple[Listener, ...], name: str) -> dict[str, int]:
+def _per_listener(reader: PropertyReader, listeners: tuple[Listener, ...], name: str) -> dict[str, int]:
     limits = ((listener.name, reader.listener_integer(listener.name, name)) for listener in listeners)
     return {listener: limit for listener, limit in limits if limit is not None}
 
 
-def _listeners(reader: Reader) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
+def _listeners(reader: PropertyReader) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
     protocols = parse_protocol_map(reader.text("listener.security.protocol.map"))
     # A property file for Kafka's own quorum names the controllers' listeners: those are not ours to open.
     controllers = {name.upper() for name in reader.strings("controller.listener.names")}
@@ -179,7 +179,7 @@ def _listeners(reader: Reader) -> tuple[tuple[Listener, ...], tuple[Listener, ..
     return listeners, advertised
 
 
-def _inter_broker_listener(reader: Reader, listeners: tuple[Listener, ...]) -> str:
+def _inter_broker_listener(reader: PropertyReader, listeners: tuple[Listener, ...]) -> str:
     name = reader.text_or_none("inter.broker.listener.name")
     protocol = reader.text("security.inter.broker.protocol")
     if name is None:
@@ -195,7 +195,7 @@ def _inter_broker_listener(reader: Reader, listeners: tuple[Listener, ...]) -> s
     return _named_listener("inter.broker.listener.name", name, listeners)
 
 
-def _control_plane_listener(reader: Reader, listeners: tuple[Listener, ...]) -> str | None:
+def _control_plane_listener(reader: PropertyReader, listeners: tuple[Listener, ...]) -> str | None:
     name = reader.text_or_none("control.plane.listener.name")
     return None if name is None else _named_listener("control.plane.listener.name", name, listeners)
 
@@ -206,7 +206,7 @@ def _named_listener(prop: str, name: str, listeners: tuple[Listener, ...]) -> st
     return name.upper()
 
 
-def _per_ip_overrides(reader: Reader) -> dict[str, int]:
+def _per_ip_overrides(reader: PropertyReader) -> dict[str, int]:
     prop = "max.connections.per.ip.overrides"
     text = reader.text(prop)
     limits: dict[str, int] = {}
@@ -218,7 +218,7 @@ def _per_ip_overrides(reader: Reader) -> dict[str, int]:
     return limits
 
 
-def _log(reader: Reader) -> LogConfig:
+def _log(reader: PropertyReader) -> LogConfig:
     flush_ms = reader.integer_or_none("log.flush.interval.ms")
     scheduler_ms = reader.integer("log.flush.scheduler.interval.ms")
     roll_ms = reader.first(("log.roll.ms", 1), ("log.roll.hours", HOUR_MS))
@@ -255,7 +255,7 @@ def _log(reader: Reader) -> LogConfig:
     )
 
 
-def _storage(reader: Reader, data_directory: str) -> StorageConfig:
+def _storage(reader: PropertyReader, data_directory: str) -> StorageConfig:
     directories = reader.strings_or_none("log.dirs") or reader.strings_or_none("log.dir") or [data_directory]
     cordoned = reader.strings("cordoned.log.dirs")
     if cordoned == ["*"]:
@@ -284,7 +284,7 @@ def _storage(reader: Reader, data_directory: str) -> StorageConfig:
     )
 
 
-def _replication(reader: Reader) -> ReplicationConfig:
+def _replication(reader: PropertyReader) -> ReplicationConfig:
     return ReplicationConfig(
         lag_time_ms_max=reader.integer("replica.lag.time.max.ms"),
         fetchers_per_broker=reader.integer("num.replica.fetchers"),
@@ -307,7 +307,7 @@ def _replication(reader: Reader) -> ReplicationConfig:
     )
 
 
-def _check_assignment_intervals(reader: Reader) -> None:
+def _check_assignment_intervals(reader: PropertyReader) -> None:
     """They may be changed while the broker runs, within bounds that may not."""
     for kind in ("consumer", "share", "streams"):
         name = f"group.{kind}.assignment.interval.ms"
@@ -318,7 +318,7 @@ def _check_assignment_intervals(reader: Reader) -> None:
             raise BrokenRuleError(f"{name} must be less than or equal to {greatest}")
 
 
-def _groups(reader: Reader) -> GroupsConfig:
+def _groups(reader: PropertyReader) -> GroupsConfig:
     _check_assignment_intervals(reader)
     return GroupsConfig(
         session_timeout_ms_min=reader.integer("group.min.session.timeout.ms"),
@@ -349,7 +349,7 @@ def _groups(reader: Reader) -> GroupsConfig:
     )
 
 
-def _transactions(reader: Reader) -> TransactionsConfig:
+def _transactions(reader: PropertyReader) -> TransactionsConfig:
     cleanup = "transaction.remove.expired.transaction.cleanup.interval.ms"
     return TransactionsConfig(
         topic_partitions=reader.integer("transaction.state.log.num.partitions"),
@@ -368,7 +368,7 @@ def _transactions(reader: Reader) -> TransactionsConfig:
     )
 
 
-def _coordination(reader: Reader) -> CoordinationConfig:
+def _coordination(reader: PropertyReader) -> CoordinationConfig:
     session_ms = reader.integer("zookeeper.session.timeout.ms")
     connection_ms = reader.integer_or_none("zookeeper.connection.timeout.ms")
     return CoordinationConfig(
@@ -380,7 +380,7 @@ def _coordination(reader: Reader) -> CoordinationConfig:
     )
 
 
-def _observe(reader: Reader) -> ObserveConfig:
+def _observe(reader: PropertyReader) -> ObserveConfig:
     return ObserveConfig(
         log_level=reader.text("ottla.log.level"),
         log_json=reader.boolean("ottla.log.json"),

@@ -38,7 +38,7 @@ class Synonym(NamedTuple):
     source: Source
 
 
-class ConfigEntry(NamedTuple):
+class DescribedProperty(NamedTuple):
     name: str
     #: None where there is no value, and always for a password.
     value: str | None
@@ -64,7 +64,7 @@ _UNITS: Final = (
 
 def describe_topic(
     overrides: Mapping[str, str], config: Config, names: Collection[str] | None = None
-) -> list[ConfigEntry]:
+) -> list[DescribedProperty]:
     """The properties of a topic: all of them, or the known ones among `names`."""
     effective = effective_log_config(_readable(overrides), config.log)
     entries = []
@@ -73,7 +73,7 @@ def describe_topic(
             continue
         synonyms = tuple(_topic_synonyms(definition, overrides, config))
         entries.append(
-            ConfigEntry(
+            DescribedProperty(
                 name=name,
                 value=_topic_value(definition, effective, synonyms),
                 source=synonyms[0].source if synonyms else Source.DEFAULT,
@@ -119,7 +119,7 @@ def _topic_value(definition: Definition, effective: LogConfig, synonyms: tuple[S
 
 def describe_group(
     overrides: Mapping[str, str], config: Config, names: Collection[str] | None = None
-) -> list[ConfigEntry]:
+) -> list[DescribedProperty]:
     """The properties of a group: all of them, or the known ones among `names`."""
     entries = []
     for name, definition in group_definitions().items():
@@ -127,7 +127,7 @@ def describe_group(
             continue
         synonyms = tuple(_group_synonyms(definition, overrides, config))
         entries.append(
-            ConfigEntry(
+            DescribedProperty(
                 name=name,
                 value=_normalized(definition, synonyms[0].value or ""),
                 source=synonyms[0].source,
@@ -152,7 +152,7 @@ def _group_synonyms(definition: Definition, overrides: Mapping[str, str], config
         yield Synonym(definition.name, definition.default, Source.DEFAULT)
 
 
-def describe_broker(config: Config, names: Collection[str] | None = None) -> list[ConfigEntry]:
+def describe_broker(config: Config, names: Collection[str] | None = None) -> list[DescribedProperty]:
     """The properties of this broker. Of unknown names the value is left out: it may be a secret.
 
     Some stand in the list of all only where they are set; a request that names them gets them in any case.
@@ -169,7 +169,7 @@ def names_of_broker(config: Config) -> list[str]:
     return [name for name in names if name not in known or not known[name].is_internal]
 
 
-def broker_entry(name: str, config: Config) -> ConfigEntry:
+def broker_entry(name: str, config: Config) -> DescribedProperty:
     """One of `names_of_broker`."""
     definition = broker_definitions().get(name)
     if definition is None:
@@ -177,7 +177,7 @@ def broker_entry(name: str, config: Config) -> ConfigEntry:
     return _broker_entry(name, definition, tuple(_layers(_units_of(name), config)))
 
 
-def is_listed(entry: ConfigEntry) -> bool:
+def is_listed(entry: DescribedProperty) -> bool:
     """Whether it stands in the list of all of a broker's properties."""
     return entry.source is not Source.DEFAULT or entry.name not in listed_when_set()
 
@@ -187,7 +187,7 @@ def with_broker_id(config: Config, broker_id: int) -> Config:
     return config._replace(properties={**config.properties, **dict.fromkeys(_IDS, str(broker_id))})
 
 
-def describe_all_brokers(config: Config, names: Collection[str] | None = None) -> list[ConfigEntry]:
+def describe_all_brokers(config: Config, names: Collection[str] | None = None) -> list[DescribedProperty]:
     """What is set dynamically for all brokers (the resource with the empty name), and nothing else."""
     entries = []
     known = broker_definitions()
@@ -208,14 +208,14 @@ def _of_all_brokers(config: Config) -> dict[str, str]:
     return {name: text for name, text in config.defaults.items() if is_dynamic(name)}
 
 
-def _unknown_entry(name: str, synonyms: tuple[Synonym, ...]) -> ConfigEntry:
+def _unknown_entry(name: str, synonyms: tuple[Synonym, ...]) -> DescribedProperty:
     """Of a name that is in no table, though perhaps with a listener's name before one that is."""
     definition = definition_of(name)
     if definition is None:
-        return ConfigEntry(name, None, synonyms[0].source, True, True, synonyms, 0, None)
+        return DescribedProperty(name, None, synonyms[0].source, True, True, synonyms, 0, None)
     value = _normalized(definition, synonyms[0].value or "")
     kind = TYPE_CODES[definition.type]
-    return ConfigEntry(name, value, synonyms[0].source, definition.is_sensitive, True, synonyms, kind, None)
+    return DescribedProperty(name, value, synonyms[0].source, definition.is_sensitive, True, synonyms, kind, None)
 
 
 def _shown(name: str, text: str) -> str | None:
@@ -223,12 +223,12 @@ def _shown(name: str, text: str) -> str | None:
     return None if definition is None or definition.is_sensitive else text
 
 
-def _broker_entry(name: str, definition: Definition, synonyms: tuple[Synonym, ...]) -> ConfigEntry:
+def _broker_entry(name: str, definition: Definition, synonyms: tuple[Synonym, ...]) -> DescribedProperty:
     # What other units say comes into force only behind the property's own value.
     while synonyms and synonyms[0].name != name:
         synonyms = synonyms[1:]
     text = synonyms[0].value if synonyms else None
-    return ConfigEntry(
+    return DescribedProperty(
         name=name,
         value=None if text is None else _normalized(definition, text),
         source=synonyms[0].source if synonyms else Source.DEFAULT,

@@ -14,7 +14,7 @@ from typing import Final
 from ottla.config.broker import Config, assemble
 from ottla.config.definitions import broker_definitions, definitions_of
 from ottla.config.errors import BrokenRuleError, ConfigError
-from ottla.config.reader import LISTENER_PREFIX, Reader
+from ottla.config.reader import LISTENER_PREFIX, PropertyReader
 from ottla.config.values import Definition, parse
 from ottla.model import ErrorCode
 
@@ -208,7 +208,7 @@ def with_dynamic(config: Config, of_all_brokers: Mapping[str, str], of_this_brok
         for layer in (of_all_brokers, of_this_broker)
     ]
     dynamic = {name: text for layer in layers for name, text in layer.items() if is_dynamic(name)}
-    fresh = assemble(Reader({**config.properties, **dynamic}), config.properties, config.data_directory)
+    fresh = assemble(PropertyReader({**config.properties, **dynamic}), config.properties, config.data_directory)
     return fresh._replace(
         dynamic_default=layers[0],
         dynamic_broker=layers[1],

@@ -20,7 +20,7 @@ _WITHOUT_EFFECT: Final = {
 }
 
 
-class Reader:
+class PropertyReader:
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
         self._definitions = broker_definitions()

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from ottla.config.errors import ConfigError
 from ottla.controller.context import ClusterContext, TopicContext, VersionedState
 from ottla.controller.elections import first_state
-from ottla.controller.interface import BROKER_DEFAULT, NewPartitions, NewTopic
+from ottla.controller.interface import BROKER_DEFAULT, NewPartitions, TopicToCreate
 from ottla.controller.placement import Assignment, growth_start, placing
 from ottla.controller.refusal import Refusal
 from ottla.controller.rules import PARTITIONS_PER_REQUEST_MAX, ControllerSettings
@@ -51,7 +51,7 @@ class GrowthPlan(NamedTuple):
 
 
 def plan_topic(
-    context: ClusterContext, new: NewTopic, settings: ControllerSettings, entropy: Entropy, topic_id: TopicId
+    context: ClusterContext, new: TopicToCreate, settings: ControllerSettings, entropy: Entropy, topic_id: TopicId
 ) -> Steps[TopicPlan]:
     """Raises Refusal. That the name is free is checked apart (`check_name_is_free`)."""
     if new.name == CLUSTER_METADATA_TOPIC:
@@ -86,7 +86,7 @@ def check_name_is_free(name: str, folded: Mapping[str, str]) -> None:
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
 
 
-def check_whole_request(topics: Sequence[NewTopic], settings: ControllerSettings) -> Steps[None]:
+def check_whole_request(topics: Sequence[TopicToCreate], settings: ControllerSettings) -> Steps[None]:
     """Raises Refusal, and then nothing of the request is looked at further."""
     partitions = 0
     for piece in pieces(topics):
@@ -101,7 +101,7 @@ def check_whole_request(topics: Sequence[NewTopic], settings: ControllerSettings
         yield
 
 
-def is_small(topics: Sequence[NewTopic], settings: ControllerSettings) -> bool:
+def is_small(topics: Sequence[TopicToCreate], settings: ControllerSettings) -> bool:
     """Whether a creation takes so little that it may be done in the middle of another one."""
     if len(topics) > SMALL_MAX:
         return False
@@ -175,7 +175,7 @@ def plan_growth(context: ClusterContext, request: NewPartitions) -> Steps[Growth
     return GrowthPlan(topic.name, replicas, states, [SetData(topic_path(topic.name), encoded), *ops])
 
 
-def _checked_configs(new: NewTopic, settings: ControllerSettings) -> dict[str, str]:
+def _checked_configs(new: TopicToCreate, settings: ControllerSettings) -> dict[str, str]:
     try:
         settings.check_topic_configs(new.configs)
     except ConfigError as error:
@@ -184,7 +184,7 @@ def _checked_configs(new: NewTopic, settings: ControllerSettings) -> dict[str, s
 
 
 def _placement(
-    context: ClusterContext, new: NewTopic, settings: ControllerSettings, entropy: Entropy
+    context: ClusterContext, new: TopicToCreate, settings: ControllerSettings, entropy: Entropy
 ) -> Steps[list[Assignment]]:
     partitions = settings.num_partitions if new.partitions == BROKER_DEFAULT else new.partitions
     factor = new.replication_factor
@@ -201,7 +201,7 @@ def _placement(
     return (yield from placing(racks, partitions, factor, start=start, shift=shift))
 
 
-def _manual_placement(context: ClusterContext, new: NewTopic) -> Steps[list[Assignment]]:
+def _manual_placement(context: ClusterContext, new: TopicToCreate) -> Steps[list[Assignment]]:
     given = "A manual partition assignment was specified, but"
     if new.replication_factor != BROKER_DEFAULT:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"{given} replication factor was not set to -1.")

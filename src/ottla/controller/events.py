@@ -23,7 +23,7 @@ PASSING_MAX: Final = 16
 T = TypeVar("T")
 
 
-class _Event(NamedTuple):
+class _QueuedEvent(NamedTuple):
     work: Callable[[], Awaitable[Any]]
     #: In monotonic milliseconds; None waits as long as it takes.
     deadline_ms: int | None
@@ -34,10 +34,10 @@ class _Event(NamedTuple):
 class EventQueue:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._events: deque[_Event] = deque()
+        self._events: deque[_QueuedEvent] = deque()
         self._arrived = asyncio.Event()
         self._consumer: asyncio.Task[None] | None = None
-        self._running: _Event | None = None
+        self._running: _QueuedEvent | None = None
 
     def __len__(self) -> int:
         """How many wait."""
@@ -75,7 +75,7 @@ class EventQueue:
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         # Where nobody waits any more the outcome is not missed.
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._events.append(_Event(work, deadline_ms, answer, may_pass))
+        self._events.append(_QueuedEvent(work, deadline_ms, answer, may_pass))
         self._arrived.set()
         # A client that goes away does not take back what has begun: half a creation would be worse.
         return await asyncio.shield(answer)
@@ -91,7 +91,7 @@ class EventQueue:
             finally:
                 self._running = None
 
-    async def _do(self, event: _Event) -> None:
+    async def _do(self, event: _QueuedEvent) -> None:
         if event.deadline_ms is not None and self._now_ms() >= event.deadline_ms:
             event.answer.set_exception(Refusal(ErrorCode.REQUEST_TIMED_OUT, "The request's turn came too late."))
             return

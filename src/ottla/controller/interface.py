@@ -21,7 +21,7 @@ BROKER_DEFAULT: Final = -1
 PRODUCER_ID_BLOCK_SIZE: Final = 1000
 
 
-class NewTopic(NamedTuple):
+class TopicToCreate(NamedTuple):
     name: str
     partitions: int = BROKER_DEFAULT
     replication_factor: int = BROKER_DEFAULT
@@ -30,7 +30,7 @@ class NewTopic(NamedTuple):
     configs: Mapping[str, str | None] = {}
 
 
-class CreatedTopic(NamedTuple):
+class TopicCreation(NamedTuple):
     name: str
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -70,7 +70,7 @@ class TopicResult(NamedTuple):
     message: str | None = None
 
 
-class ResourceType(IntEnum):
+class ConfigTargetType(IntEnum):
     """Kafka's numbers, of those that have overrides in the tree."""
 
     TOPIC = 2
@@ -78,8 +78,8 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-class ConfigResource(NamedTuple):
-    type: ResourceType
+class ConfigTarget(NamedTuple):
+    type: ConfigTargetType
     #: A topic, a broker's id, "" for all brokers, or a group.
     name: str
 
@@ -87,7 +87,7 @@ class ConfigResource(NamedTuple):
 class ConfigChanges(NamedTuple):
     """Single changes of a resource's overrides."""
 
-    resource: ConfigResource
+    resource: ConfigTarget
     #: (name, operation 0 set, 1 delete, 2 append, 3 subtract, value)
     changes: tuple[tuple[str, int, str | None], ...]
 
@@ -95,17 +95,17 @@ class ConfigChanges(NamedTuple):
 class ConfigOverrides(NamedTuple):
     """All overrides of a resource: what is not named is no longer overridden."""
 
-    resource: ConfigResource
+    resource: ConfigTarget
     overrides: Mapping[str, str | None]
 
 
 class ConfigResult(NamedTuple):
-    resource: ConfigResource
+    resource: ConfigTarget
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
 
 
-class ProducerIds(NamedTuple):
+class ProducerIdRange(NamedTuple):
     """A block of ids that nobody else was ever given. On an error `length` is 0."""
 
     first: int
@@ -132,8 +132,8 @@ class IsrResult(NamedTuple):
 
 class Controller(Protocol):
     async def create_topics(
-        self, topics: Sequence[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
-    ) -> list[CreatedTopic]:
+        self, topics: Sequence[TopicToCreate], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> list[TopicCreation]:
         """When this returns without an error, the topic's leaders serve it and Metadata shows it."""
         ...
 
@@ -151,7 +151,7 @@ class Controller(Protocol):
         """IncrementalAlterConfigs brings ConfigChanges, AlterConfigs brings ConfigOverrides."""
         ...
 
-    async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIds: ...
+    async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIdRange: ...
 
     async def alter_isr(self, broker_id: BrokerId, changes: Sequence[IsrChange]) -> list[IsrResult]:
         """From the leader of the partitions."""

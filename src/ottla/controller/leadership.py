@@ -7,7 +7,7 @@ from typing import Final
 
 from ottla.controller.context import TopicContext, VersionedState
 from ottla.controller.core import ControllerCore, log
-from ottla.controller.interface import PRODUCER_ID_BLOCK_SIZE, IsrChange, IsrResult, ProducerIds
+from ottla.controller.interface import PRODUCER_ID_BLOCK_SIZE, IsrChange, IsrResult, ProducerIdRange
 from ottla.coordination.interface import SetData
 from ottla.coordination.znodes import (
     PRODUCER_ID_BLOCK,
@@ -117,16 +117,16 @@ class LeadershipTurns:
         if known:
             log.info("replicas are there after all", count=len(known), first=f"{known[0][0].name}-{known[0][1]}")
 
-    async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIds:
+    async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIdRange:
         core = self._core
         data, stat = await core.coordination.get(PRODUCER_ID_BLOCK)
         first = decode_producer_ids(PRODUCER_ID_BLOCK, data).last + 1 if data else 0
         last = first + PRODUCER_ID_BLOCK_SIZE - 1
         if last > _PRODUCER_ID_MAX:
             log.error("producer ids are exhausted", block_end=first - 1)
-            return ProducerIds(0, 0, ErrorCode.UNKNOWN_SERVER_ERROR, "Producer ids are exhausted.")
+            return ProducerIdRange(0, 0, ErrorCode.UNKNOWN_SERVER_ERROR, "Producer ids are exhausted.")
         block = encode_producer_ids(ProducerIdBlock(broker_id, first, last))
         (fault,) = await core.writes.write([[SetData(PRODUCER_ID_BLOCK, block, stat.version)]])
         if fault is not None:
-            return ProducerIds(0, 0, ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
-        return ProducerIds(first, PRODUCER_ID_BLOCK_SIZE)
+            return ProducerIdRange(0, 0, ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
+        return ProducerIdRange(first, PRODUCER_ID_BLOCK_SIZE)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from ottla.config.dynamic import CHANGES_MAX, apply_incremental
 from ottla.config.errors import BrokenRuleError, ConfigError
 from ottla.controller.core import ControllerCore, log
-from ottla.controller.interface import ConfigChanges, ConfigOverrides, ConfigResource, ConfigResult, ResourceType
+from ottla.controller.interface import ConfigChanges, ConfigOverrides, ConfigResult, ConfigTarget, ConfigTargetType
 from ottla.controller.refusal import Refusal
 from ottla.coordination.interface import Create, Delete, Op, SetData
 from ottla.coordination.znodes import broker_config_path, encode_config, group_config_path, topic_config_path
@@ -23,7 +23,7 @@ AT_ONCE: Final = 64
 
 
 class _Plan(NamedTuple):
-    resource: ConfigResource
+    resource: ConfigTarget
     #: The name that the overrides are kept under.
     name: str
     overrides: dict[str, str]
@@ -37,7 +37,7 @@ class OverrideTurns:
     async def alter(
         self, requests: Sequence[ConfigChanges | ConfigOverrides], *, validate_only: bool
     ) -> list[ConfigResult]:
-        mentions: Counter[ConfigResource] = Counter()
+        mentions: Counter[ConfigTarget] = Counter()
         changes = 0
         for piece in pieces(requests, AT_ONCE):
             mentions.update(request.resource for request in piece)
@@ -57,7 +57,7 @@ class OverrideTurns:
             await asyncio.sleep(0)
         if validate_only:
             return results
-        faults: dict[ConfigResource, ConfigResult] = {}
+        faults: dict[ConfigTarget, ConfigResult] = {}
         for plan in pieces(plans, AT_ONCE):
             faults |= await self._carry_out(plan)
         return [faults.get(result.resource, result) for result in results] if faults else results
@@ -82,26 +82,26 @@ class OverrideTurns:
         self._check(resource, name, overrides)
         return _Plan(resource, name, overrides, None if overrides == current else self._op(resource, name, overrides))
 
-    def _current(self, resource: ConfigResource) -> tuple[str, Mapping[str, str]]:
+    def _current(self, resource: ConfigTarget) -> tuple[str, Mapping[str, str]]:
         context = self._core.context
-        if resource.type is ResourceType.TOPIC:
+        if resource.type is ConfigTargetType.TOPIC:
             topic = context.topics.get(resource.name)
             if topic is None or resource.name in context.deleting:
                 message = f"The topic '{resource.name}' does not exist."
                 raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
             return resource.name, topic.configs
-        if resource.type is ResourceType.GROUP:
+        if resource.type is ConfigTargetType.GROUP:
             return resource.name, context.group_configs.get(resource.name, {})
         name = resource.name or DEFAULT_BROKER
         if name != DEFAULT_BROKER and not (name.isascii() and name.isdigit() and len(name) <= 10):
             raise Refusal(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {resource.name[:40]}")
         return name, context.broker_configs.get(name, {})
 
-    def _check(self, resource: ConfigResource, name: str, overrides: Mapping[str, str]) -> None:
+    def _check(self, resource: ConfigTarget, name: str, overrides: Mapping[str, str]) -> None:
         settings = self._core.settings
-        if resource.type is ResourceType.TOPIC:
+        if resource.type is ConfigTargetType.TOPIC:
             settings.check_topic_configs(dict(overrides))
-        elif resource.type is ResourceType.GROUP:
+        elif resource.type is ConfigTargetType.GROUP:
             settings.check_group_configs(overrides)
         else:
             try:
@@ -110,11 +110,11 @@ class OverrideTurns:
                 # Kafka's code for brokers; for topics and groups it has one of its own.
                 raise Refusal(ErrorCode.INVALID_REQUEST, str(error)) from error
 
-    def _op(self, resource: ConfigResource, name: str, overrides: Mapping[str, str]) -> Op:
+    def _op(self, resource: ConfigTarget, name: str, overrides: Mapping[str, str]) -> Op:
         context = self._core.context
-        if resource.type is ResourceType.TOPIC:
+        if resource.type is ConfigTargetType.TOPIC:
             path, is_there = topic_config_path(name), name in context.config_nodes
-        elif resource.type is ResourceType.GROUP:
+        elif resource.type is ConfigTargetType.GROUP:
             path, is_there = group_config_path(name), name in context.group_configs
             if not overrides:
                 return Delete(path)
@@ -123,12 +123,12 @@ class OverrideTurns:
         data = encode_config(overrides)
         return SetData(path, data) if is_there else Create(path, data)
 
-    async def _carry_out(self, plans: Sequence[_Plan]) -> dict[ConfigResource, ConfigResult]:
+    async def _carry_out(self, plans: Sequence[_Plan]) -> dict[ConfigTarget, ConfigResult]:
         """Writes and announces; returns the results of those that the tree refused."""
         core = self._core
         groups = [[plan.op] for plan in plans if plan.op is not None]
-        faults: dict[ConfigResource, ConfigResult] = {}
-        changed: dict[ResourceType, dict[str, Mapping[str, str]]] = {kind: {} for kind in ResourceType}
+        faults: dict[ConfigTarget, ConfigResult] = {}
+        changed: dict[ConfigTargetType, dict[str, Mapping[str, str]]] = {kind: {} for kind in ConfigTargetType}
         for plan, fault in zip(plans, await core.writes.write(groups), strict=True):
             if fault is not None:
                 core.stale = True
@@ -137,7 +137,7 @@ class OverrideTurns:
                 self._take(plan)
                 changed[plan.resource.type][plan.name] = plan.overrides
         topics, brokers, of_groups = (
-            changed[kind] for kind in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP)
+            changed[kind] for kind in (ConfigTargetType.TOPIC, ConfigTargetType.BROKER, ConfigTargetType.GROUP)
         )
         if topics or brokers or of_groups:
             await core.update(topic_configs=topics, broker_configs=brokers, group_configs=of_groups)
@@ -146,10 +146,10 @@ class OverrideTurns:
 
     def _take(self, plan: _Plan) -> None:
         context = self._core.context
-        if plan.resource.type is ResourceType.TOPIC:
+        if plan.resource.type is ConfigTargetType.TOPIC:
             context.topics[plan.name].configs = plan.overrides
             context.config_nodes.add(plan.name)
-        elif plan.resource.type is ResourceType.BROKER:
+        elif plan.resource.type is ConfigTargetType.BROKER:
             context.broker_configs[plan.name] = plan.overrides
         elif plan.overrides:
             context.group_configs[plan.name] = plan.overrides

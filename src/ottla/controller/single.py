@@ -19,15 +19,15 @@ from ottla.controller.interface import (
     ConfigChanges,
     ConfigOverrides,
     ConfigResult,
-    CreatedTopic,
     DeletedTopic,
     IsrChange,
     IsrResult,
     NewPartitions,
-    NewTopic,
-    ProducerIds,
+    ProducerIdRange,
+    TopicCreation,
     TopicRef,
     TopicResult,
+    TopicToCreate,
 )
 from ottla.controller.leadership import LeadershipTurns
 from ottla.controller.loading import load_broker_configs, load_brokers, load_group_configs, load_topics
@@ -172,15 +172,15 @@ class SingleController:
     # What may be asked for.
 
     async def create_topics(
-        self, topics: Sequence[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
-    ) -> list[CreatedTopic]:
+        self, topics: Sequence[TopicToCreate], *, validate_only: bool = False, timeout_ms: int | None = None
+    ) -> list[TopicCreation]:
         done = await self._run(
             lambda: self._topics.create(topics, validate_only=validate_only),
             timeout_ms,
             may_pass=is_small(topics, self._settings),
         )
         if isinstance(done, Refusal):
-            return [CreatedTopic(topic.name, done.error, done.message) for topic in topics]
+            return [TopicCreation(topic.name, done.error, done.message) for topic in topics]
         return done
 
     async def delete_topics(self, topics: Sequence[TopicRef], *, timeout_ms: int | None = None) -> list[DeletedTopic]:
@@ -205,9 +205,9 @@ class SingleController:
             return [ConfigResult(request.resource, done.error, done.message) for request in resources]
         return done
 
-    async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIds:
+    async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIdRange:
         done = await self._run(lambda: self._leadership.allocate_producer_ids(broker_id))
-        return ProducerIds(0, 0, done.error, done.message) if isinstance(done, Refusal) else done
+        return ProducerIdRange(0, 0, done.error, done.message) if isinstance(done, Refusal) else done
 
     async def alter_isr(self, broker_id: BrokerId, changes: Sequence[IsrChange]) -> list[IsrResult]:
         done = await self._run(lambda: self._leadership.alter_isr(broker_id, changes))

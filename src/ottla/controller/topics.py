@@ -21,12 +21,12 @@ from ottla.controller.creation import (
 )
 from ottla.controller.identity import random_id
 from ottla.controller.interface import (
-    CreatedTopic,
     DeletedTopic,
     NewPartitions,
-    NewTopic,
+    TopicCreation,
     TopicRef,
     TopicResult,
+    TopicToCreate,
 )
 from ottla.controller.loading import below
 from ottla.controller.refusal import Refusal
@@ -54,7 +54,7 @@ class TopicTurns:
 
     # Creation.
 
-    async def create(self, topics: Sequence[NewTopic], *, validate_only: bool) -> list[CreatedTopic]:
+    async def create(self, topics: Sequence[TopicToCreate], *, validate_only: bool) -> list[TopicCreation]:
         core = self._core
         await core.do(check_whole_request(topics, core.settings))
         plans = await core.do(self._plan(topics))
@@ -62,7 +62,7 @@ class TopicTurns:
             await self._carry_out(plans)
         return await core.do(_created(topics, plans, validate_only=validate_only))
 
-    def _plan(self, topics: Sequence[NewTopic]) -> Steps[list[TopicPlan | Refusal]]:
+    def _plan(self, topics: Sequence[TopicToCreate]) -> Steps[list[TopicPlan | Refusal]]:
         core = self._core
         mentions = Counter(topic.name for topic in topics)
         yield
@@ -312,16 +312,16 @@ class TopicTurns:
 
 
 def _created(
-    topics: Sequence[NewTopic], plans: Sequence[TopicPlan | Refusal], *, validate_only: bool
-) -> Steps[list[CreatedTopic]]:
-    created: list[CreatedTopic] = []
+    topics: Sequence[TopicToCreate], plans: Sequence[TopicPlan | Refusal], *, validate_only: bool
+) -> Steps[list[TopicCreation]]:
+    created: list[TopicCreation] = []
     for piece in pieces(zip(topics, plans, strict=True)):
         for topic, plan in piece:
             if isinstance(plan, Refusal):
-                created.append(CreatedTopic(topic.name, plan.error, plan.message))
+                created.append(TopicCreation(topic.name, plan.error, plan.message))
                 continue
             created.append(
-                CreatedTopic(
+                TopicCreation(
                     topic.name,
                     topic_id=ZERO_TOPIC_ID if validate_only else plan.topic.id,
                     partitions=len(plan.topic.replicas),

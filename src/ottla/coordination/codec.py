@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ottla.coordination.interface import Check, Create, Created, Delete, OpResult, SessionInfo, SetData
+from ottla.coordination.interface import Check, Create, CreatedNode, Delete, OpResult, SessionInfo, SetData
 from ottla.coordination.tree import CloseSession, OpenSession, TreeOp
 
 _CREATE: Final = 1
@@ -43,7 +43,7 @@ def encode_txn(time_ms: int, session_id: int, ops: Sequence[TreeOp], results: Se
     count = 0
     for op, result in zip(ops, results, strict=True):
         if isinstance(op, Create):
-            assert isinstance(result, Created)
+            assert isinstance(result, CreatedNode)
             path = result.path.encode()
             kind = _CREATE_EPHEMERAL if op.ephemeral else _CREATE
             parts += (_KIND_LENGTH.pack(kind, len(path)), path, _LENGTH.pack(len(op.data)), op.data)

@@ -11,7 +11,7 @@ from ottla.coordination.journal import FRAME_BYTES_MAX, encode_frame
 HELD_BYTES_MAX: Final = FRAME_BYTES_MAX // 2
 
 
-class HeldBack:
+class HeldTransactions:
     """Transactions that are in the tree and in no file; they follow one another."""
 
     def __init__(self) -> None:

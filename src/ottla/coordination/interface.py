@@ -113,14 +113,14 @@ class Check(NamedTuple):
 Op = Create | Delete | SetData | Check
 
 
-class Created(NamedTuple):
+class CreatedNode(NamedTuple):
     #: With the number that a sequential node was given.
     path: str
     stat: Stat
 
 
 #: Of a Create: Created; of a SetData: the new Stat; of a Delete or a Check: None.
-OpResult = Created | Stat | None
+OpResult = CreatedNode | Stat | None
 
 
 class Coordination(Protocol):
@@ -135,7 +135,7 @@ class Coordination(Protocol):
 
     async def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
-    ) -> Created:
+    ) -> CreatedNode:
         """Raises NodeExists, NoNode (the parent is missing), NoChildrenForEphemerals."""
         ...
 

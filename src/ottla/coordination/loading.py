@@ -45,7 +45,7 @@ class LoadReport(NamedTuple):
     damaged_snapshots: tuple[str, ...]
 
 
-class Loaded(NamedTuple):
+class LoadedTree(NamedTuple):
     tree: ZnodeTree
     #: As it was found: the tree itself may have gone on when the journal is opened at last.
     zxid: int
@@ -62,14 +62,14 @@ class Loaded(NamedTuple):
 Opened = tuple[JournalFile, LoadReport] | OSError
 
 
-def load_and_open(disk: Disk, directory: str, check: TreeCheck) -> tuple[Loaded, Opened]:
+def load_and_open(disk: Disk, directory: str, check: TreeCheck) -> tuple[LoadedTree, Opened]:
     """A start. What `check` raises comes before anything is changed."""
     loaded = load(disk, directory)
     check(loaded.tree)
     return loaded, open_again(disk, directory, loaded)
 
 
-def open_again(disk: Disk, directory: str, loaded: Loaded) -> Opened:
+def open_again(disk: Disk, directory: str, loaded: LoadedTree) -> Opened:
     try:
         return open_journal(disk, directory, loaded)
     except OSError as error:
@@ -89,7 +89,7 @@ def zxids_of(names: Sequence[str], prefix: str) -> list[int]:
     return sorted(int(digits) for digits in found if len(digits) == _DIGITS and digits.isascii() and digits.isdigit())
 
 
-def load(disk: Disk, directory: str) -> Loaded:
+def load(disk: Disk, directory: str) -> LoadedTree:
     """Reads the directory, and changes nothing. Raises StorageDamaged where acknowledged writes would be lost."""
     names = disk.names(directory)
     tree, damaged = _newest_snapshot(disk, directory, zxids_of(names, _SNAPSHOT))
@@ -111,7 +111,7 @@ def load(disk: Disk, directory: str) -> Loaded:
         torn = journals[-1] if contents.fault is not None else None
         # A journal that the snapshot covers wholly is not written on, so that it can be pruned.
         resume = (path, contents.good_size) if tree.zxid > base else None
-    return Loaded(tree, tree.zxid, LoadReport(base, replayed, 0, None, tuple(damaged)), resume, torn, tuple(hollow))
+    return LoadedTree(tree, tree.zxid, LoadReport(base, replayed, 0, None, tuple(damaged)), resume, torn, tuple(hollow))
 
 
 def _needed(disk: Disk, directory: str, firsts: Sequence[int], base: int) -> list[tuple[str, JournalContents]]:
@@ -211,7 +211,7 @@ def _set_torn_tail_aside(disk: Disk, path: str, contents: JournalContents) -> tu
     return len(tail), kept_in
 
 
-def open_journal(disk: Disk, directory: str, loaded: Loaded) -> tuple[JournalFile, LoadReport]:
+def open_journal(disk: Disk, directory: str, loaded: LoadedTree) -> tuple[JournalFile, LoadReport]:
     """The journal to write on, durable when this returns, and what became of a torn tail.
 
     Fine to call again where it raised OSError: what was found by `load` still holds.
@@ -231,7 +231,7 @@ def open_journal(disk: Disk, directory: str, loaded: Loaded) -> tuple[JournalFil
     return _journal(disk, directory, loaded), report
 
 
-def _journal(disk: Disk, directory: str, loaded: Loaded) -> JournalFile:
+def _journal(disk: Disk, directory: str, loaded: LoadedTree) -> JournalFile:
     if loaded.resume:
         path, good_size = loaded.resume
         return JournalFile.reopen(disk, path, int(path[-_DIGITS:]), good_size)

@@ -13,7 +13,7 @@ from ottla.coordination.errors import MultiFailed, SessionClosed, SessionExpired
 from ottla.coordination.interface import (
     ANY_VERSION,
     Create,
-    Created,
+    CreatedNode,
     Delete,
     Op,
     OpResult,
@@ -80,9 +80,9 @@ class LocalSession:
 
     async def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
-    ) -> Created:
+    ) -> CreatedNode:
         result = await self._write_one(Create(path, data, ephemeral, sequential))
-        assert isinstance(result, Created)
+        assert isinstance(result, CreatedNode)
         return result
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:

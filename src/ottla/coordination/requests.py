@@ -10,20 +10,20 @@ from typing import Any
 from ottla.coordination.errors import CoordinationError
 from ottla.coordination.interface import OpResult
 from ottla.coordination.sizes import OP_OVERHEAD, op_size
-from ottla.coordination.tree import CloseSession, OpenSession, Outcome, TreeOp, ZnodeTree
+from ottla.coordination.tree import AppliedTransaction, CloseSession, OpenSession, TreeOp, ZnodeTree
 
 
 @dataclass(slots=True, eq=False)
-class Write:
+class WriteRequest:
     session_id: int
     ops: Sequence[TreeOp]
     size: int
     answer: asyncio.Future[list[OpResult]]
-    outcome: Outcome | CoordinationError | None = None
+    outcome: AppliedTransaction | CoordinationError | None = None
 
 
 @dataclass(slots=True, eq=False)
-class Read:
+class ReadRequest:
     session_id: int
     action: Callable[[ZnodeTree], Any]
     answer: asyncio.Future[Any]

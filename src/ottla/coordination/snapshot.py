@@ -11,7 +11,7 @@ from typing import Final
 
 from ottla.coordination.interface import SessionInfo
 from ottla.coordination.paths import name_of, parent_of
-from ottla.coordination.tree import Node, ZnodeTree
+from ottla.coordination.tree import TreeNode, ZnodeTree
 from ottla.ports.disk import Disk
 from ottla.records.checksum import crc32c
 from ottla.steps import Steps, at_once
@@ -117,7 +117,7 @@ def _decode_sessions(buffer: bytes, count: int, tree: ZnodeTree) -> int:
 def _decode_nodes(rows: bytes, names: str, all_data: bytes, tree: ZnodeTree) -> None:
     nodes = tree.nodes
     prefixes: list[str] = []
-    made: list[Node] = []
+    made: list[TreeNode] = []
     name_at = data_at = 0
     for row in _ROW.iter_unpack(rows):
         parent_row, name_size, data_size, czxid, mzxid, pzxid, ctime_ms, mtime_ms, version, created, owner = row
@@ -125,7 +125,7 @@ def _decode_nodes(rows: bytes, names: str, all_data: bytes, tree: ZnodeTree) -> 
         name_at += name_size
         data = all_data[data_at : data_at + data_size]
         data_at += data_size
-        node = Node(data, czxid, ctime_ms, owner)
+        node = TreeNode(data, czxid, ctime_ms, owner)
         node.mzxid = mzxid
         node.pzxid = pzxid
         node.mtime_ms = mtime_ms

@@ -32,7 +32,7 @@ from ottla.coordination.errors import (
     SessionExpired,
     WriteRefused,
 )
-from ottla.coordination.held_back import HeldBack
+from ottla.coordination.held_back import HeldTransactions
 from ottla.coordination.interface import (
     MULTI_OPS_MAX,
     REQUEST_BYTES_MAX,
@@ -44,7 +44,7 @@ from ottla.coordination.interface import (
 from ottla.coordination.journal import JournalFile, encode_frame
 from ottla.coordination.leases import SessionLeases
 from ottla.coordination.loading import (
-    Loaded,
+    LoadedTree,
     LoadReport,
     Opened,
     TreeCheck,
@@ -52,10 +52,10 @@ from ottla.coordination.loading import (
     nothing_to_check,
     open_again,
 )
-from ottla.coordination.requests import Read, Write, fail_answer, size_of
+from ottla.coordination.requests import ReadRequest, WriteRequest, fail_answer, size_of
 from ottla.coordination.snapshot import encode_snapshot, encoding_snapshot
 from ottla.coordination.snapshotting import Snapshotting
-from ottla.coordination.tree import CloseSession, OpenSession, Outcome, TreeOp, ZnodeTree
+from ottla.coordination.tree import AppliedTransaction, CloseSession, OpenSession, TreeOp, ZnodeTree
 from ottla.coordination.watches import WatchTable
 from ottla.ports.clock import Clock
 from ottla.ports.disk import Disk, Lock
@@ -120,21 +120,21 @@ class TreeStore:
         self._watches = WatchTable()
         self._leases = SessionLeases()
         self._listeners: dict[int, list[SessionListener]] = {}
-        self._queue: deque[Write | Read] = deque()
+        self._queue: deque[WriteRequest | ReadRequest] = deque()
         self._pump: asyncio.Task[None] | None = None
         self._last_session_id = 0
         #: The writes of the group commit that is under way.
-        self._batch: Sequence[Write] = ()
+        self._batch: Sequence[WriteRequest] = ()
         #: What to raise and why, when nothing goes on: the disk failed, or the store was closed.
         self._over: tuple[type[CoordinationError], str] | None = None
         #: The last transaction that is certainly on the medium.
         self.durable_zxid = 0
         #: Transactions behind it that the journal had no room for.
-        self._held = HeldBack()
+        self._held = HeldTransactions()
         #: Whether there may be more of them.
         self._may_hold = False
         #: What was found, while there is no room to go on with the journal.
-        self._unopened: Loaded | None = None
+        self._unopened: LoadedTree | None = None
         self._retry: asyncio.TimerHandle | None = None
         #: Called when everything is durable again that was held back.
         self._when_caught_up: list[Callable[[], None]] = []
@@ -173,7 +173,7 @@ class TreeStore:
             else:
                 await self.write(STORE_SESSION, [CloseSession(session.id)])
 
-    def _take_journal(self, loaded: Loaded, opened: Opened) -> None:
+    def _take_journal(self, loaded: LoadedTree, opened: Opened) -> None:
         """Raises the OSError of a journal that could not be opened, unless all it lacks is room."""
         if not isinstance(opened, OSError):
             self._journal, self.report = opened
@@ -286,7 +286,7 @@ class TreeStore:
             raise DataTooLarge(f"a multi of {size} bytes: {REQUEST_BYTES_MAX} are the limit")
         self._check_open()
         answer: asyncio.Future[list[OpResult]] = asyncio.get_running_loop().create_future()
-        self._enqueue(Write(session_id, ops, size, answer))
+        self._enqueue(WriteRequest(session_id, ops, size, answer))
         return await answer
 
     async def read(self, session_id: int, action: Callable[[ZnodeTree], T]) -> T:
@@ -296,7 +296,7 @@ class TreeStore:
             self._check_session(session_id)
             return action(self._tree)
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._enqueue(Read(session_id, action, answer))
+        self._enqueue(ReadRequest(session_id, action, answer))
         return await answer
 
     def _check_open(self) -> None:
@@ -308,7 +308,7 @@ class TreeStore:
         if session_id != STORE_SESSION and session_id not in self._tree.sessions:
             raise SessionExpired(f"session {session_id:#x} is over")
 
-    def _enqueue(self, request: Write | Read) -> None:
+    def _enqueue(self, request: WriteRequest | ReadRequest) -> None:
         if len(self._queue) >= QUEUE_MAX:
             raise WriteRefused(f"{QUEUE_MAX} requests wait for the disk already")
         self._queue.append(request)
@@ -319,7 +319,7 @@ class TreeStore:
         """Works the queue off; runs only while there is something in it."""
         try:
             while self._queue:
-                if isinstance(self._queue[0], Read):
+                if isinstance(self._queue[0], ReadRequest):
                     self._serve_read(self._queue.popleft())
                 else:
                     await self._commit(self._take_writes())
@@ -330,8 +330,8 @@ class TreeStore:
         finally:
             self._pump = None
 
-    def _serve_read(self, request: Write | Read) -> None:
-        assert isinstance(request, Read)
+    def _serve_read(self, request: WriteRequest | ReadRequest) -> None:
+        assert isinstance(request, ReadRequest)
         if request.answer.done():
             return
         try:
@@ -340,12 +340,12 @@ class TreeStore:
         except CoordinationError as error:
             request.answer.set_exception(error)
 
-    def _take_writes(self) -> list[Write]:
-        batch: list[Write] = []
+    def _take_writes(self) -> list[WriteRequest]:
+        batch: list[WriteRequest] = []
         size = 0
         while self._queue and size < FRAME_BYTES:
             request = self._queue[0]
-            if not isinstance(request, Write):
+            if not isinstance(request, WriteRequest):
                 break
             self._queue.popleft()
             if not request.answer.done():
@@ -355,7 +355,7 @@ class TreeStore:
 
     # One group commit.
 
-    async def _commit(self, batch: Sequence[Write]) -> None:
+    async def _commit(self, batch: Sequence[WriteRequest]) -> None:
         self._batch = batch
         if self.is_behind and not await self._catch_up() and not self._may_hold:
             for write in batch:
@@ -373,7 +373,7 @@ class TreeStore:
         if not self.is_behind:
             self.durable_zxid = self._tree.zxid
 
-    async def _write_frame(self, batch: Sequence[Write], first_zxid: int, txns: list[bytes]) -> bool:
+    async def _write_frame(self, batch: Sequence[WriteRequest], first_zxid: int, txns: list[bytes]) -> bool:
         """Whether the frame is durable; if not, the batch is seen to."""
         journal = self._journal
         assert journal is not None
@@ -395,7 +395,7 @@ class TreeStore:
 
     # A disk without room, at a start.
 
-    def _hold(self, batch: Sequence[Write], txns: Sequence[bytes]) -> None:
+    def _hold(self, batch: Sequence[WriteRequest], txns: Sequence[bytes]) -> None:
         """Answers writes that are in the tree and in no file."""
         if self._held.add(txns):
             self._answer(batch)
@@ -451,9 +451,9 @@ class TreeStore:
             answer: asyncio.Future[list[OpResult]] = asyncio.get_running_loop().create_future()
             answer.add_done_callback(asyncio.Future.exception)
             with suppress(WriteRefused):
-                self._enqueue(Write(STORE_SESSION, [], 0, answer))
+                self._enqueue(WriteRequest(STORE_SESSION, [], 0, answer))
 
-    def _apply(self, batch: Sequence[Write], now_ms: int) -> Steps[list[bytes]]:
+    def _apply(self, batch: Sequence[WriteRequest], now_ms: int) -> Steps[list[bytes]]:
         """Applies each write to the tree in memory; returns those that succeeded as bytes."""
         txns: list[bytes] = []
         tree = self._tree
@@ -469,7 +469,7 @@ class TreeStore:
             yield
         return txns
 
-    def _refuse(self, batch: Sequence[Write], journal: JournalFile, error: OSError) -> None:
+    def _refuse(self, batch: Sequence[WriteRequest], journal: JournalFile, error: OSError) -> None:
         """The disk did not take the frame: nothing of it happened."""
         self._undo(batch, f"{journal.path} cannot be written: {error}")
         if error.errno not in _FULL:
@@ -478,9 +478,9 @@ class TreeStore:
         elif self._cut(journal, error):
             _log.error("refused writes to the tree: the journal cannot be written", path=journal.path, fault=str(error))
 
-    def _undo(self, batch: Sequence[Write], why: str) -> None:
+    def _undo(self, batch: Sequence[WriteRequest], why: str) -> None:
         for write in reversed(batch):
-            if isinstance(write.outcome, Outcome):
+            if isinstance(write.outcome, AppliedTransaction):
                 self._tree.undo(write.outcome)
         for write in batch:
             fail_answer(write.answer, WriteRefused(why))
@@ -494,12 +494,12 @@ class TreeStore:
             return False
         return True
 
-    def _answer(self, batch: Sequence[Write]) -> None:
+    def _answer(self, batch: Sequence[WriteRequest]) -> None:
         """Everything in the batch is decided. Watches are called first: none is called behind a read."""
         call_soon = asyncio.get_running_loop().call_soon
         for write in batch:
             outcome = write.outcome
-            if isinstance(outcome, Outcome):
+            if isinstance(outcome, AppliedTransaction):
                 for op in write.ops:
                     if isinstance(op, CloseSession):
                         self._watches.drop_session(op.session_id)

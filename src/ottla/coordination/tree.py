@@ -29,7 +29,7 @@ from ottla.coordination.interface import (
     ANY_VERSION,
     Check,
     Create,
-    Created,
+    CreatedNode,
     Delete,
     EventType,
     Op,
@@ -48,7 +48,7 @@ SESSIONS_MAX: Final = 10_000
 _OPS_A_STEP: Final = 16
 
 
-class Node:
+class TreeNode:
     __slots__ = (
         "children",
         "created_children",
@@ -105,7 +105,7 @@ class CloseSession(NamedTuple):
 TreeOp = Op | OpenSession | CloseSession
 
 
-class Outcome(NamedTuple):
+class AppliedTransaction(NamedTuple):
     results: list[OpResult]
     #: What watches are called with, in order. (Of a deleted node: the node first, then its parent's children.)
     changes: list[WatchEvent]
@@ -116,7 +116,7 @@ class Outcome(NamedTuple):
 class ZnodeTree:
     def __init__(self) -> None:
         #: Every node by its full path. The root is always there; so is the parent of every node.
-        self.nodes: dict[str, Node] = {"/": Node(b"", 0, 0)}
+        self.nodes: dict[str, TreeNode] = {"/": TreeNode(b"", 0, 0)}
         self.sessions: dict[int, SessionInfo] = {}
         #: Paths of the ephemeral nodes of each session, in order of creation.
         self.ephemerals: dict[int, dict[str, None]] = {}
@@ -125,7 +125,7 @@ class ZnodeTree:
 
     # Reading.
 
-    def node(self, path: str) -> Node:
+    def node(self, path: str) -> TreeNode:
         check_path(path)
         node = self.nodes.get(path)
         if node is None:
@@ -145,7 +145,7 @@ class ZnodeTree:
         node = self.node(path)
         return sorted(node.children or ()), node.stat()
 
-    def walk(self, path: str = "/") -> Iterator[tuple[str, Node]]:
+    def walk(self, path: str = "/") -> Iterator[tuple[str, TreeNode]]:
         """The node and all below it, parents first, siblings in order of their names."""
         waiting = [path]
         while waiting:
@@ -158,11 +158,11 @@ class ZnodeTree:
 
     # Writing.
 
-    def apply(self, session_id: int, ops: Sequence[TreeOp], zxid: int, now_ms: int) -> Outcome:
+    def apply(self, session_id: int, ops: Sequence[TreeOp], zxid: int, now_ms: int) -> AppliedTransaction:
         """Applies all of `ops`, or raises MultiFailed and changes nothing."""
         return at_once(self.applying(session_id, ops, zxid, now_ms))
 
-    def applying(self, session_id: int, ops: Sequence[TreeOp], zxid: int, now_ms: int) -> Steps[Outcome]:
+    def applying(self, session_id: int, ops: Sequence[TreeOp], zxid: int, now_ms: int) -> Steps[AppliedTransaction]:
         """The same in steps. Nobody may read or write the tree in between."""
         assert zxid > self.zxid, f"zxid {zxid} after {self.zxid}"
         txn = _Transaction(self, session_id, zxid, now_ms)
@@ -179,10 +179,10 @@ class ZnodeTree:
         self.zxid = zxid
         # First in the list, so that it is reverted last.
         txn.reverts.insert(0, lambda: setattr(self, "zxid", before))
-        return Outcome(txn.results, txn.changes, txn.reverts)
+        return AppliedTransaction(txn.results, txn.changes, txn.reverts)
 
     @staticmethod
-    def undo(outcome: Outcome) -> None:
+    def undo(outcome: AppliedTransaction) -> None:
         """Takes the latest transaction that is still applied back."""
         for revert in reversed(outcome.reverts):
             revert()
@@ -231,13 +231,13 @@ class _Transaction:
             self._close_session(op.session_id)
         return None
 
-    def _matching(self, path: str, version: int) -> Node:
+    def _matching(self, path: str, version: int) -> TreeNode:
         node = self.tree.node(path)
         if version not in (ANY_VERSION, node.version):
             raise BadVersion(path, version, node.version)
         return node
 
-    def _create(self, op: Create) -> Created:
+    def _create(self, op: Create) -> CreatedNode:
         tree = self.tree
         check_path(op.path + "0" if op.sequential else op.path)
         check_data(op.path, op.data)
@@ -258,7 +258,7 @@ class _Transaction:
         if owner and owner not in tree.sessions:
             raise SessionExpired(f"session {owner:#x} is over")
 
-        node = Node(op.data, self.zxid, self.now_ms, owner)
+        node = TreeNode(op.data, self.zxid, self.now_ms, owner)
         name = name_of(path)
         pzxid = parent.pzxid
         tree.nodes[path] = node
@@ -282,7 +282,7 @@ class _Transaction:
         self.reverts.append(revert)
         self.changes.append(WatchEvent(EventType.NODE_CREATED, path))
         self.changes.append(WatchEvent(EventType.NODE_CHILDREN_CHANGED, parent_path))
-        return Created(path, node.stat())
+        return CreatedNode(path, node.stat())
 
     def _set(self, op: SetData) -> Stat:
         check_data(op.path, op.data)

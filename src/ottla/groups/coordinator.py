@@ -21,7 +21,7 @@ from ottla.groups.loading import load
 from ottla.groups.offsets.committing import commit_refused
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.groups.records.offset_records import read_offset_value
-from ottla.groups.shard import GroupShard, Shared
+from ottla.groups.shard import GroupShard, ShardContext
 from ottla.groups.state import Counts, Done, Reply
 from ottla.groups.timers import DUE_AT_ONCE_MAX
 from ottla.metadata.cache import MetadataCache
@@ -80,7 +80,7 @@ class GroupCoordinator:
         self._clock = clock
         self._entropy = entropy
         self.counts = Counts()
-        self._shared = Shared(self.counts, TopicPatterns(metadata), self._beside)
+        self._shared = ShardContext(self.counts, TopicPatterns(metadata), self._beside)
         self._terms: dict[int, _Term] = {}
         #: Long work of all shards, one after another, and the task that does it.
         self._long_work: deque[Steps[None]] = deque()

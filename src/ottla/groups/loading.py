@@ -27,13 +27,13 @@ _BYTES_AS_A_RECORD: Final = 50
 _unpack_location: Final = Struct(">qi").unpack_from
 
 
-class Loaded(NamedTuple):
+class LoadCounts(NamedTuple):
     records: int
     groups: int
     offsets: int
 
 
-async def load(journal: Journal, shard: GroupShard, clock: Clock) -> Loaded:
+async def load(journal: Journal, shard: GroupShard, clock: Clock) -> LoadCounts:
     """Raises what the journal raises."""
     records = 0
     async for chunk in journal.replay():
@@ -42,7 +42,7 @@ async def load(journal: Journal, shard: GroupShard, clock: Clock) -> Loaded:
             await asyncio.sleep(0)
     for _ in shard.loaded(Now(clock.wall_ms(), clock.monotonic_ms())):
         await asyncio.sleep(0)
-    return Loaded(records, len(shard.groups), shard.state.offsets.count)
+    return LoadCounts(records, len(shard.groups), shard.state.offsets.count)
 
 
 def _apply(chunk: bytes, shard: GroupShard) -> Iterator[int]:

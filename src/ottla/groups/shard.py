@@ -15,10 +15,10 @@ from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.described import described, not_found
 from ottla.groups.classic.group import MEMBER_BYTES_MAX, PROTOCOLS_MAX, ClassicGroup
-from ottla.groups.classic.joining import Joining
+from ottla.groups.classic.joining import JoinRequests
 from ottla.groups.classic.leaving import Leaving
 from ottla.groups.classic.rebalance import Rebalances, join_refused
-from ottla.groups.classic.states import Event
+from ottla.groups.classic.states import ClassicGroupEvent
 from ottla.groups.classic.stored import group_from
 from ottla.groups.classic.syncing import Syncing
 from ottla.groups.consumer.assigning import Assignments, Beside
@@ -63,7 +63,7 @@ STARTED_AT_ONCE_MAX: Final = 200
 _OFFSET_KINDS: Final = frozenset({OFFSET, OFFSET_LEGACY})
 
 
-class Shared(NamedTuple):
+class ShardContext(NamedTuple):
     """What all shards of a broker have in common."""
 
     counts: Counts
@@ -82,14 +82,14 @@ class GroupShard:
         settings: Callable[[], GroupsConfig],
         metadata: MetadataCache,
         entropy: Entropy,
-        shared: Shared | None = None,
+        shared: ShardContext | None = None,
     ) -> None:
-        shared = shared or Shared(Counts(), TopicPatterns(metadata), at_once)
+        shared = shared or ShardContext(Counts(), TopicPatterns(metadata), at_once)
         self.state = ShardState(partition, journal, settings, metadata, entropy, shared.counts)
         self.timers = self.state.timers
         self.groups = self.state.groups
         self._rebalances = Rebalances(self.state)
-        self._joining = Joining(self.state, self._rebalances)
+        self._joining = JoinRequests(self.state, self._rebalances)
         self._syncing = Syncing(self.state, self._rebalances)
         self._leaving = Leaving(self.state, self._rebalances)
         self._sweeps = Sweeps(self.state)
@@ -212,7 +212,7 @@ class GroupShard:
     def _retire(self, group: Group, now: Now) -> None:
         if isinstance(group, ClassicGroup):
             self._rebalances.cancel_timers(group)
-            group.move(Event.REMOVED, now.wall_ms)
+            group.move(ClassicGroupEvent.REMOVED, now.wall_ms)
 
     # The newer protocol.
 
@@ -234,7 +234,7 @@ class GroupShard:
         self._rebalances.cancel_timers(group)
         for member in group.members.values():
             self._rebalances.answer_waiting(group, member, ErrorCode.REBALANCE_IN_PROGRESS, member.id)
-        group.move(Event.REMOVED, now.wall_ms)
+        group.move(ClassicGroupEvent.REMOVED, now.wall_ms)
 
     def group_downgraded(self, group: ClassicGroup, must_rebalance: bool, now: Now) -> None:
         self._start_sessions(group, now)
@@ -342,7 +342,7 @@ class GroupShard:
             if isinstance(group, ClassicGroup):
                 for member in group.members.values():
                     self._rebalances.answer_waiting(group, member, error, member.id)
-                group.move(Event.REMOVED, now.wall_ms)
+                group.move(ClassicGroupEvent.REMOVED, now.wall_ms)
 
 
 def _bytes_of(request: JoinGroupRequest) -> int:

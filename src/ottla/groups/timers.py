@@ -24,7 +24,7 @@ def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:
     return ("session", group_id, member_id)
 
 
-class _Timer:
+class _Deadline:
     __slots__ = ("due", "key", "queued_ms", "when_ms")
 
     def __init__(self, key: Hashable, when_ms: int, due: Due) -> None:
@@ -44,9 +44,9 @@ class Timers:
     def __init__(self) -> None:
         #: Called with a moment that comes before all others, so that nobody has to ask after each request.
         self.on_sooner: Callable[[int], None] = _nobody_waits
-        self._timers: dict[Hashable, _Timer] = {}
+        self._timers: dict[Hashable, _Deadline] = {}
         # The number makes entries comparable, and keeps the order in which equal moments were set.
-        self._heap: list[tuple[int, int, _Timer]] = []
+        self._heap: list[tuple[int, int, _Deadline]] = []
         self._number = 0
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class Timers:
         """Sets or moves the timer of this key."""
         timer = self._timers.get(key)
         if timer is None:
-            timer = self._timers[key] = _Timer(key, when_ms, due)
+            timer = self._timers[key] = _Deadline(key, when_ms, due)
             self._push(timer)
             return
         timer.due = due
@@ -126,7 +126,7 @@ class Timers:
                 heapq.heappush(self._heap, entry)
         return called
 
-    def _push(self, timer: _Timer) -> None:
+    def _push(self, timer: _Deadline) -> None:
         timer.queued_ms = timer.when_ms
         self._number += 1
         entry = (timer.when_ms, self._number, timer)

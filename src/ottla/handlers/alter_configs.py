@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from ottla.controller.interface import ConfigOverrides, ConfigResource
+from ottla.controller.interface import ConfigOverrides, ConfigTarget
 from ottla.handlers.calls.call import Call
-from ottla.handlers.configs.changes import Changed, change_all
+from ottla.handlers.configs.changes import ConfigChangeResult, change_all
 from ottla.protocol.generated.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -23,11 +23,11 @@ def handle(call: Call, request: AlterConfigsRequest) -> Steps[Awaitable[AlterCon
     return change_all(call, request.resources, _overrides, respond, _result, validate_only=request.validate_only)
 
 
-def _overrides(named: ConfigResource, asked: AlterConfigsResource) -> ConfigOverrides:
+def _overrides(named: ConfigTarget, asked: AlterConfigsResource) -> ConfigOverrides:
     return ConfigOverrides(named, {config.name: config.value for config in asked.configs})
 
 
-def _result(changed: Changed) -> AlterConfigsResourceResponse:
+def _result(changed: ConfigChangeResult) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=changed.error,
         error_message=changed.message,

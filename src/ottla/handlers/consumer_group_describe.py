@@ -9,8 +9,8 @@ from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import (
     ANSWER_BYTES_MAX,
     TOO_LARGE,
-    Places,
     Refusals,
+    SourcePartitions,
     allowed_on_group,
     serves_consumer_protocol,
     steps_of_name,
@@ -39,7 +39,7 @@ def handle(call: Call, request: ConsumerGroupDescribeRequest) -> Steps[Later]:
     # A group that is named again has the same answer, which takes no memory a second time.
     known: dict[str, tuple[DescribedGroup, int]] = {}
     groups: list[DescribedGroup] = []
-    places = Places(call)
+    places = SourcePartitions(call)
     room = ANSWER_BYTES_MAX
     for group_id in request.group_ids:
         if group_id not in known:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.config.describe import describe_topic
-from ottla.controller.interface import CreatedTopic, NewTopic
+from ottla.controller.interface import TopicCreation, TopicToCreate
 from ottla.handlers.calls.call import Call
 from ottla.model import BrokerId, ErrorCode
 from ottla.protocol.generated.create_topics import (
@@ -35,18 +35,20 @@ async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespon
     return await turns.to_end(_answered(call, request, created, results))
 
 
-def _sorted_out(call: Call, request: CreateTopicsRequest) -> Steps[tuple[list[NewTopic], dict[str, CreatedTopic]]]:
+def _sorted_out(
+    call: Call, request: CreateTopicsRequest
+) -> Steps[tuple[list[TopicToCreate], dict[str, TopicCreation]]]:
     """What is to be created, and answers to the rest."""
     times = yield from counted(topic.name for topic in request.topics)
-    results: dict[str, CreatedTopic] = {}
-    wanted: list[NewTopic] = []
+    results: dict[str, TopicCreation] = {}
+    wanted: list[TopicToCreate] = []
     for piece in pieces(request.topics, _TOPICS_A_STEP):
         for topic in piece:
             if times[topic.name] > 1:
                 message = _TWICE
-                results[topic.name] = CreatedTopic(topic.name, ErrorCode.INVALID_REQUEST, message)
+                results[topic.name] = TopicCreation(topic.name, ErrorCode.INVALID_REQUEST, message)
             elif not (call.allowed_on_cluster(Operation.CREATE) or call.allowed_on_topic(Operation.CREATE, topic.name)):
-                results[topic.name] = CreatedTopic(
+                results[topic.name] = TopicCreation(
                     topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."
                 )
             else:
@@ -56,7 +58,7 @@ def _sorted_out(call: Call, request: CreateTopicsRequest) -> Steps[tuple[list[Ne
 
 
 def _answered(
-    call: Call, request: CreateTopicsRequest, created: Sequence[CreatedTopic], results: dict[str, CreatedTopic]
+    call: Call, request: CreateTopicsRequest, created: Sequence[TopicCreation], results: dict[str, TopicCreation]
 ) -> Steps[CreateTopicsResponse]:
     changes = 0
     for piece in pieces(created):
@@ -73,7 +75,7 @@ def _answered(
     )
 
 
-def _new_topic(topic: CreatableTopic) -> Steps[NewTopic]:
+def _new_topic(topic: CreatableTopic) -> Steps[TopicToCreate]:
     assignments: list[tuple[int, tuple[BrokerId, ...]]] = []
     for each in topic.assignments:
         assignments.append((each.partition_index, tuple(map(BrokerId, each.broker_ids))))
@@ -84,10 +86,10 @@ def _new_topic(topic: CreatableTopic) -> Steps[NewTopic]:
         configs[config.name] = config.value
         if len(configs) % PIECE == 0:
             yield
-    return NewTopic(topic.name, topic.num_partitions, topic.replication_factor, tuple(assignments), configs)
+    return TopicToCreate(topic.name, topic.num_partitions, topic.replication_factor, tuple(assignments), configs)
 
 
-def _result(call: Call, created: CreatedTopic) -> CreatableTopicResult:
+def _result(call: Call, created: TopicCreation) -> CreatableTopicResult:
     result = CreatableTopicResult(
         name=created.name,
         topic_id=created.topic_id,

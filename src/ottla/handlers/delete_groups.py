@@ -7,7 +7,7 @@ from functools import partial
 
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import allowed_on_group, caller_of, steps_of_name
-from ottla.handlers.calls.later import Gathered, Later
+from ottla.handlers.calls.later import GatheredAnswers, Later
 from ottla.model import ErrorCode
 from ottla.protocol.generated.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.security.authorizer import Operation
@@ -25,7 +25,7 @@ def handle(call: Call, request: DeleteGroupsRequest) -> Steps[Later]:
     def done(results: list[DeletableGroupResult]) -> None:
         answer.set(DeleteGroupsResponse(throttle_time_ms=call.throttle_ms(), results=results))
 
-    gathered = Gathered(len(group_ids), done)
+    gathered = GatheredAnswers(len(group_ids), done)
     caller = caller_of(call)
     for index, group_id in enumerate(group_ids):
         reply = partial(_answer, gathered.place(index), group_id)

@@ -20,7 +20,7 @@ from ottla.protocol.generated.delete_records import (
 )
 from ottla.security.authorizer import Operation
 from ottla.steps import Steps, taken
-from ottla.storage.errors import OffsetOutOfRange, StorageFault
+from ottla.storage.errors import OffsetOutsideLog, StorageFault
 
 log_event = logs.logger("handlers")
 
@@ -63,7 +63,7 @@ def _partition(call: Call, topic: str, asked: DeleteRecordsPartition) -> DeleteR
         return failed(ErrorCode.OFFSET_OUT_OF_RANGE)
     try:
         log.advance_start(offset)
-    except OffsetOutOfRange:
+    except OffsetOutsideLog:
         return failed(ErrorCode.OFFSET_OUT_OF_RANGE)
     except StorageFault as fault:
         log_event.error("records could not be deleted", partition=leader.tp, reason=fault)

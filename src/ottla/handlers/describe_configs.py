@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ottla.controller.interface import ConfigResource, ConfigResult
+from ottla.controller.interface import ConfigResult, ConfigTarget
 from ottla.handlers.calls.call import Call
 from ottla.handlers.configs.described import Setting, SettingsOf
 from ottla.handlers.configs.resources import refusal, resource
@@ -39,7 +39,7 @@ _Key = tuple[int, str]
 
 
 def handle(call: Call, request: DescribeConfigsRequest) -> Steps[DescribeConfigsResponse]:
-    answer = _Answer(call, request)
+    answer = _ConfigsAnswer(call, request)
     results = []
     for asked in request.resources:
         results.append((yield from answer.result(asked)))
@@ -47,7 +47,7 @@ def handle(call: Call, request: DescribeConfigsRequest) -> Steps[DescribeConfigs
     return DescribeConfigsResponse(throttle_time_ms=call.throttle_ms(), results=results)
 
 
-class _Answer:
+class _ConfigsAnswer:
     def __init__(self, call: Call, request: DescribeConfigsRequest) -> None:
         self._call = call
         self._settings = SettingsOf(call, request)
@@ -74,7 +74,7 @@ class _Answer:
             if len(self._refused) < REFUSALS_KEPT_MAX:
                 self._refused[key] = refused
             return refused
-        assert isinstance(named, ConfigResource)
+        assert isinstance(named, ConfigTarget)
         if self._is_full:
             return _result(key, ErrorCode.POLICY_VIOLATION, TOO_MUCH)
         settings = yield from self._settings.all(named)

@@ -41,7 +41,7 @@ _PRODUCERS_A_STEP: Final = 64
 
 
 def handle(call: Call, request: DescribeProducersRequest) -> Steps[DescribeProducersResponse]:
-    answer = _Answer(call)
+    answer = _ProducersAnswer(call)
     topics: list[TopicResponse] = []
     for some in taken(request.topics, _TOPICS_A_STEP):
         for topic in some:
@@ -56,7 +56,7 @@ def handle(call: Call, request: DescribeProducersRequest) -> Steps[DescribeProdu
     return DescribeProducersResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
 
 
-class _Answer:
+class _ProducersAnswer:
     """Partitions that were answered already, and how much there is still room for."""
 
     __slots__ = ("_call", "_is_full", "_nobody", "_room", "_short", "_short_left", "_told")

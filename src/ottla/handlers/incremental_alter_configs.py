@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from ottla.config.dynamic import CHANGES_MAX
-from ottla.controller.interface import ConfigChanges, ConfigResource
+from ottla.controller.interface import ConfigChanges, ConfigTarget
 from ottla.handlers.calls.call import Call
-from ottla.handlers.configs.changes import Changed, change_all
+from ottla.handlers.configs.changes import ConfigChangeResult, change_all
 from ottla.protocol.generated.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -24,13 +24,13 @@ def handle(call: Call, request: IncrementalAlterConfigsRequest) -> Steps[Awaitab
     return change_all(call, request.resources, _changes, respond, _result, validate_only=request.validate_only)
 
 
-def _changes(named: ConfigResource, asked: AlterConfigsResource) -> ConfigChanges:
+def _changes(named: ConfigTarget, asked: AlterConfigsResource) -> ConfigChanges:
     # One too many is enough to be refused.
     configs = asked.configs[: CHANGES_MAX + 1]
     return ConfigChanges(named, tuple((c.name, c.config_operation, c.value) for c in configs))
 
 
-def _result(changed: Changed) -> AlterConfigsResourceResponse:
+def _result(changed: ConfigChangeResult) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=changed.error,
         error_message=changed.message,

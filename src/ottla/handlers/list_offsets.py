@@ -31,7 +31,7 @@ from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
 from ottla.steps import Steps, pieces, taken
 from ottla.storage.errors import StorageFault
-from ottla.storage.log.indexes.time_lookup import Elsewhere, Lookup, Pause, TimestampOffset
+from ottla.storage.log.indexes.time_lookup import Elsewhere, Lookup, LookupPause, TimestampOffset
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -73,12 +73,12 @@ SECONDS_MAX: Final = 30
 AT_ONCE_MAX: Final = 16
 
 
-class _Unfinished(NamedTuple):
+class _UnfinishedLookup(NamedTuple):
     """A look-up with more to do than fits between two requests."""
 
     leader: Leader
     lookup: Lookup
-    step: Pause | Elsewhere
+    step: LookupPause | Elsewhere
     #: Where the answer is to stand.
     answers: list[ListOffsetsPartitionResponse]
     place: int
@@ -91,18 +91,18 @@ class _Lookups:
 
     def __init__(self) -> None:
         self.begun = 0
-        self.unfinished: list[_Unfinished] = []
+        self.unfinished: list[_UnfinishedLookup] = []
 
     def begin(self, leader: Leader, lookup: Lookup, answers: list[ListOffsetsPartitionResponse]) -> Found | None:
         """What it finds at once; None where the next one of `answers` is to be filled in later."""
         self.begun += 1
-        step: Pause | Elsewhere = Pause()
+        step: LookupPause | Elsewhere = LookupPause()
         if self.begun <= AT_ONCE_MAX:
             try:
                 step = next(lookup)
             except StopIteration as end:
                 return _found(end.value)
-        self.unfinished.append(_Unfinished(leader, lookup, step, answers, len(answers)))
+        self.unfinished.append(_UnfinishedLookup(leader, lookup, step, answers, len(answers)))
         return None
 
 
@@ -147,7 +147,7 @@ def _asked_twice(topics: list[ListOffsetsTopic]) -> Steps[set[tuple[str, int]]]:
 
 
 async def _finished(
-    call: Call, request: ListOffsetsRequest, response: ListOffsetsResponse, unfinished: list[_Unfinished]
+    call: Call, request: ListOffsetsRequest, response: ListOffsetsResponse, unfinished: list[_UnfinishedLookup]
 ) -> ListOffsetsResponse:
     timeout_ms = SECONDS_MAX * 1000
     if call.version >= _TIMEOUT_SINCE and request.timeout_ms > 0:
@@ -172,7 +172,7 @@ async def _finished(
     return response
 
 
-async def _driven(call: Call, lookup: Lookup, step: Pause | Elsewhere, deadline_ms: int) -> Found:
+async def _driven(call: Call, lookup: Lookup, step: LookupPause | Elsewhere, deadline_ms: int) -> Found:
     """Takes a look-up to its end; raises TimeoutError where that is too far."""
     services = call.services
     owner = object() if call.connection is None else call.connection
@@ -180,7 +180,7 @@ async def _driven(call: Call, lookup: Lookup, step: Pause | Elsewhere, deadline_
         while True:
             if services.clock.monotonic_ms() >= deadline_ms:
                 raise TimeoutError
-            if isinstance(step, Pause):
+            if isinstance(step, LookupPause):
                 await asyncio.sleep(0)
                 step = lookup.send(None)
                 continue

@@ -50,7 +50,7 @@ def _has_ids(request: MetadataRequest) -> Steps[bool]:
 
 def _refused(call: Call, request: MetadataRequest) -> Steps[bytes]:
     """The whole request is refused, and its answer says nothing about the cluster."""
-    topics = _Topics()
+    topics = _EncodedTopics()
     for piece in pieces(request.topics or ()):
         topics.add(
             [
@@ -71,7 +71,7 @@ def _refused(call: Call, request: MetadataRequest) -> Steps[bytes]:
     )
 
 
-class _Topics:
+class _EncodedTopics:
     """Encoded topics, a piece of them in each byte string: a million small ones would take their time to be joined."""
 
     __slots__ = ("count", "encoded")
@@ -113,8 +113,8 @@ def _answer(call: Call, request: MetadataRequest) -> Steps[bytes]:
     )
 
 
-def _all(call: Call, *, wants_operations: bool) -> Steps[_Topics]:
-    topics = _Topics()
+def _all(call: Call, *, wants_operations: bool) -> Steps[_EncodedTopics]:
+    topics = _EncodedTopics()
     # As they are now: each is replaced and never changed.
     for piece in pieces(list(call.services.metadata.topics.values()), _TOPICS_AT_ONCE):
         topics.add(
@@ -128,7 +128,7 @@ def _all(call: Call, *, wants_operations: bool) -> Steps[_Topics]:
     return topics
 
 
-def _some(call: Call, request: MetadataRequest, *, wants_operations: bool) -> Steps[_Topics]:
+def _some(call: Call, request: MetadataRequest, *, wants_operations: bool) -> Steps[_EncodedTopics]:
     """Each once, however often it is asked for."""
     ids: dict[bytes, None] = {}
     names: dict[str | None, None] = {}
@@ -138,7 +138,7 @@ def _some(call: Call, request: MetadataRequest, *, wants_operations: bool) -> St
             names.update((topic.name, None) for topic in piece)
         yield
     creates = bool(request.allow_auto_topic_creation and call.services.config.broker.auto_create_topics)
-    topics = _Topics()
+    topics = _EncodedTopics()
     # Where ids are asked for Kafka passes over those that come by their names alone.
     for some_ids in pieces(ids, _TOPICS_AT_ONCE):
         topics.add([_asked(call, None, each, creates=False, wants_operations=wants_operations) for each in some_ids])

@@ -10,7 +10,7 @@ from typing import Final
 
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.handlers.calls.call import Call
-from ottla.handlers.calls.group_calls import Places, Refusals, allowed_on_group, steps_of_name
+from ottla.handlers.calls.group_calls import Refusals, SourcePartitions, allowed_on_group, steps_of_name
 from ottla.handlers.calls.later import Later
 from ottla.handlers.offset_fetch_answer import GroupsAnswer
 from ottla.model import ErrorCode
@@ -46,7 +46,7 @@ def handle(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
 
 def _of_groups(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
     answer = GroupsAnswer(call, len(request.groups))
-    places = Places(call)
+    places = SourcePartitions(call)
     room = PARTITIONS_ANSWERED_MAX
     for piece in taken(request.groups):
         for group in piece:
@@ -180,7 +180,7 @@ def _of_one_group(call: Call, request: OffsetFetchRequest) -> Steps[Later]:
         topics = yield from _in_older_layout(found.topics)
     elif call.version < _GROUP_ERROR_SINCE:
         topics = yield from _refused_one_by_one(group.topics or [], error)
-    places = Places(call)
+    places = SourcePartitions(call)
     places.add(None if error else request.group_id)
 
     def response(refusals: Refusals) -> Steps[OffsetFetchResponse]:

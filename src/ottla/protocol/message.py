@@ -11,7 +11,7 @@ from ottla.protocol.primitives import DECODE_FAULTS, ENCODE_FAULTS, Buffer
 from ottla.steps import Steps
 
 if TYPE_CHECKING:
-    from ottla.protocol.stepping import Allowance
+    from ottla.protocol.stepping import DecodingAllowance
 
 
 class Structure:
@@ -77,7 +77,7 @@ class Message(Structure):
             raise bad_value(self.__class__, version, fault) from fault
 
     @classmethod
-    def decode_steps(cls, buf: Buffer, version: int, pos: int, allowance: Allowance) -> Steps[tuple[Self, int]]:
+    def decode_steps(cls, buf: Buffer, version: int, pos: int, allowance: DecodingAllowance) -> Steps[tuple[Self, int]]:
         """What `decode` does, in steps and within an allowance. A response, which no broker decodes, takes one."""
         read = _steps_of(cls, "READERS")
         if read is None or not cls.supports(version):

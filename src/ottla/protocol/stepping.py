@@ -2,7 +2,7 @@
 
 A frame may carry millions of elements, and one of three bytes becomes an object of two hundred. The functions of
 `generated/*_steps.py` therefore read and write the same bytes as the plain ones, but as generators (see
-`ottla.steps`), and readers ask an `Allowance` before they make anything. Structs of numbers and strings only are
+`ottla.steps`), and readers ask a `DecodingAllowance` before they make anything. Structs of numbers and strings only are
 still read by the plain functions, some dozens a step.
 
     memory   an array is charged for all its elements when its count is known and none exists; what differs from
@@ -52,7 +52,7 @@ _WIDEST = re.compile(rb"[\xf0-\xf4]").search
 _TAG_BYTES: Final = 64
 
 
-class Allowance:
+class DecodingAllowance:
     """The memory that one request may still take, and the work that its decoder may do before others are served."""
 
     __slots__ = ("left", "most", "stop", "work")
@@ -127,7 +127,7 @@ def read_structs(
     limit: int,
     version: int,
     count: int,
-    allowance: Allowance,
+    allowance: DecodingAllowance,
     *,
     text: bool,
 ) -> Steps[tuple[list[S], int]]:
@@ -165,7 +165,7 @@ def read_few(
     limit: int,
     version: int,
     count: int,
-    allowance: Allowance,
+    allowance: DecodingAllowance,
     *,
     text: bool,
 ) -> tuple[list[S], int]:
@@ -189,7 +189,7 @@ def read_strings(
     pos: int,
     limit: int,
     count: int,
-    allowance: Allowance,
+    allowance: DecodingAllowance,
 ) -> Steps[tuple[list[str], int]]:
     items: list[str] = []
     append = items.append
@@ -208,7 +208,7 @@ def read_strings(
 
 
 def read_many_numbers(
-    buf: HotBuffer, pos: int, count: int, code: str, size: int, allowance: Allowance
+    buf: HotBuffer, pos: int, count: int, code: str, size: int, allowance: DecodingAllowance
 ) -> Steps[tuple[list[Any], int]]:
     items: list[Any] = []
     while (left := count - len(items)) > 0:

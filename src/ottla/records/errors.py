@@ -65,13 +65,13 @@ class BatchTooLarge(RecordError):
     error_code = ErrorCode.MESSAGE_TOO_LARGE
 
 
-class InvalidRecord(RecordError):
+class UnacceptableRecord(RecordError):
     """A batch that is sound but says something that a producer may not say."""
 
     error_code = ErrorCode.INVALID_RECORD
 
 
-class InvalidTimestamp(RecordError):
+class UnacceptableTimestamp(RecordError):
     """A timestamp outside the topic's bounds, or of a type that only brokers set."""
 
     error_code = ErrorCode.INVALID_TIMESTAMP

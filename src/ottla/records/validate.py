@@ -37,14 +37,14 @@ from ottla.records.errors import (
     BatchTooLarge,
     CorruptBatch,
     CorruptBlock,
-    InvalidRecord,
-    InvalidTimestamp,
     RecordFault,
+    UnacceptableRecord,
+    UnacceptableTimestamp,
     UnreadableBatch,
     UnsupportedCodec,
 )
 from ottla.records.record import RECORD_BYTES_MIN, most_records
-from ottla.records.walk import Allowance, unpacked, walk_records
+from ottla.records.walk import WalkAllowance, unpacked, walk_records
 
 #: Kafka's default of message.timestamp.before.max.ms: no bound.
 NO_BOUND_MS: Final = 2**63 - 1
@@ -84,15 +84,17 @@ def produced_batch(buf: Readable, start: int, end: int, *, api_version: int) -> 
             return header  # as every client sends it; what follows sorts out the others
     following = _following(buf, start, end)
     if following is None:
-        raise InvalidRecord(f"Produce requests of version {api_version} must have a record batch per partition")
+        raise UnacceptableRecord(f"Produce requests of version {api_version} must have a record batch per partition")
     if buf[start + MAGIC_AT] != MAGIC:
         old = legacy.describe(buf, start, end)
-        raise InvalidRecord(f"Produce requests of version {api_version} must have record batches, but this has {old}")
+        raise UnacceptableRecord(
+            f"Produce requests of version {api_version} must have record batches, but this has {old}"
+        )
     header = parse_header(buf, start)
     if header.attributes & COMPRESSION_MASK == ZSTD and api_version < ZSTD_PRODUCE_VERSION:
         raise UnsupportedCodec(f"Produce requests of version {api_version} may not use zstd")
     if following < end and _following(buf, following, end) is not None:
-        raise InvalidRecord(f"Produce requests of version {api_version} must have one record batch per partition")
+        raise UnacceptableRecord(f"Produce requests of version {api_version} must have one record batch per partition")
     return header
 
 
@@ -132,7 +134,7 @@ def validate_for_append(
 
 
 def check_header(
-    header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int, within: Allowance | None = None
+    header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int, within: WalkAllowance | None = None
 ) -> None:
     """The checks that need no records, for every batch: a handful of comparisons, and the checksum.
 
@@ -167,7 +169,7 @@ def _count_records(buf: Readable, pos: int, end: int, count: int) -> None:
     """Whether `count` records, by their lengths, fill the batch exactly."""
     for _ in range(count):
         if end - pos < RECORD_BYTES_MIN:
-            raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
+            raise UnacceptableRecord("Incorrect declared batch size, premature EOF reached")
         if (size := buf[pos]) < 128:
             pos += 1
         elif (byte := buf[pos + 1]) < 128:
@@ -177,45 +179,47 @@ def _count_records(buf: Readable, pos: int, end: int, count: int) -> None:
             size, used = varint.read_folded(bytes(buf[pos : pos + RECORD_BYTES_MIN]), 0)
             pos += used
         if size & 1:
-            raise InvalidRecord("a record has a negative length")
+            raise UnacceptableRecord("a record has a negative length")
         pos += size >> 1
     if pos > end:
-        raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
+        raise UnacceptableRecord("Incorrect declared batch size, premature EOF reached")
     if pos < end:
-        raise InvalidRecord("Incorrect declared batch size, records still remaining in file")
+        raise UnacceptableRecord("Incorrect declared batch size, records still remaining in file")
 
 
 def _refuse(
-    header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int, within: Allowance | None
+    header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int, within: WalkAllowance | None
 ) -> None:
     """Says which check of `check_header` failed: the first one in Kafka's order. Passes where Kafka would."""
     if header.base_offset != 0:
-        raise InvalidRecord(f"the base offset of a produced batch must be 0, but it is {header.base_offset}")
+        raise UnacceptableRecord(f"the base offset of a produced batch must be 0, but it is {header.base_offset}")
     if header.size > rules.max_message_bytes:
         raise BatchTooLarge(f"the batch has {header.size} bytes, the topic takes at most {rules.max_message_bytes}")
     if header.magic != MAGIC:
-        raise InvalidRecord(f"batches must be of format {MAGIC}, but this has {header.magic}")
+        raise UnacceptableRecord(f"batches must be of format {MAGIC}, but this has {header.magic}")
     if not check_crc(buf, pos, header.size):
         raise CorruptBatch(f"the batch is corrupt: its checksum {header.crc:#010x} does not match")
     if header.compression > CODEC_MAX:
         raise UnreadableBatch(f"unknown compression codec {header.compression}")
     if header.last_offset_delta < 0:
-        raise InvalidRecord(f"the batch has an invalid offset range [0, {header.last_offset_delta}]")
+        raise UnacceptableRecord(f"the batch has an invalid offset range [0, {header.last_offset_delta}]")
     if header.count <= 0:
-        raise InvalidRecord(f"invalid count of records {header.count}")
+        raise UnacceptableRecord(f"invalid count of records {header.count}")
     if header.count != header.last_offset_delta + 1:
-        raise InvalidRecord(f"the offset range [0, {header.last_offset_delta}] is not that of {header.count} records")
+        raise UnacceptableRecord(
+            f"the offset range [0, {header.last_offset_delta}] is not that of {header.count} records"
+        )
     if header.is_control:
-        raise InvalidRecord("clients are not allowed to write control records")
+        raise UnacceptableRecord("clients are not allowed to write control records")
     if header.has_producer_id and header.base_sequence < 0:
-        raise InvalidRecord(f"invalid sequence number {header.base_sequence} of producer {header.producer_id}")
+        raise UnacceptableRecord(f"invalid sequence number {header.base_sequence} of producer {header.producer_id}")
     if header.count > most_records(header.compression, header.size - HEADER_SIZE):
-        raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
+        raise UnacceptableRecord("Incorrect declared batch size, premature EOF reached")
     _refuse_time(header, buf, pos, rules, now_ms, within)
 
 
 def _refuse_time(
-    header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int, within: Allowance | None
+    header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int, within: WalkAllowance | None
 ) -> None:
     latest = header.max_timestamp
     if header.is_log_append_time:
@@ -229,7 +233,7 @@ def _refuse_time(
         return
     if rules.timestamp_type == CREATE_TIME and latest - now_ms > rules.after_max_ms:
         check_records(header, buf, pos, rules, now_ms, within=within)  # names the records
-        raise InvalidTimestamp(f"the batch's latest time is out of range, though no record's is: {latest}")
+        raise UnacceptableTimestamp(f"the batch's latest time is out of range, though no record's is: {latest}")
 
 
 def needs_records(header: BatchHeader, rules: AppendRules) -> bool:
@@ -251,7 +255,7 @@ def check_records(
     now_ms: int,
     *,
     bytes_max: int | None = None,
-    within: Allowance | None = None,
+    within: WalkAllowance | None = None,
 ) -> bytes:
     """The checks of each record of a batch whose header has passed; the records, for a caller that goes on with them.
 
@@ -267,12 +271,12 @@ def check_records(
         raise UnreadableBatch(error.message) from error
     except CorruptBatch as error:
         # The checksum is right, so that the producer wrote what cannot be read: Kafka calls that an invalid record.
-        raise InvalidRecord(error.message) from error
+        raise UnacceptableRecord(error.message) from error
     return payload
 
 
 def _judge_records(
-    header: BatchHeader, payload: bytes, rules: AppendRules, now_ms: int, within: Allowance | None
+    header: BatchHeader, payload: bytes, rules: AppendRules, now_ms: int, within: WalkAllowance | None
 ) -> None:
     """A batch that cannot be read through is refused for that; then a late record decides for all, then a missing key,
     then an offset. A record has one fault, its missing key first."""
@@ -295,9 +299,11 @@ def _judge_records(
     if late:
         raise _late_batch(faults)
     if keyless:
-        raise InvalidRecord(f"One or more records have been rejected due to {keyless} record errors in total", faults)
+        raise UnacceptableRecord(
+            f"One or more records have been rejected due to {keyless} record errors in total", faults
+        )
     if misplaced is not None:
-        raise InvalidRecord(f"record {misplaced[0]} of the batch has the offset {misplaced[1]}")
+        raise UnacceptableRecord(f"record {misplaced[0]} of the batch has the offset {misplaced[1]}")
 
 
 def _out_of_range(timestamp: int, index: int, rules: AppendRules, now_ms: int) -> str:
@@ -306,9 +312,9 @@ def _out_of_range(timestamp: int, index: int, rules: AppendRules, now_ms: int) -
     return f"{message} The timestamp should be within [{low}, {high}]"
 
 
-def _late_batch(faults: list[RecordFault]) -> InvalidTimestamp:
+def _late_batch(faults: list[RecordFault]) -> UnacceptableTimestamp:
     message = "One or more records have been rejected due to invalid timestamp"
-    return InvalidTimestamp(message, faults[:RECORD_FAULTS_MAX])
+    return UnacceptableTimestamp(message, faults[:RECORD_FAULTS_MAX])
 
 
 def stamp_time(header: BatchHeader, buf: Writable, pos: int, timestamp_type: int, now_ms: int) -> None:

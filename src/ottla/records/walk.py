@@ -25,7 +25,7 @@ _TOO_LONG: Final = "an offset or a timestamp of the batch exceeds 64 bits"
 _ANY_NUMBER: Final = 2**63
 
 
-class Allowance(NamedTuple):
+class WalkAllowance(NamedTuple):
     """How much of one batch may be looked at in this place."""
 
     #: Headers count as records.
@@ -43,7 +43,7 @@ def unpacked(
     pos: int,
     *,
     bytes_max: int = DECOMPRESSED_BYTES_MAX,
-    within: Allowance | None = None,
+    within: WalkAllowance | None = None,
     check_crcs: bool = True,
 ) -> tuple[BatchHeader, bytes]:
     """As `batch_payload`; raises WalkTooLong where that takes more than the allowance."""
@@ -59,7 +59,7 @@ def unpacked(
         raise WalkTooLong from None
 
 
-def walk_records(header: BatchHeader, payload: bytes, within: Allowance | None = None) -> Iterator[Seen]:
+def walk_records(header: BatchHeader, payload: bytes, within: WalkAllowance | None = None) -> Iterator[Seen]:
     """Each record of a batch as `batch_payload` gives it; raises CorruptBatch where they do not fill the payload."""
     try:
         yield from _walk(header, payload, _ANY_NUMBER if within is None else within.records)
@@ -147,7 +147,7 @@ def _behind_headers(data: bytes, pos: int, end: int, count: int) -> int:
 
 
 def find_time(
-    raw: Readable, timestamp: int, start_offset: int, *, exactly: bool = False, within: Allowance | None = None
+    raw: Readable, timestamp: int, start_offset: int, *, exactly: bool = False, within: WalkAllowance | None = None
 ) -> tuple[int, int] | None:
     """Timestamp and offset of the batch's first record, from `start_offset` on, with at least that timestamp.
 
@@ -160,7 +160,7 @@ def find_time(
     return None
 
 
-def find_latest(raw: Readable, start_offset: int, *, within: Allowance | None = None) -> tuple[int, int] | None:
+def find_latest(raw: Readable, start_offset: int, *, within: WalkAllowance | None = None) -> tuple[int, int] | None:
     """Timestamp and offset of the first record with the largest timestamp, of the batch's records from an offset on."""
     header, payload = unpacked(raw, 0, within=within)
     best: tuple[int, int] | None = None

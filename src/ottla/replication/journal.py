@@ -27,7 +27,7 @@ from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.replication.round import Participant, Round
 from ottla.replication.writes import Writes
-from ottla.storage.errors import AppendRefused, CorruptLog, OffsetOutOfRange, StorageFault
+from ottla.storage.errors import AppendRefused, CorruptLog, OffsetOutsideLog, StorageFault
 from ottla.storage.log.append import Origin
 from ottla.storage.log.log import Log
 
@@ -76,7 +76,7 @@ class JournalSettings(NamedTuple):
     compression: int
 
 
-class _Write:
+class _JournalWrite:
     """A write, from the call until `written` is called."""
 
     __slots__ = ("deadline_ms", "end", "records", "size", "wall_ms", "written")
@@ -193,10 +193,10 @@ class PartitionJournal:
         self._owner = owner
         self._closed = False
         #: Of this round, not staged yet; and how long they may wait.
-        self._gathered: list[_Write] = []
+        self._gathered: list[_JournalWrite] = []
         self._deadline_ms = 0
         #: Staged, in the order of their offsets; those behind the log's end are not written yet.
-        self._unsettled: deque[_Write] = deque()
+        self._unsettled: deque[_JournalWrite] = deque()
         #: Up to here were writes that took too long: their callers were answered so, but they may be committed yet.
         self._doubtful_end = 0
         #: Whether the waiters know of it.
@@ -252,7 +252,7 @@ class PartitionJournal:
 
     def _follow(self, end: int, deadline_ms: int, call: Written) -> None:
         """Waits behind what was written last, without writing anything."""
-        follower = _Write((), 0, 0, deadline_ms, call)
+        follower = _JournalWrite((), 0, 0, deadline_ms, call)
         follower.end = end
         self._unsettled.append(follower)
 
@@ -264,7 +264,7 @@ class PartitionJournal:
         if not self._gathered:
             self._deadline_ms = self._next_deadline_ms()
             self._journals.gathered(self)
-        self._gathered.append(_Write(records, size, wall_ms, self._deadline_ms, written))
+        self._gathered.append(_JournalWrite(records, size, wall_ms, self._deadline_ms, written))
 
     # -- rounds
 
@@ -278,7 +278,7 @@ class PartitionJournal:
         # From here on a failure finds them among the unsettled: without an end within the log.
         self._unsettled.extend(gathered)
         limit = _batch_bytes_max(leader.log)
-        builder, inside = BatchBuilder(), list[_Write]()
+        builder, inside = BatchBuilder(), list[_JournalWrite]()
         for write in gathered:
             if builder.count and builder.size + write.size > limit:
                 if not self._stage_batch(leader, builder, inside, limit):
@@ -289,7 +289,7 @@ class PartitionJournal:
             inside.append(write)
         self._stage_batch(leader, builder, inside, limit)
 
-    def _stage_batch(self, leader: Leader, builder: BatchBuilder, inside: list[_Write], limit: int) -> bool:
+    def _stage_batch(self, leader: Leader, builder: BatchBuilder, inside: list[_JournalWrite], limit: int) -> bool:
         log = leader.log
         if builder.count:
             data = builder.build(compression=self._journals.settings().compression)
@@ -318,7 +318,7 @@ class PartitionJournal:
         leader = self._current()
         if leader is None or self._closed:
             return
-        lost: list[_Write] = []
+        lost: list[_JournalWrite] = []
         end = leader.log.end_offset
         while self._unsettled and self._unsettled[-1].end > end:
             lost.append(self._unsettled.pop())
@@ -419,7 +419,7 @@ class PartitionJournal:
         bytes_max = min(_PIECE_BYTES_MAX, self._journals.settings().load_bytes_max)
         try:
             found = log.read(offset, bytes_max, end)
-        except OffsetOutOfRange:
+        except OffsetOutsideLog:
             return b""  # truncated, or emptied by an administrator: nothing is left to load
         if found.file is None:
             return b""
@@ -458,7 +458,7 @@ def _exact_size(records: Sequence[Record], wall_ms: int) -> int:
     return builder.size
 
 
-def _tell_all(writes: Iterable[_Write], error: ErrorCode) -> None:
+def _tell_all(writes: Iterable[_JournalWrite], error: ErrorCode) -> None:
     for write in writes:
         _tell(write.written, error)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.isr import InSyncReplicas
-from ottla.storage.log.append import Appended
+from ottla.storage.log.append import AppendResult
 from ottla.storage.log.log import Log
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ class Leader:
         in_sync = len(isr.members)
         return in_sync >= self.log.config.min_insync_replicas or in_sync == len(isr.replicas)
 
-    def append(self, records: memoryview, now_ms: int) -> Appended:
+    def append(self, records: memoryview, now_ms: int) -> AppendResult:
         """Checks the batch and gives it its offsets; the round's end writes it. Raises AppendRefused."""
         return self.log.stage(records, self.epoch, now_ms)
 
-    def append_checked(self, records: memoryview, now_ms: int) -> Appended:
+    def append_checked(self, records: memoryview, now_ms: int) -> AppendResult:
         """The same for a batch whose records were looked at in another process."""
         return self.log.stage_checked(records, self.epoch, now_ms)
 

@@ -18,7 +18,7 @@ from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.errors import DirectoryError
 from ottla.storage.directories.moving import FutureLog
 from ottla.storage.directories.removal import FolderRemoval
-from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
+from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
 from ottla.storage.log.log import Log
 
 log_event = logs.logger("replication")
@@ -88,7 +88,7 @@ class Moves:
                 return
             _, removal = self._directories.finish_move(tp, move.source.config, now_ms=self._clock.wall_ms())
             self._remove_later(removal)
-        except (OffsetOutOfRange, CorruptLog, DirectoryError, OSError) as fault:
+        except (OffsetOutsideLog, CorruptLog, DirectoryError, OSError) as fault:
             log_event.error("a replica could not be moved", partition=tp, reason=fault)
             self._remove_dropped()
         except StorageFault as fault:

@@ -23,12 +23,12 @@ from ottla.replication.isr import InSyncReplicas
 from ottla.replication.leader import Leader
 from ottla.replication.moves import Moves
 from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
-from ottla.replication.traffic import Topics
+from ottla.replication.traffic import TrafficByTopic
 from ottla.replication.waiters import Waiters
 from ottla.steps import DiskSteps, done_at_once, in_turns, pieces
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.errors import DirectoryError
-from ottla.storage.directories.opening import Opened
+from ottla.storage.directories.opening import OpenedFolder
 from ottla.storage.directories.placing import NewReplica
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.errors import StorageFault
@@ -72,7 +72,7 @@ class Replicas:
         self._listeners = RoleListeners((), self.leaders, self.followers, clock)
         directories.belong_to(self)
         #: For metrics.
-        self.traffic = Topics()
+        self.traffic = TrafficByTopic()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
         self.moves = Moves(directories, clock, self._log_replaced, remove_later)
 
@@ -197,7 +197,7 @@ class Replicas:
         """Whether there is anything to try again."""
         return bool(self._unmade or self._reopened or self.directories.has_roomless or self._listeners.is_behind)
 
-    def _opened_again(self, tp: TopicPartition, done: asyncio.Future[Opened]) -> None:
+    def _opened_again(self, tp: TopicPartition, done: asyncio.Future[OpenedFolder]) -> None:
         self._opening.discard(tp)
         if done.cancelled():
             return

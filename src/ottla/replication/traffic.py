@@ -22,7 +22,7 @@ class Traffic:
         self.bytes_out += other.bytes_out
 
 
-class Topics:
+class TrafficByTopic:
     def __init__(self) -> None:
         self._by_topic: dict[str, Traffic] = {}
         #: Of topics that are gone: the sum over all never falls.

@@ -27,7 +27,7 @@ class Quotas(Protocol):
     def throttle_ms(self, principal: Principal, client_id: str | None, use: Use, amount: float, now_ms: int) -> int: ...
 
 
-class Unlimited:
+class NoQuotas:
     unlimited = True
 
     def throttle_ms(self, principal: Principal, client_id: str | None, use: Use, amount: float, now_ms: int) -> int:

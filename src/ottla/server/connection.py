@@ -17,8 +17,8 @@ from ottla.ports import Channel
 from ottla.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
-    from ottla.handlers.fetch.memo import Memo as FetchMemo
-    from ottla.handlers.produce.memo import Memo as ProduceMemo
+    from ottla.handlers.fetch.memo import FetchMemo
+    from ottla.handlers.produce.memo import ProduceMemo
     from ottla.native.lane import Lane
     from ottla.server.buffers import Buffer
     from ottla.server.listeners import ServedListener

@@ -19,8 +19,8 @@ from ottla import logs
 from ottla.handlers.api_versions import unsupported_version_answer
 from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.later import Later
-from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, Received
-from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, Ended
+from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, RequestBuffer
+from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, JobResult
 from ottla.handlers.fetch.handler import FetchHandler
 from ottla.handlers.produce.handler import ProduceHandler
 from ottla.handlers.routes import API_VERSIONS, FETCH, PATIENT, PRODUCE, ROUTES, UNHURRIED
@@ -35,7 +35,7 @@ from ottla.protocol.header import (
 )
 from ottla.protocol.message import Message
 from ottla.protocol.primitives import Buffer
-from ottla.protocol.stepping import Allowance
+from ottla.protocol.stepping import DecodingAllowance
 from ottla.server.answer_memory import AnswerMemory
 from ottla.server.letting_go import LONG_BYTES, Parts
 from ottla.steps import Steps
@@ -56,7 +56,7 @@ class Dispatcher:
         self._clock = services.clock
         self._metrics = services.metrics
         self._produce = produce
-        self.hot: Mapping[int, Callable[[Peer, Received, int, int, int, int], None]] = {
+        self.hot: Mapping[int, Callable[[Peer, RequestBuffer, int, int, int, int], None]] = {
             PRODUCE: produce.serve,
             FETCH: fetch.serve,
         }
@@ -71,7 +71,7 @@ class Dispatcher:
         self._turns = services.turns
         self._replicas = services.replicas
 
-    def serve(self, connection: Peer, buffer: Received, start: int, end: int) -> None:
+    def serve(self, connection: Peer, buffer: RequestBuffer, start: int, end: int) -> None:
         key, version, correlation = _KEY_VERSION_CORRELATION.unpack_from(buffer.data, start)
         route = ROUTES.get(key)
         if route is None or not route.version_min <= version <= route.version_max:
@@ -102,7 +102,7 @@ class Dispatcher:
         except Exception as error:
             self._failed(connection, header, error)
 
-    def _serve_long(self, connection: Peer, buffer: Received, start: int, end: int) -> None:
+    def _serve_long(self, connection: Peer, buffer: RequestBuffer, start: int, end: int) -> None:
         """A frame that may hold thousands of elements: decoded, handled and answered in steps."""
         frame = buffer.keep(start, end)
         try:
@@ -118,7 +118,9 @@ class Dispatcher:
         if key not in PATIENT:  # whose answers are short
             yield from self._room()
         size = len(frame)
-        request, _ = yield from self._request_type(key).decode_steps(frame, header.api_version, position, Allowance())
+        request, _ = yield from self._request_type(key).decode_steps(
+            frame, header.api_version, position, DecodingAllowance()
+        )
         result = self._handle(key)(call, request)
         del frame  # handlers that wait hold what they need
         result = yield from _known(result)
@@ -195,7 +197,7 @@ class Dispatcher:
             self._go_on(connection, header, steps, started_ms, 0)
             return False
         ended = self._turns.slice(steps, self.round.began_ms + SLICE_MS)
-        if isinstance(ended, Ended):
+        if isinstance(ended, JobResult):
             return self._take(connection, header, ended.result, started_ms, in_steps=True)
         self._go_on(connection, header, steps, started_ms, 0)
         return False
@@ -253,7 +255,7 @@ class Dispatcher:
             if is_made_in_steps or (in_steps and isinstance(response, Message)):
                 steps = self._finished(header, response if is_made_in_steps else _nothing_more(response))
                 ended = self._turns.slice(steps)
-                if not isinstance(ended, Ended):
+                if not isinstance(ended, JobResult):
                     self._go_on(connection, header, steps, started_ms, 0)
                     return
                 response = ended.result

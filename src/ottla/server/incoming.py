@@ -22,7 +22,7 @@ ROOM_BYTES: Final = 1024
 SHRUNK_BYTES_MAX: Final = FIRST_READ_BYTES // 2
 
 
-class Incoming:
+class IncomingBuffers:
     def __init__(self) -> None:
         self.pool = BufferPool()
         #: Buffers whose frames are served, but whose batches the round has yet to write.

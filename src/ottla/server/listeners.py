@@ -44,7 +44,7 @@ class ServedListener(NamedTuple):
     control: bool = False
 
 
-class Limits(NamedTuple):
+class ConnectionLimits(NamedTuple):
     frame_bytes_max: int
     connections_max: int
     connections_per_address_max: int
@@ -63,8 +63,8 @@ class Limits(NamedTuple):
     protected_listener: str | None = None
 
 
-def limits_of(config: ServerConfig) -> Limits:
-    return Limits(
+def limits_of(config: ServerConfig) -> ConnectionLimits:
+    return ConnectionLimits(
         frame_bytes_max=config.request_bytes_max,
         connections_max=config.connections_max,
         connections_per_address_max=config.connections_per_ip_max,
@@ -98,7 +98,7 @@ def _by_address(limits: Mapping[str, int]) -> dict[str, int]:
 
 
 class Server:
-    def __init__(self, network: Network, clock: Clock, limits: Limits, *, has_control: bool = False) -> None:
+    def __init__(self, network: Network, clock: Clock, limits: ConnectionLimits, *, has_control: bool = False) -> None:
         self._network = network
         self._clock = clock
         self._limits = limits
@@ -125,7 +125,7 @@ class Server:
         self._rates: ConnectionRates
         self.take_limits(limits)
 
-    def take_limits(self, limits: Limits) -> None:
+    def take_limits(self, limits: ConnectionLimits) -> None:
         """Holds from the next connection on. What cannot change while the broker runs is as it was."""
         self._limits = limits
         rates = (limits.connections_a_second, limits.connections_a_second_by_listener, limits.protected_listener)

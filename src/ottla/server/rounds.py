@@ -16,12 +16,12 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from ottla import logs
-from ottla.handlers.calls.peer import Received
+from ottla.handlers.calls.peer import RequestBuffer
 from ottla.ports import Clock
 from ottla.ports.network import BROKEN, READABLE, WRITABLE
 from ottla.server.buffers import Buffer
 from ottla.server.connection import Connection
-from ottla.server.incoming import Incoming
+from ottla.server.incoming import IncomingBuffers
 from ottla.server.sending import Sending
 
 log_event = logs.logger("server")
@@ -51,7 +51,7 @@ _REQUEST_BYTES_MIN: Final = 8
 _HEAD: Final = Struct(">ihhi")
 
 #: (connection, buffer, start, end, version, correlation id); start is behind the length, at the API key.
-ServeFrame = Callable[[Connection, Received, int, int, int, int], None]
+ServeFrame = Callable[[Connection, RequestBuffer, int, int, int, int], None]
 
 
 class Dispatch(Protocol):
@@ -70,7 +70,7 @@ class Dispatch(Protocol):
         """What stands around the requests of a round."""
         ...
 
-    def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None: ...
+    def serve(self, connection: Connection, buffer: RequestBuffer, start: int, end: int) -> None: ...
 
 
 class Brackets(Protocol):
@@ -95,7 +95,7 @@ class _NotYet:
     def round(self) -> Brackets:
         return self
 
-    def serve(self, connection: Connection, buffer: Received, start: int, end: int) -> None:
+    def serve(self, connection: Connection, buffer: RequestBuffer, start: int, end: int) -> None:
         connection.abort()
 
     def begin(self) -> None: ...
@@ -109,7 +109,7 @@ class Rounds:
         self._clock = clock
         self._frame_bytes_max = frame_bytes_max
         self._closed = closed
-        self._incoming = Incoming()
+        self._incoming = IncomingBuffers()
         self.sending = Sending(clock)
         #: Connections with frames that a round left for the next one, in the order of their turns.
         self._backlog: dict[Connection, None] = {}

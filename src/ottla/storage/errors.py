@@ -132,7 +132,7 @@ class BadBatch(Exception):
         self.reason = reason
 
 
-class OffsetOutOfRange(Exception):
+class OffsetOutsideLog(Exception):
     """Below the log's start or above its end."""
 
     def __init__(self, offset: int, start: int, end: int) -> None:

@@ -18,7 +18,7 @@ from ottla.app import running
 from ottla.broker.broker import Broker
 from ottla.client.errors import error_of
 from ottla.config import Config, up_defaults
-from ottla.controller.interface import NewTopic, TopicRef
+from ottla.controller.interface import TopicRef, TopicToCreate
 from ottla.handlers.calls.call import Services
 from ottla.model import BrokerId, ErrorCode
 from ottla.ports.real import real_ports
@@ -155,7 +155,7 @@ class HostedBroker:
 
     async def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """When it returns, clients can produce to it. Raises KafkaError, as an admin client would."""
-        new = NewTopic(name, partitions, configs=dict(configs or {}))
+        new = TopicToCreate(name, partitions, configs=dict(configs or {}))
         for done in await self._services().controller.create_topics([new]):
             if done.error != ErrorCode.NONE:
                 raise error_of(done.error, done.message, about=name)

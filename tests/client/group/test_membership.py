@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.consuming.group.membership import NEXT, NO_MEMBER, Event, Membership, State
+from ottla.client.consuming.group.membership import NEXT, NO_MEMBER, Membership, MembershipEvent, MembershipState
 
 
 def test_from_knocking_to_stable() -> None:
@@ -15,12 +15,12 @@ def test_from_knocking_to_stable() -> None:
     assert not member.heartbeats
     member.join()  # with its name now
     member.joined("a-1", 5, is_leader=True)
-    assert (member.state, member.heartbeats, member.is_joining) == (State.SYNCING, True, True)
+    assert (member.state, member.heartbeats, member.is_joining) == (MembershipState.SYNCING, True, True)
     member.synced()
-    assert (member.state, member.is_leader, member.is_joining) == (State.STABLE, True, False)
+    assert (member.state, member.is_leader, member.is_joining) == (MembershipState.STABLE, True, False)
     assert member.described() == ("g", 5, "a-1", None)
     member.join()
-    assert (member.state, member.generation, member.is_leader) == (State.JOINING, 5, False)
+    assert (member.state, member.generation, member.is_leader) == (MembershipState.JOINING, 5, False)
 
 
 @pytest.mark.parametrize("forget", [True, False])
@@ -29,7 +29,7 @@ def test_out(forget: bool) -> None:
     member.join()
     member.joined("a-1", 5, is_leader=True)
     member.out("fenced", forget_member=forget)
-    assert (member.state, member.generation, member.is_leader) == (State.OUT, -1, False)
+    assert (member.state, member.generation, member.is_leader) == (MembershipState.OUT, -1, False)
     assert member.member_id == (NO_MEMBER if forget else "a-1")
     assert (member.rejoin, member.gone_because) == ("fenced", "fenced")
     member.out("again", forget_member=True)
@@ -44,4 +44,4 @@ def test_what_cannot_happen_raises() -> None:
         member.synced()
     with pytest.raises(KeyError):
         member.joined("a", 1, is_leader=False)
-    assert {state for state, event in NEXT if event is Event.OUT} == set(State)
+    assert {state for state, event in NEXT if event is MembershipEvent.OUT} == set(MembershipState)

@@ -13,7 +13,7 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
 from ottla.groups.journal import JournalRecord, Written
-from ottla.groups.shard import GroupShard, Shared
+from ottla.groups.shard import GroupShard, ShardContext
 from ottla.groups.state import Counts
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate, PartitionState
@@ -99,7 +99,7 @@ class Room:
         self.settings = Config.parse(self.properties).groups
 
     def _new_shard(self) -> GroupShard:
-        shared = Shared(Counts(), TopicPatterns(self.metadata), self.beside.append, self.work_at_once_max)
+        shared = ShardContext(Counts(), TopicPatterns(self.metadata), self.beside.append, self.work_at_once_max)
         entropy = SeededEntropy(len(self.journal.records))
         return GroupShard(0, self.journal, lambda: self.settings, self.metadata, entropy, shared)
 

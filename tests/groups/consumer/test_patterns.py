@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.groups.consumer.room import Consumer, Room, settle
 
-from ottla.groups.consumer.decision import Refused
+from ottla.groups.consumer.decision import RequestRefused
 from ottla.groups.consumer.heartbeat import FIRST_EPOCH
 from ottla.groups.consumer.patterns import (
     EXPRESSION_LENGTH_MAX,
@@ -192,7 +192,7 @@ def steps_of(steps: Steps[None]) -> int:
 )
 def test_what_would_be_costly_is_no_expression(pattern: str) -> None:
     patterns = TopicPatterns(Room().metadata)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         patterns.check(pattern)
     assert refused.value.error == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert steps_of(patterns.resolve(pattern)) == 0
@@ -332,5 +332,5 @@ def test_expressions_that_were_not_used_for_longest_are_forgotten() -> None:
 def test_the_largest_program_that_is_taken() -> None:
     patterns = TopicPatterns(Room().metadata)
     patterns.check("(a?){1000}" * (PROGRAM_SIZE_MAX // 2_000 - 1))
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         patterns.check("((a?b?)?){1000}")

@@ -14,9 +14,9 @@ from ottla.ports.disk import Disk
 from ottla.records.batch import BatchHeader, check_crc, iterate
 from ottla.records.record import Record, decode_batch, encode_batch
 from ottla.storage.cleaner.dirt import Dirt, dirt_of
-from ottla.storage.cleaner.job import Limits
-from ottla.storage.cleaner.rounds import Outcome, Steps, Surrounding, ThreadWorker, clean_log, run_here
-from ottla.storage.log.append import Appended
+from ottla.storage.cleaner.job import PassLimits
+from ottla.storage.cleaner.rounds import PassContext, PassResult, Steps, ThreadWorker, clean_log, run_here
+from ottla.storage.log.append import AppendResult
 from ottla.storage.log.log import Log
 from ottla.storage.log.retention import Removal
 
@@ -29,7 +29,7 @@ COMPACTED = LogConfig(
     delete_retention_ms=1000,
     file_delete_delay_ms=0,
 )
-LIMITS = Limits(memory_bytes=1 << 20, load_factor=0.9, buffer_bytes=4096, bytes_per_second=1e300)
+LIMITS = PassLimits(memory_bytes=1 << 20, load_factor=0.9, buffer_bytes=4096, bytes_per_second=1e300)
 
 
 class Kept(NamedTuple):
@@ -42,7 +42,7 @@ class Kept(NamedTuple):
 class Cleaner:
     """What a broker is around a log's passes."""
 
-    def __init__(self, world: World, limits: Limits = LIMITS) -> None:
+    def __init__(self, world: World, limits: PassLimits = LIMITS) -> None:
         self.world = world
         self.limits = limits
         self.now_ms = NOW
@@ -51,8 +51,8 @@ class Cleaner:
         self.cleaned_to = -1
         self.is_current = True
 
-    def surrounding(self) -> Surrounding:
-        return Surrounding(
+    def surrounding(self) -> PassContext:
+        return PassContext(
             worker=ThreadWorker(self.world.disk),
             limits=self.limits,
             wall_ms=lambda: self.now_ms,
@@ -79,7 +79,7 @@ class Cleaner:
     def steps(self, log: Log) -> Steps:
         return clean_log(log, self.dirt(log), self.surrounding())
 
-    def clean(self, log: Log) -> Outcome:
+    def clean(self, log: Log) -> PassResult:
         """A pass to its end, over what is on the medium."""
         self.world.flush(log)
         return run_here(self.steps(log))
@@ -114,7 +114,7 @@ def keyed(
     return memoryview(bytearray(encoded))
 
 
-def put_keyed(log: Log, *pairs: tuple[bytes | None, bytes | None], **fields: object) -> Appended:
+def put_keyed(log: Log, *pairs: tuple[bytes | None, bytes | None], **fields: object) -> AppendResult:
     appended = log.stage(keyed(*pairs, **fields), leader_epoch=0, now_ms=NOW)  # type: ignore[arg-type]
     log.write_staged()
     return appended

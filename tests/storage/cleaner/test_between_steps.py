@@ -21,9 +21,9 @@ from tests.storage.log_world import NOW, World
 
 from ottla.ports.memory.disk import MemoryDisk
 from ottla.records.record import decode_batch
-from ottla.storage.cleaner.faults import Interrupted
+from ottla.storage.cleaner.faults import PassInterrupted
 from ottla.storage.cleaner.rounds import Step, Steps, done_here
-from ottla.storage.errors import OffsetOutOfRange
+from ottla.storage.errors import OffsetOutsideLog
 from ottla.storage.log.log import Log
 
 CONFIG = COMPACTED._replace(segment_bytes=500)
@@ -106,7 +106,7 @@ def test_a_pass_over_a_log_that_changes(disturb: Disturb) -> None:
         try:
             if not disturbed(cleaner.steps(log), at, change):
                 break
-        except Interrupted:
+        except PassInterrupted:
             was_interrupted = True
         assert no_work_files(world), f"after step {at}"
         assert log.swap is None
@@ -136,7 +136,7 @@ def test_a_partition_that_is_deleted_meanwhile() -> None:
             world.disk.rename(world.folder, f"{world.folder}.0a-delete")
             cleaner.is_current = False
 
-        with suppress(Interrupted):
+        with suppress(PassInterrupted):
             if not disturbed(cleaner.steps(log), at, delete):
                 break
         assert world.disk.names("/data") == ["orders-0.0a-delete"], "nothing was made anew"
@@ -164,7 +164,7 @@ def test_the_name_of_a_deleted_partition_is_another_partitions() -> None:
                 put_keyed(other, (b"k%d" % (number % 7), b"new %d" % number))
             others.append(other)
 
-        with suppress(Interrupted):
+        with suppress(PassInterrupted):
             if not disturbed(cleaner.steps(log), at, replace):
                 break
         assert [each.value for each in records_of(others[0])] == [b"new %d" % number for number in range(40)]
@@ -232,7 +232,7 @@ def test_look_ups_in_a_log_with_holes() -> None:
         found = decode_batch(log.read(offset, 1, log.end_offset).read())
         following = next(each for each in left if each.offset >= offset)
         assert following.offset in {record.offset for record in found}
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         log.read(log.end_offset + 1, 1, log.end_offset)
     for stamp in (NOW, NOW + 45, NOW + 59):
         found_at = log.offset_for_timestamp(stamp, log.end_offset)

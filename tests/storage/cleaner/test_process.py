@@ -13,9 +13,9 @@ from tests.storage.cleaner.cleaning import LIMITS, Cleaner, compacted_world, new
 from ottla.ports.real.disk import RealDisk
 from ottla.ports.real.workers import Child
 from ottla.storage.cleaner import process
-from ottla.storage.cleaner.faults import CannotClean, DiskRefused, Interrupted
-from ottla.storage.cleaner.job import Job
-from ottla.storage.cleaner.rounds import InProcess, Outcome, ProcessWorker, clean_log, done_here, job_for
+from ottla.storage.cleaner.faults import CannotClean, DiskRefused, PassInterrupted
+from ottla.storage.cleaner.job import PassJob
+from ottla.storage.cleaner.rounds import InProcess, PassResult, ProcessWorker, clean_log, done_here, job_for
 from ottla.storage.log.log import Log
 
 
@@ -26,7 +26,7 @@ def child() -> Iterator[Child]:
     child.bury()
 
 
-def cleanable(folder: Path) -> tuple[Cleaner, Log, Job]:
+def cleanable(folder: Path) -> tuple[Cleaner, Log, PassJob]:
     world = compacted_world(RealDisk())
     world.folder = str(folder)
     log = world.open()
@@ -45,7 +45,7 @@ def test_a_whole_pass_through_the_pipe(tmp_path: Path, child: Child) -> None:
     steps = clean_log(log, cleaner.dirt(log), cleaner.surrounding()._replace(worker=ProcessWorker()))
     sent: object = None
     in_process = 0
-    outcome: Outcome | None = None
+    outcome: PassResult | None = None
     while outcome is None:
         try:
             step = steps.send(sent)
@@ -68,7 +68,7 @@ def test_the_memory_of_a_pass_is_given_back_with_its_last_group(tmp_path: Path, 
     assert len(indexed.groups) > 1
     for number in range(len(indexed.groups)):
         child.call(process.clean, (job.directory, number))
-    with pytest.raises(Interrupted):
+    with pytest.raises(PassInterrupted):
         child.call(process.clean, (job.directory, 0))
     log.abandon()
 
@@ -86,7 +86,7 @@ def test_a_process_that_was_started_anew_knows_nothing_of_the_pass(tmp_path: Pat
     _, log, job = cleanable(tmp_path)
     child.call(process.index, (job, os.getpid()))
     child.bury()
-    with pytest.raises(Interrupted, match="started anew"):
+    with pytest.raises(PassInterrupted, match="started anew"):
         child.call(process.clean, (job.directory, 0))
     log.abandon()
 
@@ -99,7 +99,7 @@ def test_its_faults_cross_the_pipe_with_what_they_say(tmp_path: Path, child: Chi
     with pytest.raises(CannotClean, match="checksum"):
         child.call(process.index, (job, os.getpid()))
     first.unlink()
-    with pytest.raises(Interrupted, match="gone"):
+    with pytest.raises(PassInterrupted, match="gone"):
         child.call(process.index, (job, os.getpid()))
     first.mkdir()
     with pytest.raises(DiskRefused, match="directory"):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from ottla.model import TopicPartition
 from ottla.storage.formats import names
 from ottla.storage.formats.errors import FormatError
-from ottla.storage.formats.names import Folder, FolderKind, SegmentFile, format_folder, parse_folder
+from ottla.storage.formats.names import FolderKind, FolderName, SegmentFile, format_folder, parse_folder
 
 topics = st.text("abcXYZ019._-", min_size=1, max_size=200).filter(lambda name: name not in {".", ".."})
 partitions = st.builds(TopicPartition, topics, st.integers(0, 2**31 - 1))
@@ -16,13 +16,13 @@ MARKED = [FolderKind.DELETE, FolderKind.FUTURE, FolderKind.STRAY]
 @settings(deadline=None)
 @given(partitions)
 def test_a_current_folder_is_read_back(partition):
-    assert parse_folder(format_folder(partition)) == Folder(partition, FolderKind.CURRENT, "")
+    assert parse_folder(format_folder(partition)) == FolderName(partition, FolderKind.CURRENT, "")
 
 
 @settings(deadline=None)
 @given(partitions, st.sampled_from(MARKED))
 def test_a_marked_folder_is_read_back(partition, kind):
-    assert parse_folder(format_folder(partition, kind, UNIQUE)) == Folder(partition, kind, UNIQUE)
+    assert parse_folder(format_folder(partition, kind, UNIQUE)) == FolderName(partition, kind, UNIQUE)
 
 
 @settings(deadline=None)
@@ -38,13 +38,13 @@ def test_any_name_is_read_or_refused(name):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("a-0", Folder(TopicPartition("a", 0), FolderKind.CURRENT, "")),
-        ("a-b-12", Folder(TopicPartition("a-b", 12), FolderKind.CURRENT, "")),
-        ("x.y-delete-3", Folder(TopicPartition("x.y-delete", 3), FolderKind.CURRENT, "")),
-        ("--1", Folder(TopicPartition("-", 1), FolderKind.CURRENT, "")),
-        ("a-0.cafe-delete", Folder(TopicPartition("a", 0), FolderKind.DELETE, "cafe")),
-        ("a-1.b-2.cafe-future", Folder(TopicPartition("a-1.b", 2), FolderKind.FUTURE, "cafe")),
-        ("-7.cafe-stray", Folder(TopicPartition("", 7), FolderKind.STRAY, "cafe")),
+        ("a-0", FolderName(TopicPartition("a", 0), FolderKind.CURRENT, "")),
+        ("a-b-12", FolderName(TopicPartition("a-b", 12), FolderKind.CURRENT, "")),
+        ("x.y-delete-3", FolderName(TopicPartition("x.y-delete", 3), FolderKind.CURRENT, "")),
+        ("--1", FolderName(TopicPartition("-", 1), FolderKind.CURRENT, "")),
+        ("a-0.cafe-delete", FolderName(TopicPartition("a", 0), FolderKind.DELETE, "cafe")),
+        ("a-1.b-2.cafe-future", FolderName(TopicPartition("a-1.b", 2), FolderKind.FUTURE, "cafe")),
+        ("-7.cafe-stray", FolderName(TopicPartition("", 7), FolderKind.STRAY, "cafe")),
     ],
 )
 def test_names_are_read_from_their_end(name, expected):

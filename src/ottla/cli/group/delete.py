@@ -74,7 +74,7 @@ async def _delete_groups(client: Admin, groups: list[str], options: argparse.Nam
 
 
 async def _delete_offsets(
-    client: Admin, groups: list[str], topics: list[partitions.Chosen], options: argparse.Namespace
+    client: Admin, groups: list[str], topics: list[partitions.PartitionChoice], options: argparse.Namespace
 ) -> None:
     from ottla.cli.plan import show_plan
 

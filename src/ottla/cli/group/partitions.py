@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PARTITION_MAX = 2**31 - 1
 
 
-class Chosen(NamedTuple):
+class PartitionChoice(NamedTuple):
     topic: str
     #: None for all.
     partitions: tuple[int, ...] | None
@@ -31,20 +31,20 @@ def arguments(parser: argparse._ActionsContainer, what: str) -> None:
     completed_by(action, topic_names)
 
 
-def chosen(options: argparse.Namespace) -> list[Chosen]:
+def chosen(options: argparse.Namespace) -> list[PartitionChoice]:
     return [_parsed(text) for text in dict.fromkeys(options.topics)]
 
 
-def _parsed(text: str) -> Chosen:
+def _parsed(text: str) -> PartitionChoice:
     topic, colon, listed = text.partition(":")
     numbers = [number.strip() for number in listed.split(",")]
     plausible = all(number.isascii() and number.isdigit() and int(number[:11]) <= PARTITION_MAX for number in numbers)
     if not topic or (colon and not plausible):
         raise UsageFault(f"--topic: '{text}' is neither TOPIC nor TOPIC:N,N")
-    return Chosen(topic, tuple(dict.fromkeys(map(int, numbers))) if colon else None)
+    return PartitionChoice(topic, tuple(dict.fromkeys(map(int, numbers))) if colon else None)
 
 
-async def existing(client: Admin, wanted: Collection[Chosen]) -> list[TopicPartition]:
+async def existing(client: Admin, wanted: Collection[PartitionChoice]) -> list[TopicPartition]:
     """All of them, in order; raises where a topic or partition does not exist."""
     from ottla.model import TopicPartition
 
@@ -59,7 +59,7 @@ async def existing(client: Admin, wanted: Collection[Chosen]) -> list[TopicParti
     return sorted(found)
 
 
-def among(partitions: Collection[TopicPartition], wanted: Collection[Chosen]) -> list[TopicPartition]:
+def among(partitions: Collection[TopicPartition], wanted: Collection[PartitionChoice]) -> list[TopicPartition]:
     """Those of `partitions` that were chosen: also of topics that are no more."""
     return sorted(
         tp

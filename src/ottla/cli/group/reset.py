@@ -19,7 +19,7 @@ from ottla.cli.faults import NOT_CONFIRMED, OK, CommandFault, UsageFault
 from ottla.cli.group import chosen, partitions, scopes
 
 if TYPE_CHECKING:
-    from ottla.cli.group.resetting import Change
+    from ottla.cli.group.resetting import OffsetChange
     from ottla.cli.group.scopes import Scope
     from ottla.client.admin.admin import Admin
     from ottla.model import TopicPartition
@@ -82,8 +82,8 @@ def _is_confirmed(options: argparse.Namespace) -> bool:
 
 
 async def _planned(
-    client: Admin, groups: list[str], topics: list[partitions.Chosen], scope: Scope, *, all_groups: bool
-) -> list[Change]:
+    client: Admin, groups: list[str], topics: list[partitions.PartitionChoice], scope: Scope, *, all_groups: bool
+) -> list[OffsetChange]:
     from ottla.cli.group.resetting import changes, partitions_of_file
 
     committed = {
@@ -101,7 +101,7 @@ async def _planned(
     return await changes(client, wanted, scope, committed)
 
 
-def _show(plan: list[Change], options: argparse.Namespace, *, single: bool) -> None:
+def _show(plan: list[OffsetChange], options: argparse.Namespace, *, single: bool) -> None:
     from ottla.cli.output import show_rows
 
     if options.export:
@@ -118,7 +118,7 @@ def _show(plan: list[Change], options: argparse.Namespace, *, single: bool) -> N
     sys.stdout.flush()
 
 
-def _row(change: Change) -> dict[str, Any]:
+def _row(change: OffsetChange) -> dict[str, Any]:
     note = None
     if change.asked is not None:
         there = f"the first is {change.start}" if change.asked < change.start else f"the end is {change.end}"

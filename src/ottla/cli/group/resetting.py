@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin
 
 
-class Change(NamedTuple):
+class OffsetChange(NamedTuple):
     group: str
     partition: TopicPartition
     #: None where nothing was committed.
@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
 async def changes(
     client: Admin, partitions: Mapping[str, Iterable[TopicPartition]], scope: Scope, committed: Mapping[str, Offsets]
-) -> list[Change]:
+) -> list[OffsetChange]:
     everything = list(dict.fromkeys(tp for listed in partitions.values() for tp in listed))
     await _refuse_leaderless(client, everything)
     starts = await offsets_of(client.cluster, dict.fromkeys(everything, EARLIEST))
@@ -60,7 +60,7 @@ async def changes(
                 asked = ends[tp] if current is None else current
             new = min(max(asked, starts[tp]), ends[tp])
             clipped = asked if asked != new else None
-            planned.append(Change(group, tp, current, new, starts[tp], ends[tp], clipped))
+            planned.append(OffsetChange(group, tp, current, new, starts[tp], ends[tp], clipped))
     return planned
 
 

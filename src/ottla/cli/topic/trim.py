@@ -14,7 +14,7 @@ from ottla.cli.faults import NOT_FOUND, OK, CommandFault, UsageFault
 from ottla.cli.numbers import partition_number
 
 if TYPE_CHECKING:
-    from ottla.cli.offsets import Place
+    from ottla.cli.offsets import OffsetPoint
     from ottla.client.admin.admin import Admin
     from ottla.model import TopicPartition
 
@@ -80,7 +80,7 @@ def _refuse_beyond_the_end(rows: list[dict[str, Any]]) -> None:
             raise CommandFault(f"{name} ends at {row['end']}: {row['new_start']} is beyond; `end` deletes everything")
 
 
-async def _places(client: Admin, options: argparse.Namespace) -> dict[TopicPartition, Place]:
+async def _places(client: Admin, options: argparse.Namespace) -> dict[TopicPartition, OffsetPoint]:
     from ottla.cli.offsets import parse_place
     from ottla.model import TopicPartition
 
@@ -97,12 +97,12 @@ async def _places(client: Admin, options: argparse.Namespace) -> dict[TopicParti
     return {TopicPartition(topic.name, number): place for number in dict.fromkeys(options.partition or known)}
 
 
-def _places_of_file(options: argparse.Namespace) -> dict[TopicPartition, Place] | None:
+def _places_of_file(options: argparse.Namespace) -> dict[TopicPartition, OffsetPoint] | None:
     if options.offset_json_file is None:
         return None
     import json
 
-    from ottla.cli.offsets import LATEST, Place
+    from ottla.cli.offsets import LATEST, OffsetPoint
     from ottla.model import TopicPartition
 
     if options.offset is not None or options.topic is not None or options.topic_option is not None:
@@ -116,4 +116,4 @@ def _places_of_file(options: argparse.Namespace) -> dict[TopicPartition, Place] 
     except (ValueError, KeyError, TypeError) as error:
         form = '{"partitions": [{"topic": "t", "partition": 0, "offset": 5}]}'
         raise UsageFault(f"{options.offset_json_file} is not of the form {form}") from error
-    return {tp: Place(word=LATEST) if offset < 0 else Place(offset=offset) for tp, offset in found.items()}
+    return {tp: OffsetPoint(word=LATEST) if offset < 0 else OffsetPoint(offset=offset) for tp, offset in found.items()}

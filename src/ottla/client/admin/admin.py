@@ -36,7 +36,7 @@ from ottla.client.admin.results import (
 from ottla.client.settings import AdminSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.offsets import list_offsets
-from ottla.client.wire.world import World, real_world
+from ottla.client.wire.world import ClientPorts, real_world
 from ottla.model import TopicPartition
 
 
@@ -44,7 +44,7 @@ class Admin:
     """One client; safe to use from several tasks of its loop."""
 
     def __init__(
-        self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
+        self, settings: Mapping[str, Any] | None = None, /, *, world: ClientPorts | None = None, **keywords: Any
     ) -> None:
         self.settings = parse_settings(AdminSettings, settings, keywords)
         self.cluster = Cluster(self.settings, world or real_world())

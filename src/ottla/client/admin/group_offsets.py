@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.errors import KafkaError, error_of, settled
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.connection import Connection
+from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.coordinators import PASSING, ask_coordinators
 from ottla.client.wire.leaders import by_topic
 from ottla.model import TopicPartition
@@ -56,7 +56,10 @@ Told = tuple[str, int, list[tuple[TopicPartition, int, CommittedOffset]]]
 
 
 async def _fetch_several(
-    cluster: Cluster, connection: Connection, asked: Mapping[str, dict[str, list[int]] | None], require_stable: bool
+    cluster: Cluster,
+    connection: BrokerConnection,
+    asked: Mapping[str, dict[str, list[int]] | None],
+    require_stable: bool,
 ) -> list[Told]:
     request = fetching.OffsetFetchRequest(
         groups=[
@@ -91,7 +94,11 @@ async def _fetch_several(
 
 
 async def _fetch_one(
-    cluster: Cluster, connection: Connection, group: str, topics: dict[str, list[int]] | None, require_stable: bool
+    cluster: Cluster,
+    connection: BrokerConnection,
+    group: str,
+    topics: dict[str, list[int]] | None,
+    require_stable: bool,
 ) -> Told:
     request = fetching.OffsetFetchRequest(
         group_id=group,

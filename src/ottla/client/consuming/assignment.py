@@ -50,7 +50,7 @@ class Chunk:
         return header.is_transactional and header.producer_id in self.aborted_now
 
 
-class Assigned:
+class AssignedPartition:
     """Part of a consumer's state; the fetcher fills it, the consumer empties it."""
 
     __slots__ = (

@@ -18,12 +18,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.consuming.assignment import Assigned
+from ottla.client.consuming.assignment import AssignedPartition
 from ottla.client.consuming.fetcher import Fetcher
 from ottla.client.consuming.group.commits import OnCommitted
 from ottla.client.consuming.group.member import GroupMember
 from ottla.client.consuming.group.membership import GroupMetadata
-from ottla.client.consuming.reading import Reading
+from ottla.client.consuming.reading import RecordReading
 from ottla.client.consuming.resets import Resets
 from ottla.client.errors import ClientClosed, InvalidGroupId, NoOffset, RequestTimedOut
 from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
@@ -32,7 +32,7 @@ from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.listed_offset import EARLIEST, LATEST
 from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
-from ottla.client.wire.world import World, real_world
+from ottla.client.wire.world import ClientPorts, real_world
 from ottla.model import NO_EPOCH, TopicPartition
 
 #: An offset to commit: a number, or (offset, metadata, leader epoch), of which only the first must be there.
@@ -43,10 +43,10 @@ class Consumer:
     """One client of one event loop, for one task at a time."""
 
     def __init__(
-        self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
+        self, settings: Mapping[str, Any] | None = None, /, *, world: ClientPorts | None = None, **keywords: Any
     ) -> None:
         self.settings = parse_settings(ConsumerSettings, settings, keywords)
-        self._reading = Reading(self.settings)
+        self._reading = RecordReading(self.settings)
         self._world = world or real_world()
         self.cluster = Cluster(self.settings, self._world, auto_create=self.settings.allow_auto_create_topics)
         backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms, self._world.entropy)
@@ -146,8 +146,8 @@ class Consumer:
         self.cluster.want(topics)
         self._wake()
 
-    def _fresh(self, tp: TopicPartition) -> Assigned:
-        one = Assigned(tp)
+    def _fresh(self, tp: TopicPartition) -> AssignedPartition:
+        one = AssignedPartition(tp)
         strategy = self._resets.strategy()
         if strategy is None:
             one.error = NoOffset(f"{tp} has no position, and auto.offset.reset is none: seek first", tp)
@@ -394,7 +394,7 @@ class Consumer:
             self._waiting.discard(news)
         return True
 
-    def _one(self, tp: TopicPartition) -> Assigned:
+    def _one(self, tp: TopicPartition) -> AssignedPartition:
         self._check_open()
         found = self._reading.assigned.get(tp)
         if found is None:

@@ -16,7 +16,7 @@ FULL: Final = 0
 EPOCH_MAX: Final = 2**31 - 1
 
 
-class Wanted(NamedTuple):
+class WantedPartition(NamedTuple):
     """What is asked for of one partition."""
 
     topic_id: bytes
@@ -33,10 +33,10 @@ class FetchSession:
         self.id = NO_SESSION
         self._epoch = FULL
         #: What the broker was last sent about each partition.
-        self._known: dict[TopicPartition, Wanted] = {}
+        self._known: dict[TopicPartition, WantedPartition] = {}
         self._by_id = False
 
-    def fill(self, request: FetchRequest, wanted: dict[TopicPartition, Wanted], *, by_id: bool) -> None:
+    def fill(self, request: FetchRequest, wanted: dict[TopicPartition, WantedPartition], *, by_id: bool) -> None:
         """Writes into a request what the session needs to say to get `wanted`."""
         if by_id != self._by_id:
             self.restart()
@@ -75,7 +75,7 @@ class FetchSession:
         self.restart()
 
 
-def _topics(wanted: dict[TopicPartition, Wanted], *, by_id: bool) -> list[FetchTopic]:
+def _topics(wanted: dict[TopicPartition, WantedPartition], *, by_id: bool) -> list[FetchTopic]:
     topics: dict[str, FetchTopic] = {}
     for (name, partition), one in wanted.items():
         topic = topics.get(name)

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ottla.client.consuming.assignment import CHUNKS_MAX, Assigned, Chunk
-from ottla.client.consuming.fetch_session import FetchSession, Wanted
+from ottla.client.consuming.assignment import CHUNKS_MAX, AssignedPartition, Chunk
+from ottla.client.consuming.fetch_session import FetchSession, WantedPartition
 from ottla.client.consuming.resets import Resets
 from ottla.client.errors import (
     CorruptRecords,
@@ -24,7 +24,7 @@ from ottla.client.errors import (
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.connection import Connection
+from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.connections import DATA
 from ottla.client.wire.metadata import Node, error_code
 from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED
@@ -35,7 +35,7 @@ from ottla.records.batch import iterate
 from ottla.records.errors import RecordError
 
 if TYPE_CHECKING:
-    from ottla.client.wire.world import World
+    from ottla.client.wire.world import ClientPorts
 
 #: Topics are named by their ids from this version on.
 _BY_ID: Final = 13
@@ -65,7 +65,7 @@ _PASSING: Final = frozenset(
 )
 
 #: What was asked for and in which generation of its partition.
-_Asked = dict[TopicPartition, tuple[Assigned, int, int]]
+_Asked = dict[TopicPartition, tuple[AssignedPartition, int, int]]
 
 
 class Fetcher:
@@ -73,8 +73,8 @@ class Fetcher:
         self,
         settings: ConsumerSettings,
         cluster: Cluster,
-        world: World,
-        assigned: dict[TopicPartition, Assigned],
+        world: ClientPorts,
+        assigned: dict[TopicPartition, AssignedPartition],
         resets: Resets,
         on_news: Callable[[], None],
     ) -> None:
@@ -115,7 +115,7 @@ class Fetcher:
         now_ms = self._clock.monotonic_ms()
         self._resets.begin(self._assigned, self.wake)
         next_ms: int | None = None
-        groups: dict[int, list[Assigned]] = {}
+        groups: dict[int, list[AssignedPartition]] = {}
         buffered = sum(one.buffered_bytes for one in self._assigned.values())
         for one in self._assigned.values():
             if not _wants_more(one) or buffered > self._settings.fetch_max_bytes:
@@ -143,7 +143,7 @@ class Fetcher:
         if next_ms is not None:
             self._timer = self._loop.call_later(max(1, next_ms - now_ms) / 1000, self._pump)
 
-    def _source(self, one: Assigned, now_ms: int) -> int | None:
+    def _source(self, one: AssignedPartition, now_ms: int) -> int | None:
         """The broker to read from: the leader, or for a while the replica that it recommended."""
         if one.read_replica >= 0:
             if now_ms < one.read_replica_until_ms and one.read_replica in self._cluster.metadata.nodes:
@@ -152,7 +152,7 @@ class Fetcher:
         leader = self._cluster.metadata.leader(*one.tp)
         return None if leader is None else leader.leader
 
-    def _fetch(self, node: int, connection: Connection, group: list[Assigned]) -> None:
+    def _fetch(self, node: int, connection: BrokerConnection, group: list[AssignedPartition]) -> None:
         settings = self._settings
         metadata = self._cluster.metadata
         try:
@@ -167,11 +167,11 @@ class Fetcher:
             one.tp.topic not in topics or topics[one.tp.topic].topic_id == ZERO_TOPIC_ID for one in group
         ):
             version = _BY_ID - 1
-        wanted: dict[TopicPartition, Wanted] = {}
+        wanted: dict[TopicPartition, WantedPartition] = {}
         asked: _Asked = {}
         for one in group:
             leader = metadata.leader(*one.tp)
-            wanted[one.tp] = Wanted(
+            wanted[one.tp] = WantedPartition(
                 topics[one.tp.topic].topic_id if version >= _BY_ID else ZERO_TOPIC_ID,
                 one.fetch_offset,
                 leader.leader_epoch if leader is not None and version >= _LEADER_EPOCHS else NO_EPOCH,
@@ -248,7 +248,7 @@ class Fetcher:
         self._on_news()
         self.wake()
 
-    def _take(self, one: Assigned, offset: int, told: PartitionData, nodes: list[Node]) -> None:
+    def _take(self, one: AssignedPartition, offset: int, told: PartitionData, nodes: list[Node]) -> None:
         code = error_code(told.error_code)
         if code is not ErrorCode.NONE:
             self._refused(one, offset, code, told, nodes)
@@ -283,7 +283,9 @@ class Fetcher:
         one.fetch_offset = max(offset, last.next_offset)
         one.fetch_epoch = last.leader_epoch
 
-    def _refused(self, one: Assigned, offset: int, code: ErrorCode, told: PartitionData, nodes: list[Node]) -> None:
+    def _refused(
+        self, one: AssignedPartition, offset: int, code: ErrorCode, told: PartitionData, nodes: list[Node]
+    ) -> None:
         if told.current_leader.leader_id >= 0:
             leader = told.current_leader
             self._cluster.learn_leader(*one.tp, leader.leader_id, leader.leader_epoch, nodes)
@@ -307,7 +309,7 @@ class Fetcher:
         else:
             one.error = error_of(code, about=str(one.tp))
 
-    def _truncated(self, one: Assigned, offset: int, epoch: int, end_offset: int) -> None:
+    def _truncated(self, one: AssignedPartition, offset: int, epoch: int, end_offset: int) -> None:
         """The log has lost what was read up to here: goes back to where it still is what it was."""
         if self._resets.strategy() is None:
             one.error = LogTruncated(
@@ -321,7 +323,7 @@ class Fetcher:
         one.seek(position, epoch)
 
 
-def _wants_more(one: Assigned) -> bool:
+def _wants_more(one: AssignedPartition) -> bool:
     return (
         one.position is not None
         and not one.paused

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.consuming.assignment import Assigned
+from ottla.client.consuming.assignment import AssignedPartition
 from ottla.client.errors import CorruptRecords, KafkaError, LogTruncated, NoOffset, OffsetOutOfRange
 from ottla.client.records import ConsumerRecord
 from ottla.client.serializers import deserializer_for
@@ -21,13 +21,13 @@ from ottla.model import NO_EPOCH, TopicPartition
 _NOTHING: Final[frozenset[TopicPartition]] = frozenset()
 
 
-class Reading:
+class RecordReading:
     def __init__(self, settings: ConsumerSettings) -> None:
         self._check_crcs = settings.check_crcs
         self._key_deserializer = deserializer_for(settings.key_deserializer, "key.deserializer")
         self._value_deserializer = deserializer_for(settings.value_deserializer, "value.deserializer")
         #: The fetcher has the same mapping.
-        self.assigned: dict[TopicPartition, Assigned] = {}
+        self.assigned: dict[TopicPartition, AssignedPartition] = {}
         #: Records that iteration has taken and not given out yet: before the positions of their partitions.
         self.ahead: deque[ConsumerRecord] = deque()
         #: What is about to be given up: nothing more of it is given out.
@@ -38,7 +38,7 @@ class Reading:
     # Which partitions
 
     def replace(
-        self, wanted: Iterable[TopicPartition], fresh: Callable[[TopicPartition], Assigned]
+        self, wanted: Iterable[TopicPartition], fresh: Callable[[TopicPartition], AssignedPartition]
     ) -> list[TopicPartition]:
         """Reads exactly these from now on; what was read before keeps its place. Gives those that are new."""
         kept = dict.fromkeys(wanted)
@@ -97,7 +97,7 @@ class Reading:
                 found[tp] = CommittedOffset(offset, "", self._epochs.get(tp, NO_EPOCH))
         return found
 
-    def place(self, one: Assigned, told: CommittedOffset) -> None:
+    def place(self, one: AssignedPartition, told: CommittedOffset) -> None:
         """Goes on where the group has come to."""
         one.seek(told.offset, told.leader_epoch)
         self._epochs[one.tp] = told.leader_epoch
@@ -144,7 +144,7 @@ class Reading:
         return taken
 
 
-def _raised(one: Assigned) -> KafkaError:
+def _raised(one: AssignedPartition) -> KafkaError:
     """The partition's error. One that does not lie in the position is forgotten, so that it is tried again."""
     error = one.error
     assert error is not None

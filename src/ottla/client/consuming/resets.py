@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ottla.client.consuming.assignment import Assigned
+from ottla.client.consuming.assignment import AssignedPartition
 from ottla.client.errors import ClientClosed, KafkaError, SettingsError, SomeFailed
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
@@ -42,7 +42,7 @@ class Resets:
         """What ListOffsets is asked where nobody sought; None where that is an error."""
         return self._fixed if self._back_ms is None else max(0, self._clock.wall_ms() - self._back_ms)
 
-    def begin(self, assigned: Mapping[TopicPartition, Assigned], then: Callable[[], None]) -> None:
+    def begin(self, assigned: Mapping[TopicPartition, AssignedPartition], then: Callable[[], None]) -> None:
         """Looks up all positions that are wanted and whose buffers are empty; one look-up at a time."""
         if self._task is not None:
             return
@@ -52,7 +52,7 @@ class Resets:
         if wanted:
             self._task = asyncio.get_running_loop().create_task(self._look_up(wanted, then))
 
-    async def _look_up(self, wanted: list[Assigned], then: Callable[[], None]) -> None:
+    async def _look_up(self, wanted: list[AssignedPartition], then: Callable[[], None]) -> None:
         generations = {one.tp: one.generation for one in wanted}
         asked = {one.tp: one.reset for one in wanted if one.reset is not None}
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from ottla.client.producing.batches import Batch, Delivery
+from ottla.client.producing.batches import Delivery, ProducerBatch
 from ottla.client.producing.sequences import PartitionSequences
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import Headers
@@ -29,9 +29,9 @@ class PartitionQueue:
         self.topic = topic
         self.partition = partition
         #: In the order of their ordinals; those on the wire are not here.
-        self.waiting: deque[Batch] = deque()
+        self.waiting: deque[ProducerBatch] = deque()
         #: The last of `waiting` while records can be added to it.
-        self.open: Batch | None = None
+        self.open: ProducerBatch | None = None
         #: Batches sent and not answered.
         self.on_wire = 0
         self.newest_ordinal = 0
@@ -40,7 +40,7 @@ class PartitionQueue:
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 
-    def insert(self, batch: Batch) -> None:
+    def insert(self, batch: ProducerBatch) -> None:
         """Puts a batch back in its place: before all newer ones."""
         waiting = self.waiting
         place = 0
@@ -62,9 +62,9 @@ class Accumulator:
         #: Queues whose first batch may go, the longest waiting first.
         self.ready: dict[PartitionQueue, None] = {}
         #: Open batches and when their linger is over: all linger equally long, so the first is due first.
-        self._lingering: dict[Batch, int] = {}
+        self._lingering: dict[ProducerBatch, int] = {}
         #: Every batch whose outcome is not known, the oldest first.
-        self.live: dict[Batch, None] = {}
+        self.live: dict[ProducerBatch, None] = {}
 
     def queue(self, topic: str, partition: int) -> PartitionQueue:
         key = (topic, partition)
@@ -119,9 +119,9 @@ class Accumulator:
             news = True
         return delivery, news
 
-    def _new_batch(self, queue: PartitionQueue, now_ms: int) -> Batch:
+    def _new_batch(self, queue: PartitionQueue, now_ms: int) -> ProducerBatch:
         queue.newest_ordinal += 1
-        batch = queue.open = Batch(queue, (queue.newest_ordinal,), now_ms + self._delivery_timeout_ms)
+        batch = queue.open = ProducerBatch(queue, (queue.newest_ordinal,), now_ms + self._delivery_timeout_ms)
         queue.waiting.append(batch)
         self.live[batch] = None
         if self._linger_ms and not self.pressed:
@@ -130,7 +130,7 @@ class Accumulator:
             self.ready[queue] = None
         return batch
 
-    def shut(self, batch: Batch) -> None:
+    def shut(self, batch: ProducerBatch) -> None:
         """No more records: the batch goes as soon as it can."""
         batch.closed = True
         if batch.queue.open is batch:
@@ -154,7 +154,7 @@ class Accumulator:
             self.ready[batch.queue] = None
         return None
 
-    def take(self, queue: PartitionQueue) -> Batch:
+    def take(self, queue: PartitionQueue) -> ProducerBatch:
         """Takes the queue's first batch to be sent; the queue goes behind the others."""
         batch = queue.waiting.popleft()
         if not batch.closed:
@@ -174,13 +174,13 @@ class Accumulator:
         else:
             self.ready[queue] = None
 
-    def put_back(self, batch: Batch, not_before_ms: int) -> None:
+    def put_back(self, batch: ProducerBatch, not_before_ms: int) -> None:
         """A batch that is to be tried again stands before all newer ones."""
         batch.not_before_ms = not_before_ms
         batch.queue.insert(batch)
         self.ready[batch.queue] = None
 
-    def split(self, batch: Batch) -> list[Batch]:
+    def split(self, batch: ProducerBatch) -> list[ProducerBatch]:
         """Two halves in place of a batch that is too large for the broker; their records keep their deliveries."""
         records = decode_batch(batch.builder.build(), check_crcs=False)
         middle = len(records) // 2
@@ -188,7 +188,7 @@ class Accumulator:
         overhead = batch.memory // len(records)
         sequence = batch.sequence
         for which, (start, end) in enumerate(((0, middle), (middle, len(records)))):
-            part = Batch(batch.queue, (*batch.ordinal, which), batch.deadline_ms)
+            part = ProducerBatch(batch.queue, (*batch.ordinal, which), batch.deadline_ms)
             part.closed = True
             part.attempts = batch.attempts
             part.last_fault = batch.last_fault
@@ -209,7 +209,7 @@ class Accumulator:
         batch.wake()
         return batch.parts
 
-    def remove_waiting(self, batch: Batch) -> None:
+    def remove_waiting(self, batch: ProducerBatch) -> None:
         """Takes a batch out that will not be sent."""
         batch.queue.waiting.remove(batch)
         if batch.queue.open is batch:
@@ -217,7 +217,7 @@ class Accumulator:
         self._lingering.pop(batch, None)
         self.look_again(batch.queue)
 
-    def release(self, batch: Batch) -> None:
+    def release(self, batch: ProducerBatch) -> None:
         """The batch is over, and its memory free."""
         self.live.pop(batch, None)
         self.memory_used -= batch.memory

@@ -13,10 +13,10 @@ from ottla.records.builder import BatchBuilder
 
 if TYPE_CHECKING:
     from ottla.client.producing.accumulator import PartitionQueue
-    from ottla.client.producing.sequences import Identity
+    from ottla.client.producing.sequences import ProducerIdentity
 
 
-class Batch:
+class ProducerBatch:
     __slots__ = (
         "_waiters",
         "attempts",
@@ -58,14 +58,14 @@ class Batch:
         self.last_fault: KafkaError | None = None
         #: The first record's sequence number, and under whose identity, once it was sent with one.
         self.sequence: int | None = None
-        self.identity: Identity | None = None
+        self.identity: ProducerIdentity | None = None
         #: Its outcome was handed to all who wait for it.
         self.done = False
         self.error: KafkaError | None = None
         self.base_offset = UNKNOWN_OFFSET
         self.log_append_ms = NO_TIMESTAMP
         #: What it was split into.
-        self.parts: list[Batch] = []
+        self.parts: list[ProducerBatch] = []
         self._waiters: list[asyncio.Future[None]] = []
 
     @property
@@ -107,7 +107,7 @@ class Delivery:
 
     __slots__ = ("_timestamp", "batch", "index")
 
-    def __init__(self, batch: Batch, index: int, timestamp: int) -> None:
+    def __init__(self, batch: ProducerBatch, index: int, timestamp: int) -> None:
         self.batch = batch
         self.index = index
         self._timestamp = timestamp

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from ottla.client.errors import ClientClosed, KafkaError, error_of
-from ottla.client.producing.sequences import Identities, Identity
+from ottla.client.producing.sequences import Identities, ProducerIdentity
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
 from ottla.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -53,7 +53,7 @@ class IdentitySource:
                 try:
                     answer = await self._cluster.ask(None, request, InitProducerIdResponse)
                     if not answer.error_code:
-                        self._identities.current = Identity(answer.producer_id, answer.producer_epoch)
+                        self._identities.current = ProducerIdentity(answer.producer_id, answer.producer_epoch)
                         self.fault = None
                         return
                     self.fault = error_of(answer.error_code, about="the producer's id")

@@ -34,7 +34,7 @@ from ottla.client.serializers import serialized, serializer_for
 from ottla.client.settings import IDEMPOTENT_IN_FLIGHT_MAX, ProducerSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.metadata import Topic
-from ottla.client.wire.world import World, real_world
+from ottla.client.wire.world import ClientPorts, real_world
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import Headers
 
@@ -44,7 +44,7 @@ _TURNS_OWED_MAX: Final = 4
 _GROWTH_MS_MAX: Final = 1_000
 
 
-class _Route:
+class _TopicRoute:
     """A topic as the producer writes to it."""
 
     __slots__ = ("last_used_ms", "queues", "room", "sticky", "topic", "used")
@@ -63,7 +63,7 @@ class Producer:
     """One client of one event loop; any of its tasks may use it."""
 
     def __init__(
-        self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
+        self, settings: Mapping[str, Any] | None = None, /, *, world: ClientPorts | None = None, **keywords: Any
     ) -> None:
         self.settings = _consistent(parse_settings(ProducerSettings, settings, keywords))
         self._partitioner = partitioner_for(self.settings.partitioner)
@@ -79,7 +79,7 @@ class Producer:
             delivery_timeout_ms=self.settings.delivery_timeout_ms,
             memory_bytes=self.settings.buffer_memory,
         )
-        self._routes: dict[str, _Route] = {}
+        self._routes: dict[str, _TopicRoute] = {}
         self._sender: Sender | None = None
         #: Callers for whose records there is no room, the longest waiting first.
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -213,7 +213,7 @@ class Producer:
 
     def _append(
         self,
-        route: _Route,
+        route: _TopicRoute,
         value: bytes | None,
         key: bytes | None,
         partition: int | None,
@@ -248,7 +248,7 @@ class Producer:
             sender.wake()
         return delivery
 
-    def _sticky(self, route: _Route, cost: int) -> int:
+    def _sticky(self, route: _TopicRoute, cost: int) -> int:
         """The partition whose turn it is: it stays for a batch's worth of bytes, so that batches become full."""
         route.room -= cost
         if route.room < 0 or route.sticky < 0:
@@ -259,7 +259,7 @@ class Producer:
             route.room = self.settings.batch_size - HEADER_SIZE - cost
         return route.sticky
 
-    async def _route(self, topic: str, partition: int | None) -> _Route:
+    async def _route(self, topic: str, partition: int | None) -> _TopicRoute:
         """What is known of a topic, waiting for it up to `max.block.ms`."""
         self._check_open()
         if self._sender is None:
@@ -270,7 +270,7 @@ class Producer:
         self._check_open()
         route = self._routes.get(topic)
         if route is None:
-            route = self._routes[topic] = _Route(found)
+            route = self._routes[topic] = _TopicRoute(found)
         route.topic = found
         return route
 

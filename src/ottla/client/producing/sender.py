@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.client.errors import BadAnswer, DeliveryTimedOut, KafkaError, error_of
 from ottla.client.producing.accumulator import Accumulator, PartitionQueue
-from ottla.client.producing.batches import Batch
+from ottla.client.producing.batches import ProducerBatch
 from ottla.client.producing.identity_source import IdentitySource
 from ottla.client.producing.sequences import Identities
 from ottla.client.records import UNKNOWN_OFFSET
 from ottla.client.settings import ProducerSettings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.connection import Connection
+from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.connections import DATA
 from ottla.client.wire.metadata import Node, error_code
 from ottla.model import NO_TIMESTAMP, ZERO_TOPIC_ID, ErrorCode
@@ -35,7 +35,7 @@ from ottla.protocol.generated.produce import (
 from ottla.records.compression import CODECS
 
 if TYPE_CHECKING:
-    from ottla.client.wire.world import World
+    from ottla.client.wire.world import ClientPorts
 
 #: Topics are named by their ids from this version on.
 _BY_ID: Final = 13
@@ -66,7 +66,7 @@ class Sender:
         self,
         settings: ProducerSettings,
         cluster: Cluster,
-        world: World,
+        world: ClientPorts,
         accumulator: Accumulator,
         on_room: Callable[[], None],
     ) -> None:
@@ -143,10 +143,10 @@ class Sender:
     def _send_ready(self, now_ms: int) -> int | None:
         """Sends all that may go; returns when something that may not go yet will be able to."""
         next_ms: int | None = None
-        rooms: dict[int, Connection | None] = {}
+        rooms: dict[int, BrokerConnection | None] = {}
         sent = True
         while sent:
-            requests: dict[int, list[Batch]] = {}
+            requests: dict[int, list[ProducerBatch]] = {}
             sizes: dict[int, int] = {}
             for queue in list(self._queues.ready):
                 batch = queue.waiting[0]
@@ -183,12 +183,12 @@ class Sender:
                 next_ms = now_ms + pause_ms if next_ms is None else min(next_ms, now_ms + pause_ms)
         return next_ms
 
-    def _may_go(self, queue: PartitionQueue, batch: Batch) -> bool:
+    def _may_go(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         if queue.on_wire and self._in_flight_max == 1:
             return False  # the promise of one in flight is the partition's order, even across a change of leader
         return not self._idempotent or queue.sequences.may_send(batch, self._identities, queue.on_wire)
 
-    def _room(self, node: int) -> Connection | None:
+    def _room(self, node: int) -> BrokerConnection | None:
         """The connection to a leader, if it takes another request now."""
         connection = self._cluster.connections.open(node, DATA)
         if connection is None:
@@ -199,7 +199,7 @@ class Sender:
             return None
         return connection
 
-    def _send(self, connection: Connection, batches: list[Batch]) -> None:
+    def _send(self, connection: BrokerConnection, batches: list[ProducerBatch]) -> None:
         try:
             version = connection.version(
                 ApiKey.PRODUCE, at_least=_ZSTD if self._settings.compression_type == "zstd" else 3
@@ -231,7 +231,7 @@ class Sender:
             batch.queue.on_wire += 1
         future.add_done_callback(lambda done: self._answered(done, batches))
 
-    def _request(self, batches: list[Batch], *, by_id: bool) -> ProduceRequest:
+    def _request(self, batches: list[ProducerBatch], *, by_id: bool) -> ProduceRequest:
         data: dict[str, TopicProduceData] = {}
         for batch in batches:
             queue = batch.queue
@@ -262,7 +262,7 @@ class Sender:
 
     # Back
 
-    def _answered(self, future: asyncio.Future[ProduceResponse], batches: list[Batch]) -> None:
+    def _answered(self, future: asyncio.Future[ProduceResponse], batches: list[ProducerBatch]) -> None:
         for batch in batches:
             batch.on_wire = False
             batch.queue.on_wire -= 1
@@ -286,7 +286,7 @@ class Sender:
         self.wake()
         self._on_room()
 
-    def _judge(self, batch: Batch, told: PartitionProduceResponse | None, nodes: list[Node]) -> None:
+    def _judge(self, batch: ProducerBatch, told: PartitionProduceResponse | None, nodes: list[Node]) -> None:
         if told is None:
             self._try_again_or_fail(batch, BadAnswer(f"the answer says nothing about {batch.queue}"), -1)
             return
@@ -316,14 +316,14 @@ class Sender:
         error = error_of(told.error_code, message, about=str(batch.queue))
         self._try_again_or_fail(batch, error, told.log_start_offset)
 
-    def _split(self, batch: Batch) -> None:
+    def _split(self, batch: ProducerBatch) -> None:
         parts = self._queues.split(batch)
         if self._idempotent:
             batch.queue.sequences.replaced(batch, parts)
         for part in parts:
             self._queues.put_back(part, 0)
 
-    def _try_again_or_fail(self, batch: Batch, error: KafkaError, log_start_offset: int) -> None:
+    def _try_again_or_fail(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> None:
         code = error.code
         if code in _STALE:
             self._cluster.request_update()
@@ -342,7 +342,7 @@ class Sender:
         else:
             self._queues.put_back(batch, now_ms + self._backoff.pause_ms(max(1, batch.attempts)))
 
-    def _fail(self, batch: Batch, error: KafkaError, *, known: bool) -> None:
+    def _fail(self, batch: ProducerBatch, error: KafkaError, *, known: bool) -> None:
         """A batch's end. `known`: it is certain that it was not written."""
         if self._idempotent:
             if known:
@@ -373,5 +373,5 @@ class Sender:
         if expired:
             self._on_room()
 
-    def _over(self, batch: Batch) -> None:
+    def _over(self, batch: ProducerBatch) -> None:
         self._queues.release(batch)

@@ -25,13 +25,13 @@ from ottla.model import ErrorCode
 from ottla.records.batch import add_to_sequence
 
 if TYPE_CHECKING:
-    from ottla.client.producing.batches import Batch
+    from ottla.client.producing.batches import ProducerBatch
 
 EPOCH_MAX: Final = 2**15 - 1
 _NONE_ACKED: Final = -1
 
 
-class Identity(NamedTuple):
+class ProducerIdentity(NamedTuple):
     producer_id: int
     epoch: int
 
@@ -42,15 +42,15 @@ class Identities:
     __slots__ = ("current",)
 
     def __init__(self) -> None:
-        self.current: Identity | None = None
+        self.current: ProducerIdentity | None = None
 
-    def after(self, used: Identity | None) -> Identity | None:
+    def after(self, used: ProducerIdentity | None) -> ProducerIdentity | None:
         """One that a partition which used `used` has not used: the current one, or the current one's next epoch."""
         if self.current is not None and self.current == used:
             if self.current.epoch == EPOCH_MAX:
                 self.current = None  # the broker must give another id
             else:
-                self.current = Identity(self.current.producer_id, self.current.epoch + 1)
+                self.current = ProducerIdentity(self.current.producer_id, self.current.epoch + 1)
         return self.current
 
 
@@ -58,17 +58,17 @@ class PartitionSequences:
     __slots__ = ("_identity", "_last_acked", "_next", "_unresolved", "fresh_start", "in_flight")
 
     def __init__(self) -> None:
-        self._identity: Identity | None = None
+        self._identity: ProducerIdentity | None = None
         self._next = 0
         self._last_acked = _NONE_ACKED
         #: Sent at least once and not settled, by sequence: on the wire or waiting for a retry.
-        self.in_flight: list[Batch] = []
+        self.in_flight: list[ProducerBatch] = []
         #: The numbers behind batches that were given up: whether those before them were written is not known.
         self._unresolved: set[int] = set()
         #: A number is missing for good: begin at 0 under another identity once nothing is on the wire.
         self.fresh_start = False
 
-    def may_send(self, batch: Batch, identities: Identities, on_wire: int) -> bool:
+    def may_send(self, batch: ProducerBatch, identities: Identities, on_wire: int) -> bool:
         """Whether this batch, the first of its queue, may go now. Starts anew where that is due."""
         if self.fresh_start:
             if on_wire or not self._start_anew(identities):
@@ -84,7 +84,7 @@ class PartitionSequences:
             return False
         return not self._unresolved and len(self.in_flight) < IDEMPOTENT_IN_FLIGHT_MAX
 
-    def stamp(self, batch: Batch) -> None:
+    def stamp(self, batch: ProducerBatch) -> None:
         """Gives a batch that goes for the first time its number."""
         if batch.sequence is None:
             assert self._identity is not None
@@ -93,13 +93,13 @@ class PartitionSequences:
             self._next = add_to_sequence(self._next, batch.count)
             self.in_flight.append(batch)
 
-    def acknowledged(self, batch: Batch) -> None:
+    def acknowledged(self, batch: ProducerBatch) -> None:
         if batch.identity == self._identity and batch.sequence is not None:
             # A later batch may have been answered first only where the broker had both: its word is enough.
             self._last_acked = add_to_sequence(batch.sequence, batch.count - 1)
         self._settle(batch)
 
-    def is_retriable(self, batch: Batch, code: ErrorCode, log_start_offset: int) -> bool:
+    def is_retriable(self, batch: ProducerBatch, code: ErrorCode, log_start_offset: int) -> bool:
         """Whether a refused batch can be sent again and stay single and in order; notes where numbers start anew.
 
         They may start anew only where the first in flight was refused: one before it might have been written.
@@ -114,16 +114,16 @@ class PartitionSequences:
             return True
         return code.retriable
 
-    def _is_first(self, batch: Batch) -> bool:
+    def _is_first(self, batch: ProducerBatch) -> bool:
         return bool(self.in_flight) and self.in_flight[0] is batch
 
-    def replaced(self, batch: Batch, parts: list[Batch]) -> None:
+    def replaced(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """A batch was split; its parts share its numbers."""
         if batch in self.in_flight:
             place = self.in_flight.index(batch)
             self.in_flight[place : place + 1] = parts
 
-    def refused(self, batch: Batch) -> None:
+    def refused(self, batch: ProducerBatch) -> None:
         """A batch failed for good and was not written: its numbers are missing, those behind it cannot follow."""
         if self._is_first(batch):
             self.fresh_start = True
@@ -131,13 +131,13 @@ class PartitionSequences:
         else:
             self.given_up(batch)
 
-    def given_up(self, batch: Batch) -> None:
+    def given_up(self, batch: ProducerBatch) -> None:
         """A batch was given up, and nobody knows whether it was written."""
         if batch in self.in_flight and batch.sequence is not None and batch.identity == self._identity:
             self._unresolved.add(add_to_sequence(batch.sequence, batch.count))
         self._settle(batch)
 
-    def _settle(self, batch: Batch) -> None:
+    def _settle(self, batch: ProducerBatch) -> None:
         if batch in self.in_flight:
             self.in_flight.remove(batch)
         if self._unresolved and not self.in_flight:
@@ -162,7 +162,7 @@ class PartitionSequences:
             self._next = add_to_sequence(self._next, batch.count)
         return True
 
-    def _adopt(self, identity: Identity | None) -> None:
+    def _adopt(self, identity: ProducerIdentity | None) -> None:
         self._identity = identity
         self._next = 0
         self._last_acked = _NONE_ACKED

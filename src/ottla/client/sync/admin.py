@@ -21,7 +21,7 @@ from ottla.client.admin.results import (
     TopicDescription,
 )
 from ottla.client.sync.loop_thread import LoopThread
-from ottla.client.wire.world import World
+from ottla.client.wire.world import ClientPorts
 from ottla.model import TopicPartition
 
 
@@ -29,7 +29,7 @@ class Admin:
     """The methods and results of `ottla.client.Admin`."""
 
     def __init__(
-        self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
+        self, settings: Mapping[str, Any] | None = None, /, *, world: ClientPorts | None = None, **keywords: Any
     ) -> None:
         self._inner = AsyncAdmin(settings, world=world, **keywords)
         self.settings = self._inner.settings

@@ -60,7 +60,7 @@ class CallBacks:
 
     def relayed(self, listener: object) -> object:
         """A listener for the loop that has this one called here."""
-        return None if listener is None else _Relayed(listener, self._relay)
+        return None if listener is None else _RelayedListener(listener, self._relay)
 
     async def _relay(self, method: Callable[[list[TopicPartition]], Any], partitions: list[TopicPartition]) -> None:
         loop = asyncio.get_running_loop()
@@ -79,7 +79,7 @@ class CallBacks:
         await done
 
 
-class _Relayed:
+class _RelayedListener:
     def __init__(self, listener: object, relay: Callable[..., Coroutine[Any, Any, None]]) -> None:
         self._listener = listener
         self._relay = relay

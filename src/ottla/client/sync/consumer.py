@@ -15,7 +15,7 @@ from ottla.client.consuming.group.membership import GroupMetadata
 from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
 from ottla.client.sync.call_backs import CallBacks
 from ottla.client.sync.loop_thread import LoopThread
-from ottla.client.wire.world import World
+from ottla.client.wire.world import ClientPorts
 from ottla.model import TopicPartition
 
 
@@ -24,7 +24,7 @@ class Consumer:
     caller does."""
 
     def __init__(
-        self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
+        self, settings: Mapping[str, Any] | None = None, /, *, world: ClientPorts | None = None, **keywords: Any
     ) -> None:
         self._inner = AsyncConsumer(settings, world=world, **keywords)
         self.settings = self._inner.settings

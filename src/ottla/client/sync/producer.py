@@ -16,7 +16,7 @@ from ottla.client.records import ProducerRecord, RecordMetadata
 from ottla.client.serializers import serialized, serializer_for
 from ottla.client.settings import ProducerSettings, parse_settings
 from ottla.client.sync.loop_thread import LoopThread
-from ottla.client.wire.world import World
+from ottla.client.wire.world import ClientPorts
 from ottla.records.builder import Headers
 
 #: Records between the callers' threads and the loop's; beyond it `send` waits.
@@ -81,7 +81,7 @@ class Delivery:
 
 class Producer:
     def __init__(
-        self, settings: Mapping[str, Any] | None = None, /, *, world: World | None = None, **keywords: Any
+        self, settings: Mapping[str, Any] | None = None, /, *, world: ClientPorts | None = None, **keywords: Any
     ) -> None:
         self.settings = parse_settings(ProducerSettings, settings, keywords)
         # Values become bytes in the caller's thread, so that what cannot be serialized is refused by `send`.

@@ -17,10 +17,10 @@ from ottla.client.errors import (
 from ottla.client.settings import ClientSettings
 from ottla.client.wire import metadata as known
 from ottla.client.wire.backoff import Backoff
-from ottla.client.wire.connection import Answer, Connection
+from ottla.client.wire.connection import Answer, BrokerConnection
 from ottla.client.wire.connections import CONTROL, Connections
 from ottla.client.wire.metadata import Metadata, Node, Topic
-from ottla.client.wire.world import World
+from ottla.client.wire.world import ClientPorts
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 class Cluster:
-    def __init__(self, settings: ClientSettings, world: World, *, auto_create: bool = False) -> None:
+    def __init__(self, settings: ClientSettings, world: ClientPorts, *, auto_create: bool = False) -> None:
         self.settings = settings
         self.world = world
         self.metadata: Metadata = known.EMPTY
@@ -73,7 +73,7 @@ class Cluster:
             at_least=at_least,
         )
 
-    async def control(self, node_id: int | None) -> Connection:
+    async def control(self, node_id: int | None) -> BrokerConnection:
         """The control connection to a broker that the cluster has, or to any."""
         if node_id is None:
             return await self.any_connection()
@@ -117,7 +117,7 @@ class Cluster:
             raise NoBrokerReached("the cluster has no controller now")
         return self.metadata.controller_id
 
-    async def any_connection(self) -> Connection:
+    async def any_connection(self) -> BrokerConnection:
         """A control connection to whichever broker is there."""
         return await self.connections.to_any()
 

@@ -50,7 +50,7 @@ Answer = TypeVar("Answer", bound=Message)
 _int32 = struct.Struct(">i").unpack_from
 
 
-class Connection(asyncio.BufferedProtocol):
+class BrokerConnection(asyncio.BufferedProtocol):
     """An open connection to one broker; made by `dialling.connect`."""
 
     def __init__(self, peer: str, client_id: str, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
@@ -78,7 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         #: Called when what was written has gone out and more may be.
         self.on_writable: Callable[[], None] | None = None
         #: Called once when the connection has ended.
-        self.on_lost: Callable[[Connection], None] | None = None
+        self.on_lost: Callable[[BrokerConnection], None] | None = None
         self._scratch = bytearray(SCRATCH_BYTES)
         self._scratch_view = memoryview(self._scratch)
         self._filled = 0

@@ -13,10 +13,10 @@ from typing import Any, Final
 from ottla.client.errors import ClientClosed, ConnectionLost, KafkaError, NoBrokerReached
 from ottla.client.settings import ClientSettings
 from ottla.client.wire.backoff import Backoff
-from ottla.client.wire.connection import Connection
+from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.dialling import connect
 from ottla.client.wire.metadata import Node
-from ottla.client.wire.world import World
+from ottla.client.wire.world import ClientPorts
 
 CONTROL: Final = 0
 DATA: Final = 1
@@ -30,7 +30,7 @@ class Connections:
     def __init__(
         self,
         settings: ClientSettings,
-        world: World,
+        world: ClientPorts,
         nodes: Callable[[], Mapping[int, Node]],
         on_trouble: Callable[[], None],
     ) -> None:
@@ -44,13 +44,13 @@ class Connections:
             _BOOTSTRAP_ID - index: Node(_BOOTSTRAP_ID - index, host, port)
             for index, (host, port) in enumerate(settings.bootstrap_servers)
         }
-        self._there: dict[_Place, Connection] = {}
-        self._under_way: dict[_Place, asyncio.Task[Connection]] = {}
+        self._there: dict[_Place, BrokerConnection] = {}
+        self._under_way: dict[_Place, asyncio.Task[BrokerConnection]] = {}
         #: Failures in a row and when the next attempt may be made (in the loop's time), by address.
         self._failures: dict[tuple[str, int], tuple[int, float]] = {}
         self._closed = False
 
-    def open(self, node_id: int, lane: int) -> Connection | None:
+    def open(self, node_id: int, lane: int) -> BrokerConnection | None:
         """The connection to a broker if it is there already."""
         found = self._there.get((node_id, lane))
         return None if found is None or found.closed else found
@@ -62,7 +62,7 @@ class Connections:
         task = self._task(node_id, lane)
         task.add_done_callback(lambda _: None if self._closed else then())
 
-    async def to(self, node_id: int, lane: int) -> Connection:
+    async def to(self, node_id: int, lane: int) -> BrokerConnection:
         """The connection to a broker, made if need be."""
         found = self.open(node_id, lane)
         if found is not None:
@@ -73,7 +73,7 @@ class Connections:
             raise ClientClosed("the client is closed")
         return task.result()
 
-    async def to_any(self) -> Connection:
+    async def to_any(self) -> BrokerConnection:
         """A control connection to whichever broker is there: an open one, a known broker, a bootstrap address."""
         if self._closed:
             raise ClientClosed("the client is closed")
@@ -136,7 +136,7 @@ class Connections:
         known_places = {(node.host, node.port) for node in self._nodes().values()}
         return nodes + [one for one in start if self._bootstrap[one][1:3] not in known_places]
 
-    def _task(self, node_id: int, lane: int) -> asyncio.Task[Connection]:
+    def _task(self, node_id: int, lane: int) -> asyncio.Task[BrokerConnection]:
         place = (node_id, lane)
         task = self._under_way.get(place)
         if task is None:
@@ -145,12 +145,12 @@ class Connections:
             task.add_done_callback(lambda done: self._done(place, done))
         return task
 
-    def _done(self, place: _Place, task: asyncio.Task[Connection]) -> None:
+    def _done(self, place: _Place, task: asyncio.Task[BrokerConnection]) -> None:
         self._under_way.pop(place, None)
         if not task.cancelled():
             task.exception()  # nobody may be waiting any more: that is no news for the log
 
-    async def _connect(self, place: _Place) -> Connection:
+    async def _connect(self, place: _Place) -> BrokerConnection:
         node_id = place[0]
         node = self._nodes().get(node_id) or self._bootstrap.get(node_id)
         if self._closed:
@@ -182,11 +182,11 @@ class Connections:
         self._keep(place, connection, address)
         return connection
 
-    def _keep(self, place: _Place, connection: Connection, address: tuple[str, int]) -> None:
+    def _keep(self, place: _Place, connection: BrokerConnection, address: tuple[str, int]) -> None:
         self._there[place] = connection
         connection.on_lost = lambda _: self._lost(place, connection, address)
 
-    def _lost(self, place: _Place, connection: Connection, address: tuple[str, int]) -> None:
+    def _lost(self, place: _Place, connection: BrokerConnection, address: tuple[str, int]) -> None:
         if self._there.get(place) is connection:
             del self._there[place]
         if not self._closed:

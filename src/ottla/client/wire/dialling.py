@@ -6,25 +6,25 @@ import asyncio
 from typing import cast
 
 from ottla.client.errors import ConnectFailed, ConnectionLost, KafkaError
-from ottla.client.wire.connection import FRAME_BYTES_MAX, Connection
-from ottla.client.wire.world import World
+from ottla.client.wire.connection import FRAME_BYTES_MAX, BrokerConnection
+from ottla.client.wire.world import ClientPorts
 
 
 async def connect(
-    world: World,
+    world: ClientPorts,
     host: str,
     port: int,
     *,
     client_id: str,
     setup_timeout_ms: int,
     frame_bytes_max: int = FRAME_BYTES_MAX,
-) -> Connection:
+) -> BrokerConnection:
     """Opens a connection and negotiates versions, all within the time-out; raises ConnectFailed or what ended it."""
     peer = f"{host}:{port}"
-    made: list[Connection] = []
+    made: list[BrokerConnection] = []
 
     def protocol() -> asyncio.Protocol:
-        made.append(Connection(peer, client_id, frame_bytes_max))
+        made.append(BrokerConnection(peer, client_id, frame_bytes_max))
         # The port's word for "what asyncio feeds": its transports feed buffered protocols as well.
         return cast("asyncio.Protocol", made[-1])
 

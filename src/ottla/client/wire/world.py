@@ -9,7 +9,7 @@ from ottla.ports.entropy import Entropy
 from ottla.ports.network import Network
 
 
-class World(Protocol):
+class ClientPorts(Protocol):
     @property
     def clock(self) -> Clock: ...
 
@@ -26,7 +26,7 @@ class ClientWorld(NamedTuple):
     entropy: Entropy
 
 
-def real_world() -> World:
+def real_world() -> ClientPorts:
     """This machine, without the disks and threads that a client does not touch."""
     from ottla.ports.real.clock import RealClock
     from ottla.ports.real.entropy import RealEntropy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.groups.classic.group import ClassicGroup
-from ottla.groups.classic.states import State
+from ottla.groups.classic.states import ClassicGroupState
 from ottla.model import ErrorCode
 from ottla.protocol.generated.describe_groups import DescribedGroup, DescribedGroupMember
 from ottla.steps import Steps, pieces
@@ -16,7 +16,7 @@ NOT_FOUND_SINCE: Final = 6
 
 def described(group: ClassicGroup) -> Steps[DescribedGroup]:
     """Which protocol it is, and what members say in it, is shown only while it holds."""
-    stable = group.state is State.STABLE
+    stable = group.state is ClassicGroupState.STABLE
     protocol = group.protocol_name
     members = []
     for piece in pieces(list(group.members.values())):
@@ -42,7 +42,7 @@ def described(group: ClassicGroup) -> Steps[DescribedGroup]:
 
 
 def not_found(group_id: str, version: int, *, consumer: bool = False) -> DescribedGroup:
-    response = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
+    response = DescribedGroup(group_id=group_id, group_state=ClassicGroupState.DEAD.value)
     if version >= NOT_FOUND_SINCE:
         response.error_code = ErrorCode.GROUP_ID_NOT_FOUND
         response.error_message = (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.groups.classic.member import ClassicMember, Protocols
-from ottla.groups.classic.states import Event, State, after
+from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState, after
 from ottla.groups.classic.subscription import CONSUMER, subscribed_topics
 from ottla.groups.journal import JournalRecord
 from ottla.groups.records.group_records import group_key
@@ -56,8 +56,8 @@ class ClassicGroup:
 
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.id = group_id
-        self.state = State.EMPTY
-        self.previous_state = State.DEAD
+        self.state = ClassicGroupState.EMPTY
+        self.previous_state = ClassicGroupState.DEAD
         #: Wall time of the last change of state; UNKNOWN_TIME where the record was written before Kafka 2.1.
         self.state_since_ms = now_ms
         #: Rises with each completed rebalance, so that members of an earlier one are told from those of today.
@@ -86,7 +86,7 @@ class ClassicGroup:
         #: Whether somebody came since the first rebalance's delay was last prolonged.
         self.new_member_came = False
 
-    def move(self, event: Event, now_ms: int) -> None:
+    def move(self, event: ClassicGroupEvent, now_ms: int) -> None:
         self.previous_state = self.state
         self.state = after(self.state, event)
         self.state_since_ms = now_ms
@@ -195,11 +195,11 @@ class ClassicGroup:
 
     @property
     def can_rebalance(self) -> bool:
-        return self.state in {State.EMPTY, State.COMPLETING_REBALANCE, State.STABLE}
+        return self.state in {ClassicGroupState.EMPTY, ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE}
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols can be in one group with all others."""
-        if self.state is State.EMPTY:
+        if self.state is ClassicGroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         if self.protocol_type != protocol_type or self.supported is None:
             return False
@@ -231,12 +231,12 @@ class ClassicGroup:
         if self.members:
             self.protocol_name = self.vote()
             self.subscribed_topics = self.known_subscription()
-            self.move(Event.ALL_JOINED, now_ms)
+            self.move(ClassicGroupEvent.ALL_JOINED, now_ms)
             self.pending_sync = set(self.members)
         else:
             self.protocol_name = None
             self.subscribed_topics = self.known_subscription()
-            self.move(Event.NOBODY_LEFT, now_ms)
+            self.move(ClassicGroupEvent.NOBODY_LEFT, now_ms)
             self.pending_sync = _NO_IDS
 
     def known_subscription(self) -> frozenset[str] | None:
@@ -276,7 +276,7 @@ class ClassicGroup:
         transactional: bool = False,
     ) -> ErrorCode:
         """Version and topics matter to consumer groups only."""
-        if generation_or_epoch < 0 and self.state is State.EMPTY:
+        if generation_or_epoch < 0 and self.state is ClassicGroupState.EMPTY:
             # An administrator, or a consumer with partitions from its program: welcome while nobody is in the group.
             return ErrorCode.NONE
         if generation_or_epoch >= 0 or member_id or instance_id is not None:
@@ -284,9 +284,9 @@ class ClassicGroup:
                 return error
             if generation_or_epoch != self.generation:
                 return ErrorCode.ILLEGAL_GENERATION
-        elif not transactional and self.state is not State.EMPTY:
+        elif not transactional and self.state is not ClassicGroupState.EMPTY:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if not transactional and self.state is State.COMPLETING_REBALANCE:
+        if not transactional and self.state is ClassicGroupState.COMPLETING_REBALANCE:
             # It has heard of this generation, but not of its share in it: what it read belongs to the one before.
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -295,15 +295,15 @@ class ClassicGroup:
         return ErrorCode.NONE
 
     def check_offset_delete(self) -> ErrorCode:
-        if self.state is not State.EMPTY and self.protocol_type != CONSUMER:
+        if self.state is not ClassicGroupState.EMPTY and self.protocol_type != CONSUMER:
             return ErrorCode.NON_EMPTY_GROUP
         return ErrorCode.NONE
 
     def check_delete(self) -> ErrorCode:
-        return ErrorCode.NONE if self.state is State.EMPTY else ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.NONE if self.state is ClassicGroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
 
     def may_vanish(self) -> bool:
-        return self.state is State.EMPTY and not self.pending_join
+        return self.state is ClassicGroupState.EMPTY and not self.pending_join
 
     def is_subscribed(self, topic: str) -> bool:
         """A consumer group whose members' subscriptions cannot be read counts as subscribed to everything."""
@@ -314,14 +314,18 @@ class ClassicGroup:
     def retention_base_ms(self, commit_ms: int) -> int | None:
         if self.protocol_type is None:
             return commit_ms
-        if self.state is State.EMPTY:
+        if self.state is ClassicGroupState.EMPTY:
             return commit_ms if self.state_since_ms == UNKNOWN_TIME else self.state_since_ms
-        if self.state is State.STABLE and self.protocol_type == CONSUMER and self.subscribed_topics is not None:
+        if (
+            self.state is ClassicGroupState.STABLE
+            and self.protocol_type == CONSUMER
+            and self.subscribed_topics is not None
+        ):
             return commit_ms
         return None
 
     def heard_from(self, member_id: str, monotonic_ms: int) -> int | None:
-        if self.state is State.STABLE or self.state is State.PREPARING_REBALANCE:
+        if self.state is ClassicGroupState.STABLE or self.state is ClassicGroupState.PREPARING_REBALANCE:
             member = self.members.get(member_id)
             if member is not None:
                 return monotonic_ms + member.session_timeout_ms

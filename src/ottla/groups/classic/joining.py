@@ -9,7 +9,7 @@ from ottla.groups.caller import Caller
 from ottla.groups.classic.group import GROUP_BYTES_MAX, ClassicGroup, size_of
 from ottla.groups.classic.member import ClassicMember, Protocols
 from ottla.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalances, join_refused, joined
-from ottla.groups.classic.states import State
+from ottla.groups.classic.states import ClassicGroupState
 from ottla.groups.classic.stored import group_record
 from ottla.groups.state import Reply, ShardState
 from ottla.groups.timers import session_key
@@ -24,7 +24,7 @@ KNOWN_MEMBER_ID_SINCE: Final = 4
 SKIP_ASSIGNMENT_SINCE: Final = 9
 
 
-class Joining:
+class JoinRequests:
     __slots__ = ("_rebalances", "_state")
 
     def __init__(self, state: ShardState, rebalances: Rebalances) -> None:
@@ -55,12 +55,12 @@ class Joining:
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         size_max = self._state.settings().size_max
         match group.state:
-            case State.PREPARING_REBALANCE:
+            case ClassicGroupState.PREPARING_REBALANCE:
                 member = group.members.get(member_id)
                 if member is not None and member.join_reply is not None:
                     return True
                 return group.awaiting_join < size_max
-            case State.COMPLETING_REBALANCE | State.STABLE:
+            case ClassicGroupState.COMPLETING_REBALANCE | ClassicGroupState.STABLE:
                 return member_id in group.members or len(group.members) < size_max
         return True
 
@@ -143,14 +143,14 @@ class _Attempt:
             return
         member = group.members[member_id]
         match group.state:
-            case State.PREPARING_REBALANCE:
+            case ClassicGroupState.PREPARING_REBALANCE:
                 self._join_again(member)
-            case State.COMPLETING_REBALANCE if member.protocols == self.protocols:
+            case ClassicGroupState.COMPLETING_REBALANCE if member.protocols == self.protocols:
                 # It has not heard of the generation that it is in: the answer got lost.
                 self._reply(joined(group, member))
-            case State.STABLE if group.leader_id != member_id and member.protocols == self.protocols:
+            case ClassicGroupState.STABLE if group.leader_id != member_id and member.protocols == self.protocols:
                 self._reply(joined(group, member))
-            case State.COMPLETING_REBALANCE | State.STABLE:
+            case ClassicGroupState.COMPLETING_REBALANCE | ClassicGroupState.STABLE:
                 # It wants something else than before; or it is the leader, which sees topics and partitions change.
                 self._join_again(member)
             case _:
@@ -168,7 +168,7 @@ class _Attempt:
             protocols=self.protocols,
         )
         member.is_new = True
-        if group.state is State.PREPARING_REBALANCE and group.previous_state is State.EMPTY:
+        if group.state is ClassicGroupState.PREPARING_REBALANCE and group.previous_state is ClassicGroupState.EMPTY:
             group.new_member_came = True
         if not group.members:
             group.protocol_type = request.protocol_type
@@ -203,12 +203,12 @@ class _Attempt:
         old_id = group.static_members[instance_id]
         member = group.members[old_id]
         log_event.info("a static member came back", group=group.id, instance=instance_id, member=new_id, before=old_id)
-        if group.state is State.STABLE and self._keeps_the_vote(member):
+        if group.state is ClassicGroupState.STABLE and self._keeps_the_vote(member):
             self._store_replaced(member, old_id, new_id)
             return
         self._replace(member, old_id, new_id)
         self._take_over(member)
-        if group.state is State.PREPARING_REBALANCE:
+        if group.state is ClassicGroupState.PREPARING_REBALANCE:
             self._rebalances.complete_if_due(group, self._now)
         else:
             self._rebalances.prepare(group, self._now)
@@ -240,7 +240,11 @@ class _Attempt:
         reply, generation = self._reply, group.generation
 
         def done(error: ErrorCode) -> None:
-            if member.join_reply is not reply or group.state is not State.STABLE or group.generation != generation:
+            if (
+                member.join_reply is not reply
+                or group.state is not ClassicGroupState.STABLE
+                or group.generation != generation
+            ):
                 return  # It was answered, or takes part in a rebalance by now.
             group.take_join_reply(member)
             if error:

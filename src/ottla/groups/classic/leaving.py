@@ -9,7 +9,7 @@ from ottla import logs
 from ottla.groups.caller import Caller
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import Rebalances
-from ottla.groups.classic.states import State
+from ottla.groups.classic.states import ClassicGroupState
 from ottla.groups.state import Reply, ShardState
 from ottla.groups.timers import session_key
 from ottla.model import ErrorCode
@@ -48,7 +48,7 @@ class Leaving:
         if request.generation_id != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
         self._rebalances.restart_session(group, group.members[request.member_id], caller.now)
-        if group.state is State.PREPARING_REBALANCE:
+        if group.state is ClassicGroupState.PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
@@ -60,7 +60,7 @@ class Leaving:
             answers += self._leave(caller, request.group_id, piece)
         response = LeaveGroupResponse(members=answers)
         group = self._rebalances.classic(request.group_id)
-        if group is None or group.state is not State.EMPTY:
+        if group is None or group.state is not ClassicGroupState.EMPTY:
             reply(response)
             return
 
@@ -82,7 +82,7 @@ class Leaving:
             )
         if group is None or all(answer.error_code for answer in answers):
             return answers
-        if group.state is not State.EMPTY:
+        if group.state is not ClassicGroupState.EMPTY:
             self._rebalances.prepare_or_complete(group, caller.now)
         return answers
 

@@ -19,7 +19,7 @@ from ottla import logs
 from ottla.groups.caller import Now
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember
-from ottla.groups.classic.states import Event, State
+from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState
 from ottla.groups.classic.stored import group_record
 from ottla.groups.state import ShardState
 from ottla.groups.timers import session_key
@@ -124,12 +124,12 @@ class Rebalances:
             self.complete_if_due(group, now)
 
     def prepare(self, group: ClassicGroup, now: Now) -> None:
-        if group.state is State.COMPLETING_REBALANCE:
+        if group.state is ClassicGroupState.COMPLETING_REBALANCE:
             self.refuse_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS, now)
         group.pending_sync = set()
         self._state.timers.cancel(sync_key(group.id))
-        is_first = group.state is State.EMPTY
-        group.move(Event.REBALANCE_NEEDED, now.wall_ms)
+        is_first = group.state is ClassicGroupState.EMPTY
+        group.move(ClassicGroupEvent.REBALANCE_NEEDED, now.wall_ms)
         if is_first:
             delay_ms = max(0, self._state.settings().initial_rebalance_delay_ms)
             rest_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
@@ -142,7 +142,7 @@ class Rebalances:
 
     def _delay_over(self, group_id: str, delay_ms: int, rest_ms: int, now: Now) -> None:
         group = self.classic(group_id)
-        if group is None or group.state is not State.PREPARING_REBALANCE:
+        if group is None or group.state is not ClassicGroupState.PREPARING_REBALANCE:
             return
         if not group.new_member_came or not rest_ms:
             self.complete_join(group, now)
@@ -157,18 +157,18 @@ class Rebalances:
 
     def _time_over(self, group_id: str, now: Now) -> None:
         group = self.classic(group_id)
-        if group is not None and group.state is State.PREPARING_REBALANCE:
+        if group is not None and group.state is ClassicGroupState.PREPARING_REBALANCE:
             self.complete_join(group, now)
 
     # Completing.
 
     def complete_if_due(self, group: ClassicGroup, now: Now) -> None:
         """After somebody joined or left. The first rebalance waits for its delay, however many members are there."""
-        if group.previous_state is not State.EMPTY:
+        if group.previous_state is not ClassicGroupState.EMPTY:
             self._complete_if_all_joined(group, now)
 
     def _complete_if_all_joined(self, group: ClassicGroup, now: Now) -> None:
-        if group.state is State.PREPARING_REBALANCE and group.all_joined:
+        if group.state is ClassicGroupState.PREPARING_REBALANCE and group.all_joined:
             self.complete_join(group, now)
 
     def complete_join(self, group: ClassicGroup, now: Now) -> None:
@@ -184,7 +184,7 @@ class Rebalances:
             self._when_to_complete(group, pause_ms, now, partial(self._time_over, group.id))
             return
         group.begin_generation(now.wall_ms)
-        if group.state is State.EMPTY:
+        if group.state is ClassicGroupState.EMPTY:
             self._store_empty(group, now)
         else:
             self._announce(group, now)
@@ -215,7 +215,7 @@ class Rebalances:
         group = self.classic(group_id)
         if group is None or group.generation != generation or not group.pending_sync:
             return
-        if group.state not in {State.COMPLETING_REBALANCE, State.STABLE}:
+        if group.state not in {ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE}:
             return
         for member_id in list(group.pending_sync):
             log_event.info("a member did not fetch its assignment in time", group=group_id, member=member_id)

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 
-class State(Enum):
+class ClassicGroupState(Enum):
     """The values are the names by which Kafka's tools know the states."""
 
     EMPTY = "Empty"
@@ -23,7 +23,7 @@ class State(Enum):
     DEAD = "Dead"
 
 
-class Event(Enum):
+class ClassicGroupEvent(Enum):
     #: A member came, left, or wants another assignment.
     REBALANCE_NEEDED = "rebalance needed"
     #: All members that are left have joined: a generation begins.
@@ -37,19 +37,19 @@ class Event(Enum):
 
 
 NEXT: Final = {
-    (State.EMPTY, Event.REBALANCE_NEEDED): State.PREPARING_REBALANCE,
-    (State.STABLE, Event.REBALANCE_NEEDED): State.PREPARING_REBALANCE,
-    (State.COMPLETING_REBALANCE, Event.REBALANCE_NEEDED): State.PREPARING_REBALANCE,
-    (State.PREPARING_REBALANCE, Event.ALL_JOINED): State.COMPLETING_REBALANCE,
-    (State.PREPARING_REBALANCE, Event.NOBODY_LEFT): State.EMPTY,
-    (State.COMPLETING_REBALANCE, Event.ASSIGNED): State.STABLE,
-    (State.EMPTY, Event.REMOVED): State.DEAD,
-    (State.PREPARING_REBALANCE, Event.REMOVED): State.DEAD,
-    (State.COMPLETING_REBALANCE, Event.REMOVED): State.DEAD,
-    (State.STABLE, Event.REMOVED): State.DEAD,
+    (ClassicGroupState.EMPTY, ClassicGroupEvent.REBALANCE_NEEDED): ClassicGroupState.PREPARING_REBALANCE,
+    (ClassicGroupState.STABLE, ClassicGroupEvent.REBALANCE_NEEDED): ClassicGroupState.PREPARING_REBALANCE,
+    (ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupEvent.REBALANCE_NEEDED): ClassicGroupState.PREPARING_REBALANCE,
+    (ClassicGroupState.PREPARING_REBALANCE, ClassicGroupEvent.ALL_JOINED): ClassicGroupState.COMPLETING_REBALANCE,
+    (ClassicGroupState.PREPARING_REBALANCE, ClassicGroupEvent.NOBODY_LEFT): ClassicGroupState.EMPTY,
+    (ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupEvent.ASSIGNED): ClassicGroupState.STABLE,
+    (ClassicGroupState.EMPTY, ClassicGroupEvent.REMOVED): ClassicGroupState.DEAD,
+    (ClassicGroupState.PREPARING_REBALANCE, ClassicGroupEvent.REMOVED): ClassicGroupState.DEAD,
+    (ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupEvent.REMOVED): ClassicGroupState.DEAD,
+    (ClassicGroupState.STABLE, ClassicGroupEvent.REMOVED): ClassicGroupState.DEAD,
 }
 
 
-def after(state: State, event: Event) -> State:
+def after(state: ClassicGroupState, event: ClassicGroupEvent) -> ClassicGroupState:
     """KeyError where the table has no entry: a fault of ours."""
     return NEXT[state, event]

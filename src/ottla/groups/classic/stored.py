@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember
-from ottla.groups.classic.states import State
+from ottla.groups.classic.states import ClassicGroupState
 from ottla.groups.journal import JournalRecord
 from ottla.groups.records.group_records import group_key, group_value
 from ottla.protocol.generated.group_metadata_value import GroupMetadataValue, MemberMetadata
@@ -60,7 +60,7 @@ def group_from(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
             )
         )
     if group.members:
-        group.state = State.STABLE
+        group.state = ClassicGroupState.STABLE
         if group.leader_id not in group.members:
             group.leader_id = next(iter(group.members))
     group.subscribed_topics = group.known_subscription()

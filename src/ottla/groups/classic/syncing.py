@@ -8,7 +8,7 @@ from ottla import logs
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import Rebalances, sync_refused, synced_response
-from ottla.groups.classic.states import Event, State
+from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState
 from ottla.groups.classic.stored import group_record
 from ottla.groups.state import Reply, ShardState
 from ottla.model import ErrorCode
@@ -31,7 +31,7 @@ class Syncing:
 
     def sync(self, caller: Caller, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> None:
         group = self._rebalances.classic(request.group_id)
-        if group is None or group.state is State.EMPTY:
+        if group is None or group.state is ClassicGroupState.EMPTY:
             reply(sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
             return
         if error := _fault(group, request):
@@ -39,9 +39,9 @@ class Syncing:
             return
         member = group.members[request.member_id]
         match group.state:
-            case State.PREPARING_REBALANCE:
+            case ClassicGroupState.PREPARING_REBALANCE:
                 reply(sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
-            case State.COMPLETING_REBALANCE:
+            case ClassicGroupState.COMPLETING_REBALANCE:
                 if member.sync_reply is not None:
                     # Its own earlier attempt, whose connection is gone.
                     member.sync_reply(sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
@@ -68,7 +68,7 @@ class Syncing:
 
         def done(error: ErrorCode) -> None:
             # Somebody may have come or gone meanwhile, so that this generation is over.
-            if group.state is not State.COMPLETING_REBALANCE or group.generation != generation:
+            if group.state is not ClassicGroupState.COMPLETING_REBALANCE or group.generation != generation:
                 return
             if error:
                 self._rebalances.refuse_assignment(group, error, now)
@@ -82,7 +82,7 @@ class Syncing:
     def _take_effect(self, group: ClassicGroup, assignments: dict[str, bytes], now: Now) -> None:
         for member in group.members.values():
             member.assignment = assignments.get(member.id, b"")
-        group.move(Event.ASSIGNED, now.wall_ms)
+        group.move(ClassicGroupEvent.ASSIGNED, now.wall_ms)
         self._state.counts.rebalances += 1
         self._rebalances.answer_syncs(group, ErrorCode.NONE, now)
 

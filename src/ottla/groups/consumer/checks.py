@@ -7,7 +7,7 @@ from typing import Final
 
 from ottla.config.slices import GroupsConfig
 from ottla.groups.consumer.assignors import ASSIGNORS
-from ottla.groups.consumer.decision import Refused
+from ottla.groups.consumer.decision import RequestRefused
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import AWAY, JOINING, LEFT, Member
 from ottla.groups.consumer.reconciliation import Reported, is_subset
@@ -38,7 +38,7 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, config: 
     elif epoch < AWAY:
         raise _invalid("No member has such an epoch.")
     if request.server_assignor is not None and request.server_assignor not in assignor_names(config):
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"There is no assignor {request.server_assignor} here, only {', '.join(assignor_names(config))}.",
         )
@@ -91,7 +91,7 @@ _KAFKA_CLASSES = {
 
 def check_room(group: ConsumerGroup, member_id: str, config: GroupsConfig) -> None:
     if len(group.members) >= config.consumer_size_max and member_id not in group.members:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"Group {group.id} has the {config.consumer_size_max} members that it may have.",
         )
@@ -100,7 +100,7 @@ def check_room(group: ConsumerGroup, member_id: str, config: GroupsConfig) -> No
 def known_member(group: ConsumerGroup, member_id: str) -> Member:
     member = group.members.get(member_id)
     if member is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group.id} has no member {member_id}.")
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group.id} has no member {member_id}.")
     return member
 
 
@@ -108,9 +108,9 @@ def known_static_member(group: ConsumerGroup, member_id: str, instance_id: str) 
     """The member that has this instance id; refused if another one has it now."""
     member = group.static_member(instance_id)
     if member is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group.id} has no instance {instance_id}.")
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group.id} has no instance {instance_id}.")
     if member.id != member_id:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.FENCED_INSTANCE_ID,
             f"Instance {instance_id} of group {group.id} is member {member.id} now.",
         )
@@ -124,7 +124,7 @@ def check_epoch(member: Member, epoch: int, reported: Reported) -> None:
     if epoch > member.epoch or (
         epoch < member.epoch and (epoch != member.previous_epoch or not is_subset(reported, member.assigned))
     ):
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.FENCED_MEMBER_EPOCH,
             f"The member says epoch {epoch} and is in {member.epoch}: it must give up its partitions and join again.",
         )
@@ -135,5 +135,5 @@ def _not_blank(value: str | None, message: str) -> None:
         raise _invalid(message)
 
 
-def _invalid(message: str) -> Refused:
-    return Refused(ErrorCode.INVALID_REQUEST, message)
+def _invalid(message: str) -> RequestRefused:
+    return RequestRefused(ErrorCode.INVALID_REQUEST, message)

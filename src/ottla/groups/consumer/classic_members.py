@@ -12,9 +12,9 @@ from typing import Final
 
 from ottla.groups.caller import Caller
 from ottla.groups.consumer import checks, embedded, migration
-from ottla.groups.consumer.decision import Decision, Refused, TimerKind, TimerWish
+from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.heartbeat import Change, World, advance, catch_up, replacing
+from ottla.groups.consumer.heartbeat import HeartbeatContext, MemberChange, advance, catch_up, replacing
 from ottla.groups.consumer.leaving import Downgrade
 from ottla.groups.consumer.member import ClassicProtocol, Member
 from ottla.groups.consumer.states import MemberState
@@ -37,13 +37,17 @@ _MEMBER_ID_FIRST: Final = 4
 _LEAVERS_A_STEP: Final = 16
 
 
-def join(group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, world: World) -> Decision[JoinGroupResponse]:
+def join(
+    group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, world: HeartbeatContext
+) -> Decision[JoinGroupResponse]:
     """Raises Refused."""
     fresh = not request.member_id
     member_id = request.member_id or world.new_member_id()
     checks.check_room(group, member_id, world.config)
     if not _understands(group, request):
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Group {group.id} has no protocol in common with it.")
+        raise RequestRefused(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Group {group.id} has no protocol in common with it."
+        )
     instance_id = request.group_instance_id
     if fresh and instance_id is None and caller.version >= _MEMBER_ID_FIRST:
         return Decision(
@@ -60,12 +64,12 @@ def join(group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, world:
     present = group.static_member(instance_id)
     if instance_id is None or (present is None and fresh):
         member = group.members.get(member_id) or Member(id=member_id)
-        change = Change(group, member, member, reported)
+        change = MemberChange(group, member, member, reported)
     elif present is not None and fresh:
         change = replacing(group, present, member_id, reported)
     else:
         member = checks.known_static_member(group, member_id, instance_id)
-        change = Change(group, member, member, reported)
+        change = MemberChange(group, member, member, reported)
     change.after = _updated(change.before, request, wants, caller)
     if present is not None and present.classic is None and change.replaced is not None:
         left = [member for member in group.members.values() if member.id != present.id]
@@ -84,7 +88,7 @@ def join(group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, world:
     def then(later: ConsumerGroup) -> Decision[JoinGroupResponse]:
         caught_up = catch_up(later, change, world)
         if caught_up.after.classic is None:
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {joined.id} speaks the newer protocol by now.")
+            raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {joined.id} speaks the newer protocol by now.")
         response = _joined(caught_up.after, caught_up.after.epoch)
         return Decision(response=response, records=caught_up.records, timers=caught_up.timers)
 
@@ -96,7 +100,9 @@ def join(group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, world:
     )
 
 
-def _downgraded(change: Change, left: list[Member], world: World, caller: Caller) -> Downgrade[JoinGroupResponse]:
+def _downgraded(
+    change: MemberChange, left: list[Member], world: HeartbeatContext, caller: Caller
+) -> Downgrade[JoinGroupResponse]:
     """An instance of the newer protocol, the last one, came back by the classic protocol."""
     assert change.replaced is not None
     wanted_other = change.before.topic_names != change.after.topic_names or bool(change.before.topic_regex)
@@ -122,7 +128,7 @@ def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
     try:
         return embedded.subscription(bytes(request.protocols[0].metadata))
     except DecodeError as fault:
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"This is no consumer's subscription: {fault}") from fault
+        raise RequestRefused(ErrorCode.UNKNOWN_SERVER_ERROR, f"This is no consumer's subscription: {fault}") from fault
 
 
 def _updated(member: Member, request: JoinGroupRequest, wants: ConsumerProtocolSubscription, caller: Caller) -> Member:
@@ -151,14 +157,16 @@ def _joined(member: Member, generation: int) -> JoinGroupResponse:
     )
 
 
-def sync(group: ConsumerGroup, request: SyncGroupRequest, world: World) -> Decision[SyncGroupResponse]:
+def sync(group: ConsumerGroup, request: SyncGroupRequest, world: HeartbeatContext) -> Decision[SyncGroupResponse]:
     """Raises Refused; a refusal may come with a timer, see `overdue`."""
     member, classic = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     if request.protocol_type not in {None, embedded.CONSUMER} or request.protocol_name not in {
         None,
         classic.protocols[0][0],
     }:
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "This is not the protocol that the member joined with.")
+        raise RequestRefused(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "This is not the protocol that the member joined with."
+        )
     if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         return Decision(
             response=SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), timers=[_must_join(member)]
@@ -212,7 +220,7 @@ def leavers(group: ConsumerGroup, request: LeaveGroupRequest) -> Steps[tuple[lis
             try:
                 member = _leaver(group, identity)
                 gone[member.id] = member
-            except Refused as refused:
+            except RequestRefused as refused:
                 error = refused.error
             answers.append(
                 MemberResponse(
@@ -230,7 +238,9 @@ def _leaver(group: ConsumerGroup, identity: MemberIdentity) -> Member:
     # An administrator removes an instance, whatever its member id is.
     member = group.static_member(identity.group_instance_id)
     if member is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group.id} has no instance {identity.group_instance_id}.")
+        raise RequestRefused(
+            ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group.id} has no instance {identity.group_instance_id}."
+        )
     return member
 
 
@@ -242,9 +252,9 @@ def _classic_member(
     else:
         member = checks.known_static_member(group, member_id, instance_id)
     if member.classic is None:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} speaks the newer protocol.")
+        raise RequestRefused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} speaks the newer protocol.")
     if member.epoch != generation:
-        raise Refused(ErrorCode.ILLEGAL_GENERATION, f"Member {member_id} is in generation {member.epoch}.")
+        raise RequestRefused(ErrorCode.ILLEGAL_GENERATION, f"Member {member_id} is in generation {member.epoch}.")
     return member, member.classic
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is answered with an error, and changes nothing."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:

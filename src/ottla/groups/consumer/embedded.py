@@ -24,7 +24,7 @@ VERSION_MAX: Final = 3
 _INT16: Final = Struct(">h")
 
 
-class Assigned(NamedTuple):
+class EmbeddedAssignment(NamedTuple):
     topics: list[tuple[str, list[int]]]
     #: What an assignor of the client's own put there.
     user_data: bytes
@@ -45,13 +45,13 @@ def subscription(data: bytes) -> ConsumerProtocolSubscription:
     return found
 
 
-def assignment(data: bytes) -> Assigned:
+def assignment(data: bytes) -> EmbeddedAssignment:
     """Empty bytes assign nothing: the member never got an assignment."""
     if not data:
-        return Assigned([], b"")
+        return EmbeddedAssignment([], b"")
     found, _ = ConsumerProtocolAssignment.decode(data, version_of(data), _INT16.size)
     topics = [(entry.topic, entry.partitions) for entry in found.assigned_partitions]
-    return Assigned(topics, bytes(found.user_data or b""))
+    return EmbeddedAssignment(topics, bytes(found.user_data or b""))
 
 
 def encoded_assignment(topics: Iterable[tuple[str, Iterable[int]]], version: int) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from ottla.groups.consumer import records
 from ottla.groups.consumer.embedded import CONSUMER
 from ottla.groups.consumer.member import NO_PARTITIONS, Member, Owned, Partitions, ResolvedRegex
-from ottla.groups.consumer.states import GROUP_STATE, Found, GroupState
+from ottla.groups.consumer.states import GROUP_STATE, GroupFinding, GroupState
 from ottla.groups.journal import JournalRecord
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode, TopicId
@@ -161,14 +161,14 @@ class ConsumerGroup:
     def state(self) -> GroupState:
         return GROUP_STATE[self._found()]
 
-    def _found(self) -> Found:
+    def _found(self) -> GroupFinding:
         if not self.members:
-            return Found.NO_MEMBERS
+            return GroupFinding.NO_MEMBERS
         if self.epoch > self.assignment_epoch:
-            return Found.TARGET_BEHIND
+            return GroupFinding.TARGET_BEHIND
         if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
-            return Found.ALL_THERE
-        return Found.MEMBER_BEHIND
+            return GroupFinding.ALL_THERE
+        return GroupFinding.MEMBER_BEHIND
 
     def owner_of(self, topic: TopicId, partition: int) -> str | None:
         owners = self._owners.get(topic)

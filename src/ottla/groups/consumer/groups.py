@@ -7,13 +7,13 @@ from typing import Final, Protocol, TypeVar
 
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.group import ClassicGroup
-from ottla.groups.classic.states import State
+from ottla.groups.classic.states import ClassicGroupState
 from ottla.groups.consumer import checks, classic_members, leaving, migration, records, replay
 from ottla.groups.consumer.assigning import Assignments
-from ottla.groups.consumer.decision import Decision, Refused, TimerKind, TimerWish
+from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.describe import described
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.heartbeat import World, heartbeat
+from ottla.groups.consumer.heartbeat import HeartbeatContext, heartbeat
 from ottla.groups.consumer.leaving import Downgrade, removed
 from ottla.groups.consumer.member import JOINING
 from ottla.groups.consumer.patterns import TopicPatterns
@@ -113,7 +113,7 @@ class ConsumerGroups:
             else:
                 group = self._consumer_group(request.group_id, or_new=request.member_epoch == JOINING)
                 decision = heartbeat(group, request, caller, world)
-        except Refused as fault:
+        except RequestRefused as fault:
             refused(fault.error, fault.message)
             return
         except EncodeError as fault:
@@ -126,12 +126,12 @@ class ConsumerGroups:
         classic: ClassicGroup,
         caller: Caller,
         request: ConsumerGroupHeartbeatRequest,
-        world: World,
+        world: HeartbeatContext,
         reply: Reply[ConsumerGroupHeartbeatResponse],
     ) -> None:
         """A member of the newer protocol comes to a classic group, which becomes a consumer group. Raises Refused."""
         group = ConsumerGroup(classic.id, self._state.metadata)
-        if classic.state is State.EMPTY:
+        if classic.state is ClassicGroupState.EMPTY:
             conversion = list(classic.tombstones())
         else:
             migration.check_upgrade(classic, world.config)
@@ -177,7 +177,7 @@ class ConsumerGroups:
 
         try:
             decision = classic_members.join(group, request, caller, self._world(caller, group.id))
-        except Refused as fault:
+        except RequestRefused as fault:
             refused(fault.error, fault.message)
             return
         except EncodeError as fault:
@@ -193,7 +193,7 @@ class ConsumerGroups:
 
         try:
             decision = classic_members.sync(group, request, self._world(caller, group.id))
-        except Refused as fault:
+        except RequestRefused as fault:
             refused(fault.error, fault.message)
             return
         self._carry_out(group, decision, caller.now, reply, refused)
@@ -206,7 +206,7 @@ class ConsumerGroups:
 
         try:
             decision = classic_members.heartbeat(group, request)
-        except Refused as fault:
+        except RequestRefused as fault:
             refused(fault.error, fault.message)
             return
         self._carry_out(group, decision, caller.now, reply, refused)
@@ -297,7 +297,7 @@ class ConsumerGroups:
                 if not isinstance(group, ConsumerGroup):
                     raise _no_group(group_id)
                 following = then(group)
-            except Refused as fault:
+            except RequestRefused as fault:
                 refused(fault.error, fault.message)
                 return
             self._carry_out(group, following, now, reply, refused)
@@ -347,9 +347,9 @@ class ConsumerGroups:
             return ConsumerGroup(group_id, self._state.metadata)
         raise _no_group(group_id)
 
-    def _world(self, caller: Caller | None, group_id: str) -> World:
+    def _world(self, caller: Caller | None, group_id: str) -> HeartbeatContext:
         prefix = "" if caller is None else caller.client_id
-        return World(
+        return HeartbeatContext(
             self._state.metadata,
             self._patterns,
             self._state.settings_of(group_id),
@@ -405,8 +405,8 @@ class _Held:
             self._go_on()
 
 
-def _no_group(group_id: str) -> Refused:
-    return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no consumer group {group_id}.")
+def _no_group(group_id: str) -> RequestRefused:
+    return RequestRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no consumer group {group_id}.")
 
 
 def _replayed(group: ConsumerGroup, made: Iterable[JournalRecord]) -> None:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller
 from ottla.groups.consumer import checks, records
-from ottla.groups.consumer.decision import Decision, Refused, TimerKind, TimerWish
+from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.group import ConsumerGroup, decrease
 from ottla.groups.consumer.member import AWAY, JOINING, Member, Owned, Partitions, ResolvedRegex
 from ottla.groups.consumer.patterns import EXPRESSIONS_OF_A_GROUP_MAX, TopicPatterns
@@ -39,7 +39,7 @@ from ottla.steps import at_once
 FIRST_EPOCH: Final = 2
 
 
-class World(NamedTuple):
+class HeartbeatContext(NamedTuple):
     """What decisions need beside the group and the request."""
 
     metadata: MetadataCache
@@ -53,7 +53,7 @@ class World(NamedTuple):
 
 
 @dataclass(slots=True)
-class Change:
+class MemberChange:
     """A member on its way through the steps, and the records so far."""
 
     group: ConsumerGroup
@@ -80,7 +80,7 @@ class Change:
 
 
 def heartbeat(
-    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, caller: Caller, world: World
+    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, caller: Caller, world: HeartbeatContext
 ) -> Decision[ConsumerGroupHeartbeatResponse]:
     """`group` may be one that nobody knows yet, made for a member that joins. Raises Refused."""
     checks.check_room(group, request.member_id, world.config)
@@ -105,7 +105,7 @@ def heartbeat(
     )
 
 
-def advance(change: Change, caller: Caller, world: World) -> None:
+def advance(change: MemberChange, caller: Caller, world: HeartbeatContext) -> None:
     """From what the member says of itself to its next assignment; for members of both protocols."""
     take_over(change, caller, world)
     raise_epoch(change, world)
@@ -115,12 +115,12 @@ def advance(change: Change, caller: Caller, world: World) -> None:
     reconcile(change, max(reached, change.group.assignment_epoch, JOINING), target, world)
 
 
-def catch_up(group: ConsumerGroup, waited: Change, world: World) -> Change:
+def catch_up(group: ConsumerGroup, waited: MemberChange, world: HeartbeatContext) -> MemberChange:
     """The group has got its target: the member's part of it. Raises Refused where it is not in the group any more."""
     member = checks.known_member(group, waited.after.id)
     # What it said that it has may be out of date where it has got something else meanwhile, by another request.
     reported = waited.reported if member == waited.after else None
-    change = Change(group, member, member, reported, regexes=group.regexes, epoch=group.epoch)
+    change = MemberChange(group, member, member, reported, regexes=group.regexes, epoch=group.epoch)
     reconcile(change, group.assignment_epoch, group.target_of(member), world)
     return change
 
@@ -128,7 +128,7 @@ def catch_up(group: ConsumerGroup, waited: Change, world: World) -> Change:
 # 1. The member.
 
 
-def _member_of(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, world: World) -> Change:
+def _member_of(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, world: HeartbeatContext) -> MemberChange:
     reported = None
     if request.topic_partitions is not None:
         reported = reported_partitions((entry.topic_id, entry.partitions) for entry in request.topic_partitions)
@@ -138,35 +138,35 @@ def _member_of(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, wor
     return _static(group, member_id, request.instance_id, request.member_epoch, reported)
 
 
-def _dynamic(group: ConsumerGroup, member_id: str, epoch: int, reported: Reported) -> Change:
+def _dynamic(group: ConsumerGroup, member_id: str, epoch: int, reported: Reported) -> MemberChange:
     known = group.members.get(member_id)
     if known is None:
         known = Member(id=member_id) if epoch == JOINING else checks.known_member(group, member_id)
     else:
         checks.check_epoch(known, epoch, reported)
-    return Change(group, known, known, reported)
+    return MemberChange(group, known, known, reported)
 
 
-def _static(group: ConsumerGroup, member_id: str, instance_id: str, epoch: int, reported: Reported) -> Change:
+def _static(group: ConsumerGroup, member_id: str, instance_id: str, epoch: int, reported: Reported) -> MemberChange:
     if epoch != JOINING:
         known = checks.known_static_member(group, member_id, instance_id)
         checks.check_epoch(known, epoch, reported)
-        return Change(group, known, known, reported)
+        return MemberChange(group, known, known, reported)
     present = group.static_member(instance_id)
     if present is None:
         fresh = group.members.get(member_id) or Member(id=member_id)
-        return Change(group, fresh, fresh, reported)
+        return MemberChange(group, fresh, fresh, reported)
     if present.classic is None and present.epoch != AWAY:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.UNRELEASED_INSTANCE_ID, f"Instance {instance_id} is member {present.id}, which has not left."
         )
     return replacing(group, present, member_id, reported)
 
 
-def replacing(group: ConsumerGroup, present: Member, member_id: str, reported: Reported) -> Change:
+def replacing(group: ConsumerGroup, present: Member, member_id: str, reported: Reported) -> MemberChange:
     """An instance comes back under another member id, or the same, and goes on with all that it had."""
     successor = replace(present, id=member_id, epoch=JOINING, previous_epoch=JOINING)
-    change = Change(group, successor, successor, reported, replaced=present)
+    change = MemberChange(group, successor, successor, reported, replaced=present)
     change.records += records.member_tombstones(group.id, present.id)
     change.records.append(records.member(group.id, successor))
     change.records.append(records.target(group.id, member_id, group.target.get(present.id, {})))
@@ -198,7 +198,7 @@ def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, caller: Cal
     )
 
 
-def take_over(change: Change, caller: Caller, world: World) -> None:
+def take_over(change: MemberChange, caller: Caller, world: HeartbeatContext) -> None:
     group, before, after = change.group, change.before, change.after
     names_changed = before.topic_names != after.topic_names
     is_new = before.id not in group.members and change.replaced is None
@@ -210,7 +210,7 @@ def take_over(change: Change, caller: Caller, world: World) -> None:
     _resolve_regexes(change, caller, world, regex_changed)
 
 
-def _resolve_regexes(change: Change, caller: Caller, world: World, regex_changed: bool) -> None:
+def _resolve_regexes(change: MemberChange, caller: Caller, world: HeartbeatContext, regex_changed: bool) -> None:
     """Looks at all of the group's expressions together, so that new topics make for one new epoch."""
     group, after = change.group, change.after
     change.regexes = group.regexes
@@ -248,7 +248,7 @@ def _resolve_regexes(change: Change, caller: Caller, world: World, regex_changed
 
 def _check_room_for_expression(group: ConsumerGroup) -> None:
     if len(group.regex_counts) >= EXPRESSIONS_OF_A_GROUP_MAX:
-        raise Refused(
+        raise RequestRefused(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
             f"Group {group.id} has the {EXPRESSIONS_OF_A_GROUP_MAX} different regular expressions that it may have.",
         )
@@ -257,7 +257,7 @@ def _check_room_for_expression(group: ConsumerGroup) -> None:
 # 3. The group's epoch.
 
 
-def raise_epoch(change: Change, world: World) -> None:
+def raise_epoch(change: MemberChange, world: HeartbeatContext) -> None:
     group = change.group
     change.epoch = group.epoch
     if not change.must_bump and world.metadata.generation == group.checked_generation:
@@ -277,7 +277,7 @@ def raise_epoch(change: Change, world: World) -> None:
         change.records.append(records.partition_metadata_tombstone(group.id))
 
 
-def _wants_the_same(change: Change) -> bool:
+def _wants_the_same(change: MemberChange) -> bool:
     """Whether the group wants the same topics with this member as without it: most members want what others do."""
     group = change.group
     is_new = change.replaced is None and change.before.id not in group.members
@@ -291,7 +291,9 @@ def _regex_topics(regexes: Iterable[ResolvedRegex]) -> set[str]:
     return found
 
 
-def _counts_after(change: Change, counts: Counter[str], of_member: Callable[[Member], Iterable[str]]) -> Counter[str]:
+def _counts_after(
+    change: MemberChange, counts: Counter[str], of_member: Callable[[Member], Iterable[str]]
+) -> Counter[str]:
     """The group's counts with this member as it will be."""
     after = counts.copy()
     gone = change.replaced or change.group.members.get(change.before.id)
@@ -304,7 +306,7 @@ def _counts_after(change: Change, counts: Counter[str], of_member: Callable[[Mem
 # 4. The target.
 
 
-def _target(change: Change, caller: Caller, world: World) -> Partitions:
+def _target(change: MemberChange, caller: Caller, world: HeartbeatContext) -> Partitions:
     group, after = change.group, change.after
     if change.epoch <= group.assignment_epoch:
         return group.target_of(after)
@@ -325,7 +327,7 @@ def _target(change: Change, caller: Caller, world: World) -> Partitions:
     return target.by_member[after.id]
 
 
-def _is_large(change: Change, world: World) -> bool:
+def _is_large(change: MemberChange, world: HeartbeatContext) -> bool:
     group, after, work_max = change.group, change.after, world.work_at_once_max
     if len(group.members) + max(len(group.name_counts), len(after.topic_names)) > work_max:
         return True
@@ -339,7 +341,7 @@ def _is_large(change: Change, world: World) -> bool:
     return is_large(len(group.members) + 1, names, world.metadata, work_max)
 
 
-def _assignor(change: Change, config: GroupsConfig) -> str:
+def _assignor(change: MemberChange, config: GroupsConfig) -> str:
     counts = _counts_after(
         change, change.group.assignor_counts, lambda member: () if member.assignor is None else (member.assignor,)
     )
@@ -349,7 +351,7 @@ def _assignor(change: Change, config: GroupsConfig) -> str:
 # 5. This member's part of it.
 
 
-def reconcile(change: Change, target_epoch: int, target: Partitions, world: World) -> None:
+def reconcile(change: MemberChange, target_epoch: int, target: Partitions, world: HeartbeatContext) -> None:
     group, member = change.group, change.after
     if not change.subscription_changed and member.is_reconciled_to(target_epoch):
         return
@@ -381,7 +383,7 @@ def _except(replaced: str, owner: str | None) -> str | None:
 
 
 def _answer(
-    member: Member, before: Member, request: ConsumerGroupHeartbeatRequest, world: World
+    member: Member, before: Member, request: ConsumerGroupHeartbeatRequest, world: HeartbeatContext
 ) -> ConsumerGroupHeartbeatResponse:
     response = ConsumerGroupHeartbeatResponse(
         member_id=member.id,

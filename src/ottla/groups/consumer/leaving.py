@@ -11,7 +11,7 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer import checks, migration, records
 from ottla.groups.consumer.decision import Decision, TimerKind, all_timers_cancelled
 from ottla.groups.consumer.group import ConsumerGroup, decrease
-from ottla.groups.consumer.heartbeat import World
+from ottla.groups.consumer.heartbeat import HeartbeatContext
 from ottla.groups.consumer.member import AWAY, NOTHING_OWNED, Member
 from ottla.groups.consumer.topics import metadata_hash
 from ottla.groups.journal import JournalRecord
@@ -33,7 +33,7 @@ class Downgrade(Decision[T]):
 
 
 def leave(
-    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, world: World, wall_ms: int
+    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, world: HeartbeatContext, wall_ms: int
 ) -> Decision[ConsumerGroupHeartbeatResponse]:
     """Raises Refused."""
     if request.instance_id is None:
@@ -60,7 +60,7 @@ def _away(group: ConsumerGroup, member: Member) -> Decision[ConsumerGroupHeartbe
 
 
 def timed_out(
-    group: ConsumerGroup, kind: TimerKind, member_id: str, epoch: int, world: World, wall_ms: int
+    group: ConsumerGroup, kind: TimerKind, member_id: str, epoch: int, world: HeartbeatContext, wall_ms: int
 ) -> Decision[None] | None:
     """None where the member is not what the timer was set for any more."""
     member = group.members.get(member_id)
@@ -69,7 +69,9 @@ def timed_out(
     return removed(group, [member], None, world, wall_ms)
 
 
-def removed(group: ConsumerGroup, gone: Sequence[Member], response: T, world: World, wall_ms: int) -> Decision[T]:
+def removed(
+    group: ConsumerGroup, gone: Sequence[Member], response: T, world: HeartbeatContext, wall_ms: int
+) -> Decision[T]:
     """Takes members out: a new epoch, or a classic group if only classic members are left."""
     if not gone:
         return Decision(response=response)
@@ -84,7 +86,7 @@ def removed(group: ConsumerGroup, gone: Sequence[Member], response: T, world: Wo
     return Decision(response=response, records=_removal(group, gone, world), timers=timers)
 
 
-def _removal(group: ConsumerGroup, gone: Sequence[Member], world: World) -> list[JournalRecord]:
+def _removal(group: ConsumerGroup, gone: Sequence[Member], world: HeartbeatContext) -> list[JournalRecord]:
     made = [record for member in gone for record in records.member_tombstones(group.id, member.id)]
     names, patterns = group.name_counts.copy(), group.regex_counts.copy()
     for member in gone:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from ottla.config.slices import GroupsConfig
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember
-from ottla.groups.classic.states import State
+from ottla.groups.classic.states import ClassicGroupState
 from ottla.groups.classic.stored import group_record
 from ottla.groups.consumer import embedded, records
-from ottla.groups.consumer.decision import Refused
+from ottla.groups.consumer.decision import RequestRefused
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ClassicProtocol, Member, Owned, Partitions
 from ottla.groups.consumer.states import MAY_DOWNGRADE, MAY_UPGRADE, Migration
@@ -92,14 +92,16 @@ def _as_target(owned: Owned) -> Partitions:
     return {topic: frozenset(partitions) for topic, partitions in owned.items()}
 
 
-def _no_upgrade(group: ClassicGroup, why: str) -> Refused:
-    return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"The classic group {group.id} cannot become a consumer group: {why}.")
+def _no_upgrade(group: ClassicGroup, why: str) -> RequestRefused:
+    return RequestRefused(
+        ErrorCode.GROUP_ID_NOT_FOUND, f"The classic group {group.id} cannot become a consumer group: {why}."
+    )
 
 
 # Down.
 
 
-class Moved(NamedTuple):
+class MigratedGroup(NamedTuple):
     group: ClassicGroup
     records: list[JournalRecord]
 
@@ -114,7 +116,7 @@ def may_become_classic(left: Sequence[Member], config: GroupsConfig) -> bool:
     )
 
 
-def to_classic(group: ConsumerGroup, left: Sequence[Member], metadata: MetadataCache, wall_ms: int) -> Moved:
+def to_classic(group: ConsumerGroup, left: Sequence[Member], metadata: MetadataCache, wall_ms: int) -> MigratedGroup:
     """Ends the consumer group and begins the classic one, stable, with each member's target as its assignment."""
     classic = ClassicGroup(group.id, wall_ms)
     classic.generation = group.epoch
@@ -134,12 +136,12 @@ def to_classic(group: ConsumerGroup, left: Sequence[Member], metadata: MetadataC
         )
     classic.protocol_name = classic.vote()
     classic.subscribed_topics = classic.known_subscription()
-    classic.state = State.STABLE
+    classic.state = ClassicGroupState.STABLE
     for member in left:
         one = classic.members[member.id]
         one.assignment = _encoded_target(group.target_of(member), one.metadata(classic.protocol_name), metadata)
     assignments = {one.id: one.assignment for one in classic.members.values()}
-    return Moved(classic, [*group.tombstones(), group_record(classic, assignments)])
+    return MigratedGroup(classic, [*group.tombstones(), group_record(classic, assignments)])
 
 
 def _encoded_target(target: Partitions, subscription: bytes, metadata: MetadataCache) -> bytes:

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.groups.consumer.decision import Refused
+from ottla.groups.consumer.decision import RequestRefused
 from ottla.metadata.cache import MetadataCache
 from ottla.model import INTERNAL_TOPICS, ErrorCode
 from ottla.steps import PIECE, Steps
@@ -64,10 +64,10 @@ class _Expression:
     def __init__(self, pattern: str) -> None:
         self.pattern: re2._Regexp[bytes] | None = None
         #: Why it is none, or none that is taken.
-        self.refusal: Refused | None = None
+        self.refusal: RequestRefused | None = None
         try:
             self.pattern = _compiled(pattern)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             self.refusal = refusal
         #: None before it was matched with all names once.
         self.known: KnownTopics | None = None
@@ -115,7 +115,7 @@ class TopicPatterns:
     def check(self, pattern: str) -> None:
         """Refuses what is no expression, or too costly a one."""
         if (refusal := self._expression(pattern).refusal) is not None:
-            raise Refused(refusal.error, refusal.message)
+            raise RequestRefused(refusal.error, refusal.message)
 
     def resolve(self, pattern: str) -> Steps[None]:
         """Matches the names of this moment; what is refused is passed over."""
@@ -186,5 +186,5 @@ def _check_cost(pattern: str) -> None:
         raise _refused(pattern, f"it has more than {UNICODE_CLASSES_MAX} classes of Unicode")
 
 
-def _refused(pattern: str, reason: str) -> Refused:
-    return Refused(ErrorCode.INVALID_REGULAR_EXPRESSION, f"`{pattern}` is no regular expression: {reason}")
+def _refused(pattern: str, reason: str) -> RequestRefused:
+    return RequestRefused(ErrorCode.INVALID_REGULAR_EXPRESSION, f"`{pattern}` is no regular expression: {reason}")

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
 
-from ottla.groups.consumer.decision import Refused
+from ottla.groups.consumer.decision import RequestRefused
 from ottla.groups.consumer.member import NOTHING_OWNED, Member, Owned, Partitions
 from ottla.groups.consumer.states import NEXT_MEMBER_STATE, MemberState, Step
 from ottla.model import ErrorCode, TopicId
@@ -49,14 +49,14 @@ def reconciled(member: Member, goal: Goal, owner_of: OwnerOf, reported: Reported
             return _next(member, member.epoch, goal, owner_of, reported)
         case MemberState.UNKNOWN:
             if reported is None or any(reported.values()):
-                raise Refused(
+                raise RequestRefused(
                     ErrorCode.FENCED_MEMBER_EPOCH,
                     "The state of the member is not known here: it must give up its partitions and join again.",
                 )
             return _next(member, goal.epoch, goal, owner_of, reported)
 
 
-class _Split(NamedTuple):
+class _PartitionSplit(NamedTuple):
     kept: Owned
     revoked: Owned
     free: Partitions
@@ -89,7 +89,7 @@ def _next(member: Member, epoch: int, goal: Goal, owner_of: OwnerOf, reported: R
     )
 
 
-def _split(member: Member, goal: Goal, owner_of: OwnerOf) -> _Split:
+def _split(member: Member, goal: Goal, owner_of: OwnerOf) -> _PartitionSplit:
     """Compares what the member has with its target, topic by topic."""
     kept: dict[TopicId, Mapping[int, int]] = {}
     revoked: dict[TopicId, Mapping[int, int]] = {}
@@ -114,7 +114,7 @@ def _split(member: Member, goal: Goal, owner_of: OwnerOf) -> _Split:
         unreleased = unreleased or bool(taken)
         if wanted - taken:
             free[topic] = wanted - taken
-    return _Split(kept, revoked, free, unreleased)
+    return _PartitionSplit(kept, revoked, free, unreleased)
 
 
 def _without_unsubscribed(member: Member, goal: Goal, reported: Reported) -> Member:

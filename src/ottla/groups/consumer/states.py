@@ -65,7 +65,7 @@ class GroupState(Enum):
     STABLE = "Stable"
 
 
-class Found(Enum):
+class GroupFinding(Enum):
     """What a look at a group found: the first of these that holds."""
 
     NO_MEMBERS = "no members"
@@ -74,11 +74,11 @@ class Found(Enum):
     ALL_THERE = "all there"
 
 
-GROUP_STATE: Final[dict[Found, GroupState]] = {
-    Found.NO_MEMBERS: GroupState.EMPTY,
-    Found.TARGET_BEHIND: GroupState.ASSIGNING,
-    Found.MEMBER_BEHIND: GroupState.RECONCILING,
-    Found.ALL_THERE: GroupState.STABLE,
+GROUP_STATE: Final[dict[GroupFinding, GroupState]] = {
+    GroupFinding.NO_MEMBERS: GroupState.EMPTY,
+    GroupFinding.TARGET_BEHIND: GroupState.ASSIGNING,
+    GroupFinding.MEMBER_BEHIND: GroupState.RECONCILING,
+    GroupFinding.ALL_THERE: GroupState.STABLE,
 }
 
 

@@ -29,7 +29,7 @@ KEY_BYTES_AT_ONCE_MAX: Final = 128 * 1024
 OFFSETS_A_STEP: Final = 64
 
 
-class Place(NamedTuple):
+class GroupPartition(NamedTuple):
     group_id: str
     topic: str
     partition: int
@@ -75,7 +75,7 @@ def _delete_piece(
         return error
     code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed(told.name) else ErrorCode.NONE
     if not code:
-        named = dict.fromkeys(Place(group.id, told.name, partition.partition_index) for partition in piece)
+        named = dict.fromkeys(GroupPartition(group.id, told.name, partition.partition_index) for partition in piece)
         places = [place for place in named if _is_kept(state, place)]
         if error := remove_offsets(state, places, now, _not_told):
             return error
@@ -86,7 +86,7 @@ def _delete_piece(
     return ErrorCode.NONE
 
 
-def remove_offsets(state: ShardState, places: list[Place], now: Now, done: Reply[ErrorCode]) -> ErrorCode:
+def remove_offsets(state: ShardState, places: list[GroupPartition], now: Now, done: Reply[ErrorCode]) -> ErrorCode:
     """Writes tombstones, a piece at a time; `done` is called at the last. An error: a part may be gone, `done` is not
     called.
     """
@@ -100,9 +100,9 @@ def remove_offsets(state: ShardState, places: list[Place], now: Now, done: Reply
     return ErrorCode.NONE
 
 
-def _pieces(places: Iterable[Place]) -> Iterator[list[tuple[Place, JournalRecord]]]:
+def _pieces(places: Iterable[GroupPartition]) -> Iterator[list[tuple[GroupPartition, JournalRecord]]]:
     """Tombstones, as many at a time as can be written together."""
-    piece: list[tuple[Place, JournalRecord]] = []
+    piece: list[tuple[GroupPartition, JournalRecord]] = []
     size = 0
     for place in places:
         key = offset_key(*place)
@@ -138,19 +138,19 @@ def delete_group(state: ShardState, group: Group, now: Now, reply: Reply[ErrorCo
     return ErrorCode.NONE
 
 
-def _some_offsets(state: ShardState, group_id: str) -> list[Place]:
+def _some_offsets(state: ShardState, group_id: str) -> list[GroupPartition]:
     """Some of the group's offsets, as many as are deleted in one step: those kept, and those of open transactions."""
     kept = (
-        Place(group_id, topic, partition)
+        GroupPartition(group_id, topic, partition)
         for topic, partitions in state.offsets.of_group(group_id).items()
         for partition in partitions
     )
     found = list(islice(kept, OFFSETS_A_STEP))
-    waiting = (Place(group_id, *where) for where in state.offsets.open_partitions(group_id))
+    waiting = (GroupPartition(group_id, *where) for where in state.offsets.open_partitions(group_id))
     return found or list(islice(waiting, OFFSETS_A_STEP))
 
 
-def _is_kept(state: ShardState, place: Place) -> bool:
+def _is_kept(state: ShardState, place: GroupPartition) -> bool:
     return state.offsets.get(*place) is not None or state.offsets.is_open(*place)
 
 

@@ -20,7 +20,7 @@ _NOTHING: Final[Mapping[str, dict[int, bytes]]] = {}
 _Place = tuple[str, str, int]
 
 
-class _Pending(NamedTuple):
+class _PendingOffset(NamedTuple):
     #: Which was written first, of two transactions' offsets of one partition.
     number: int
     #: None once something newer has taken effect.
@@ -35,7 +35,7 @@ class OffsetStore:
         #: Offsets kept, without those that wait for a marker.
         self.count = 0
         #: By producer id.
-        self._pending: dict[int, dict[_Place, _Pending]] = {}
+        self._pending: dict[int, dict[_Place, _PendingOffset]] = {}
         self._number = 0
         #: By group: its partitions in doubt, and how many transactions each waits for.
         self._open: dict[str, dict[tuple[str, int], int]] = {}
@@ -95,7 +95,7 @@ class OffsetStore:
             open_places = self._open.setdefault(group_id, {})
             open_places[topic, partition] = open_places.get((topic, partition), 0) + 1
         self._number += 1
-        pending[place] = _Pending(self._number, value)
+        pending[place] = _PendingOffset(self._number, value)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """The marker came: what waited takes effect, or is forgotten."""
@@ -124,7 +124,7 @@ class OffsetStore:
     def _outdate(self, place: _Place, number: int) -> None:
         for pending in self._pending.values():
             if place in pending and pending[place].number <= number:
-                pending[place] = _Pending(pending[place].number, None)
+                pending[place] = _PendingOffset(pending[place].number, None)
 
     def _drop_pending(self, group_id: str, topic: str, partition: int) -> None:
         place = (group_id, topic, partition)

@@ -13,7 +13,7 @@ from typing import Final
 from ottla import logs
 from ottla.groups.caller import Now
 from ottla.groups.group import Group
-from ottla.groups.offsets.deleting import Place, remove_offsets
+from ottla.groups.offsets.deleting import GroupPartition, remove_offsets
 from ottla.groups.records.offset_records import NO_EXPIRY, read_offset_value
 from ottla.groups.state import ShardState
 from ottla.model import ErrorCode
@@ -95,7 +95,7 @@ class Sweeps:
                     place
                     for partition, value in piece
                     if self._is_expired(group, value, now.wall_ms)
-                    and not offsets.is_open(*(place := Place(group_id, topic, partition)))
+                    and not offsets.is_open(*(place := GroupPartition(group_id, topic, partition)))
                     and offsets.get(*place) is value  # Else it was committed again while others were looked at.
                 ]
                 if expired and remove_offsets(self._state, expired, now, _not_told):
@@ -137,7 +137,7 @@ class Sweeps:
             self._deleted = frozenset(self._topics)
             self._topics.clear()
             self._groups = deque(self._state.groups)
-        places, steps = list[Place](), 0
+        places, steps = list[GroupPartition](), 0
         looked_at: list[str] = []
         while self._groups and steps < STEPS_AT_ONCE_MAX:
             group_id = self._groups.popleft()
@@ -158,15 +158,15 @@ class Sweeps:
         if self._groups or self._topics:
             self._state.timers.set(_TOPICS, now.monotonic_ms + pause_ms, self._drop_some)
 
-    def _of_deleted_topics(self, group_id: str) -> Iterator[Place]:
+    def _of_deleted_topics(self, group_id: str) -> Iterator[GroupPartition]:
         """In an order that is the same in each run; none twice."""
         offsets = self._state.offsets
         kept = offsets.of_group(group_id)
         for name in sorted(self._deleted & kept.keys()):
-            yield from (Place(group_id, name, number) for number in kept[name])
+            yield from (GroupPartition(group_id, name, number) for number in kept[name])
         for name, number in offsets.open_partitions(group_id):
             if name in self._deleted and number not in kept.get(name, ()):
-                yield Place(group_id, name, number)
+                yield GroupPartition(group_id, name, number)
 
 
 def _not_told(_: ErrorCode) -> None:

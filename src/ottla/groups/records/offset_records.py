@@ -43,7 +43,7 @@ _PLAIN_V4_WITH_ID_BYTES: Final = 24 + 2 + 16
 _ID_TAG: Final = b"\x01\x00\x10"
 
 
-class CommittedOffset(NamedTuple):
+class OffsetRecord(NamedTuple):
     offset: int
     #: -1 where none was given.
     leader_epoch: int
@@ -117,15 +117,15 @@ def offset_value(
     return _pack_plain_v4(4, offset, leader_epoch, 1, commit_ms, 1) + b"\x00\x10" + topic_id
 
 
-def read_offset_value(value: bytes) -> CommittedOffset:
+def read_offset_value(value: bytes) -> OffsetRecord:
     size = len(value)
     if size in {_PLAIN_V4_BYTES, _PLAIN_V4_WITH_ID_BYTES}:
         version, offset, epoch, length, commit_ms, tags = _unpack_plain_v4(value)
         if version == 4 and length == 1:
             if not tags and size == _PLAIN_V4_BYTES:
-                return CommittedOffset(offset, epoch, "", commit_ms, NO_EXPIRY, ZERO_TOPIC_ID)
+                return OffsetRecord(offset, epoch, "", commit_ms, NO_EXPIRY, ZERO_TOPIC_ID)
             if tags == 1 and value[24:26] == b"\x00\x10" and size == _PLAIN_V4_WITH_ID_BYTES:
-                return CommittedOffset(offset, epoch, "", commit_ms, NO_EXPIRY, value[26:])
+                return OffsetRecord(offset, epoch, "", commit_ms, NO_EXPIRY, value[26:])
     return _read_any(value)
 
 
@@ -136,7 +136,7 @@ def check_offset_value(value: bytes) -> None:
     read_offset_value(value)
 
 
-def _read_any(value: bytes) -> CommittedOffset:
+def _read_any(value: bytes) -> OffsetRecord:
     if len(value) < 2:
         raise BadRecord(f"a value of {len(value)} bytes")
     version = _unpack_version(value)[0]
@@ -146,7 +146,7 @@ def _read_any(value: bytes) -> CommittedOffset:
         raise BadRecord(str(fault)) from None
     if end != len(value):
         raise BadRecord(f"{len(value) - end} bytes follow the value of an offset")
-    return CommittedOffset(
+    return OffsetRecord(
         stored.offset,
         stored.leader_epoch,
         stored.metadata,

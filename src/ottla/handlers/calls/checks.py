@@ -21,7 +21,7 @@ from ottla import logs
 from ottla.handlers.calls.fair_turns import FairTurns, TurnOverdue
 from ottla.ports import Clock, Workers
 from ottla.records.errors import RecordError
-from ottla.records.walk import Allowance, WalkTooLong
+from ottla.records.walk import WalkAllowance, WalkTooLong
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ log_event = logs.logger("handlers")
 WAIT_MS_MAX: Final = 30_000
 #: What one turn at the first process looks at: an eighth of a second, so that sixteen new connections with a bomb each
 #: keep others waiting for two seconds, once; from then on they stand behind.
-QUICK: Final = Allowance(records=64_000, bytes=8 * 1024 * 1024)
+QUICK: Final = WalkAllowance(records=64_000, bytes=8 * 1024 * 1024)
 
 
 class CheckFailed(Exception):
@@ -79,7 +79,7 @@ class Checks:
         deadline_ms: int,
         work: Callable[..., T],
         arguments: Callable[[], tuple[object, ...]],
-        within: Allowance | None,
+        within: WalkAllowance | None,
     ) -> T:
         try:
             turn = await turns.take(owner, deadline_ms)

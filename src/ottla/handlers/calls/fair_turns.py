@@ -31,7 +31,7 @@ class TurnOverdue(Exception):
     """It did not come in time."""
 
 
-class _Line:
+class _ConnectionLine:
     __slots__ = ("_at_ms", "_had_ms", "waiting")
 
     def __init__(self) -> None:
@@ -59,8 +59,8 @@ class FairTurns:
         self._taken = False
         self._numbers = count()
         #: By their owners: those in which somebody stands, and those that are empty, the latest at the end.
-        self._standing: dict[object, _Line] = {}
-        self._empty: dict[object, _Line] = {}
+        self._standing: dict[object, _ConnectionLine] = {}
+        self._empty: dict[object, _ConnectionLine] = {}
 
     def __len__(self) -> int:
         """How many wait."""
@@ -70,7 +70,7 @@ class FairTurns:
         """Waits for a turn; raises TurnOverdue where that takes until the deadline."""
         line = self._standing.get(owner)
         if line is None:
-            line = self._empty.pop(owner) if owner in self._empty else _Line()
+            line = self._empty.pop(owner) if owner in self._empty else _ConnectionLine()
             self._standing[owner] = line
         if self._taken:
             await self._wait(line, owner, deadline_ms)
@@ -78,7 +78,7 @@ class FairTurns:
             self._begin(line, owner)
         return Turn(self, line, self._clock.monotonic_ms())
 
-    async def _wait(self, line: _Line, owner: object, deadline_ms: int) -> None:
+    async def _wait(self, line: _ConnectionLine, owner: object, deadline_ms: int) -> None:
         loop = asyncio.get_running_loop()
         place: asyncio.Future[None] = loop.create_future()
         entry = next(self._numbers), place
@@ -97,11 +97,11 @@ class FairTurns:
         finally:
             timer.cancel()
 
-    def _begin(self, line: _Line, owner: object) -> None:
+    def _begin(self, line: _ConnectionLine, owner: object) -> None:
         self._taken = True
         self._tidy(line, owner)
 
-    def _tidy(self, line: _Line, owner: object) -> None:
+    def _tidy(self, line: _ConnectionLine, owner: object) -> None:
         if line.waiting:
             return
         self._standing.pop(owner, None)
@@ -112,7 +112,7 @@ class FairTurns:
     def now_ms(self) -> int:
         return self._clock.monotonic_ms()
 
-    def ended(self, line: _Line, began_ms: int) -> None:
+    def ended(self, line: _ConnectionLine, began_ms: int) -> None:
         now_ms = self._clock.monotonic_ms()
         line.has_had(now_ms - began_ms, now_ms)
         self._next()
@@ -140,7 +140,7 @@ class Turn:
 
     __slots__ = ("_began_ms", "_line", "_turns", "work")
 
-    def __init__(self, turns: FairTurns, line: _Line, began_ms: int) -> None:
+    def __init__(self, turns: FairTurns, line: _ConnectionLine, began_ms: int) -> None:
         self._turns = turns
         self._line = line
         self._began_ms = began_ms

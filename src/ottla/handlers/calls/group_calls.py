@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.groups.caller import Caller, Now
 from ottla.handlers.calls.call import Call
-from ottla.handlers.calls.later import Gathered, Later
+from ottla.handlers.calls.later import GatheredAnswers, Later
 from ottla.model import ErrorCode
 from ottla.security.authorizer import Operation, Resource
 from ottla.steps import Steps
@@ -46,7 +46,7 @@ def steps_of_name(group_id: str) -> Steps[None]:
         yield
 
 
-class Places:
+class SourcePartitions:
     """Which partitions of the offsets topic the elements of an answer came from: they wait until these have settled."""
 
     __slots__ = ("_groups", "_of", "_partitions")
@@ -73,7 +73,7 @@ class Places:
             in_doubt = {partition: error for partition, error in zip(partitions, errors, strict=True) if error}
             answer.set(response(Refusals(self._of, in_doubt)))
 
-        gathered = Gathered(len(partitions), done)
+        gathered = GatheredAnswers(len(partitions), done)
         for place, partition in enumerate(partitions):
             self._groups.when_settled(partition, gathered.place(place))
         return answer

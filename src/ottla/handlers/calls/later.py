@@ -31,7 +31,7 @@ class Later:
         self._then = call
 
 
-class Gathered:
+class GatheredAnswers:
     """Answers about several things, each given by itself, that make one response in the order of the questions."""
 
     __slots__ = ("_answers", "_done", "_missing")

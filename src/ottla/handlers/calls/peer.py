@@ -9,8 +9,8 @@ from ottla.ports import File
 from ottla.security.principal import Principal
 
 if TYPE_CHECKING:
-    from ottla.handlers.fetch.memo import Memo as FetchMemo
-    from ottla.handlers.produce.memo import Memo as ProduceMemo
+    from ottla.handlers.fetch.memo import FetchMemo
+    from ottla.handlers.produce.memo import ProduceMemo
     from ottla.native.lane import Lane
     from ottla.protocol.primitives import Buffer
 
@@ -43,7 +43,7 @@ class FilePiece:
 Outgoing = bytes | bytearray | memoryview | FilePiece
 
 
-class Received(Protocol):
+class RequestBuffer(Protocol):
     """The buffer that a frame stands in: `data` to search and unpack, `view` to slice without a copy."""
 
     data: bytearray

@@ -39,7 +39,7 @@ SMALL_AT_ONCE: Final = 16
 LARGE_AT_ONCE: Final = 2
 
 
-class Ended(NamedTuple):
+class JobResult(NamedTuple):
     """A wrapper, since None may be a result."""
 
     result: Any
@@ -114,7 +114,7 @@ class Turns:
         """Whether as many small requests are in progress as may be."""
         return len(self._small.begun) >= SMALL_AT_ONCE
 
-    def slice(self, steps: Generator[Pause | None, None, Any], ends_ms: int | None = None) -> Ended | Pause | None:
+    def slice(self, steps: Generator[Pause | None, None, Any], ends_ms: int | None = None) -> JobResult | Pause | None:
         """Goes on with a piece of work for one slice, or until then; None where it has not ended. A few steps are done
         in any case. Raises what the work raises."""
         if ends_ms is None:
@@ -128,7 +128,7 @@ class Turns:
                 if self._clock.monotonic_ms() >= ends_ms:
                     break
         except StopIteration as end:
-            return Ended(end.value)
+            return JobResult(end.value)
         return None
 
     def go_on(
@@ -156,7 +156,7 @@ class Turns:
     async def to_end(self, steps: Steps[T]) -> T:
         """The result, for a handler that waits for other things too."""
         ended = self.slice(steps)
-        if isinstance(ended, Ended):
+        if isinstance(ended, JobResult):
             result: T = ended.result
             return result
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -198,12 +198,12 @@ class Turns:
         else:
             gc.unfreeze()
 
-    def _take(self, job: Job, found: Ended | Pause | None) -> None:
+    def _take(self, job: Job, found: JobResult | Pause | None) -> None:
         if job.over:
             job.steps.close()
         elif found is None:
             job.line.begun.rotate(-1)
-        elif isinstance(found, Ended):
+        elif isinstance(found, JobResult):
             self._end(job)
             job.done(found.result)
         else:

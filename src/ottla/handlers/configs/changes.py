@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from ottla.controller.interface import ConfigChanges, ConfigOverrides, ConfigResource, ConfigResult
+from ottla.controller.interface import ConfigChanges, ConfigOverrides, ConfigResult, ConfigTarget
 from ottla.handlers.calls.call import Call
 from ottla.handlers.configs.resources import refusal, resource
 from ottla.model import ErrorCode
@@ -14,19 +14,19 @@ from ottla.security.authorizer import Operation
 from ottla.steps import PIECE, Steps, pieces
 
 
-class Asked(Protocol):
+class AskedResource(Protocol):
     """A resource of either request."""
 
     resource_type: int
     resource_name: str
 
 
-AskedT = TypeVar("AskedT", bound=Asked)
+AskedT = TypeVar("AskedT", bound=AskedResource)
 ResultT = TypeVar("ResultT")
 ResponseT = TypeVar("ResponseT")
 
 
-class Changed(NamedTuple):
+class ConfigChangeResult(NamedTuple):
     """One resource's part of the answer."""
 
     type_code: int
@@ -47,7 +47,7 @@ class ConfigAlteration:
         self._wanted: list[ConfigChanges | ConfigOverrides] = []
 
     def take(
-        self, resources: Sequence[AskedT], read: Callable[[ConfigResource, AskedT], ConfigChanges | ConfigOverrides]
+        self, resources: Sequence[AskedT], read: Callable[[ConfigTarget, AskedT], ConfigChanges | ConfigOverrides]
     ) -> Steps[None]:
         times: Counter[_Key] = Counter()
         for piece in pieces(resources):
@@ -64,7 +64,7 @@ class ConfigAlteration:
         key: _Key,
         times: int,
         asked: AskedT,
-        read: Callable[[ConfigResource, AskedT], ConfigChanges | ConfigOverrides],
+        read: Callable[[ConfigTarget, AskedT], ConfigChanges | ConfigOverrides],
     ) -> None:
         named = resource(*key)
         if isinstance(named, ConfigResult):
@@ -84,7 +84,7 @@ class ConfigAlteration:
         self,
         resources: Sequence[AskedT],
         respond: Callable[[list[ResultT]], ResponseT],
-        result: Callable[[Changed], ResultT],
+        result: Callable[[ConfigChangeResult], ResultT],
         *,
         validate_only: bool,
     ) -> ResponseT:
@@ -96,7 +96,10 @@ class ConfigAlteration:
         return respond(answers)
 
     def _answers(
-        self, resources: Sequence[AskedT], altered: Sequence[ConfigResult], result: Callable[[Changed], ResultT]
+        self,
+        resources: Sequence[AskedT],
+        altered: Sequence[ConfigResult],
+        result: Callable[[ConfigChangeResult], ResultT],
     ) -> Steps[list[ResultT]]:
         for piece in pieces(altered):
             self._results.update(((int(each.resource.type), each.resource.name), each) for each in piece)
@@ -105,7 +108,7 @@ class ConfigAlteration:
         for asked_piece in pieces(resources):
             for asked in asked_piece:
                 key = (asked.resource_type, asked.resource_name)
-                answers.append(result(Changed(*key, self._results[key].error, self._results[key].message)))
+                answers.append(result(ConfigChangeResult(*key, self._results[key].error, self._results[key].message)))
             yield
         return answers
 
@@ -121,9 +124,9 @@ class ConfigAlteration:
 def change_all(
     call: Call,
     resources: Sequence[AskedT],
-    read: Callable[[ConfigResource, AskedT], ConfigChanges | ConfigOverrides],
+    read: Callable[[ConfigTarget, AskedT], ConfigChanges | ConfigOverrides],
     respond: Callable[[list[ResultT]], ResponseT],
-    result: Callable[[Changed], ResultT],
+    result: Callable[[ConfigChangeResult], ResultT],
     *,
     validate_only: bool,
 ) -> Steps[Awaitable[ResponseT]]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from ottla.config.describe import (
-    ConfigEntry,
+    DescribedProperty,
     broker_entry,
     describe_all_brokers,
     describe_group,
@@ -15,7 +15,7 @@ from ottla.config.describe import (
     names_of_broker,
     with_broker_id,
 )
-from ottla.controller.interface import ConfigResource, ResourceType
+from ottla.controller.interface import ConfigTarget, ConfigTargetType
 from ottla.handlers.calls.call import Call
 from ottla.handlers.configs.resources import ALL_BROKERS
 from ottla.protocol.generated.describe_configs import (
@@ -37,7 +37,7 @@ class Setting:
 
     __slots__ = ("answer_bytes", "is_listed", "result")
 
-    def __init__(self, entry: ConfigEntry, request: DescribeConfigsRequest) -> None:
+    def __init__(self, entry: DescribedProperty, request: DescribeConfigsRequest) -> None:
         synonyms = []
         if request.include_synonyms:
             synonyms = [DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in entry.synonyms]
@@ -70,13 +70,13 @@ class SettingsOf:
         self._request = request
         self._of_brokers: dict[str, dict[str, Setting]] = {}
         #: Of a topic, and of a group, that overrides nothing.
-        self._plain: dict[ResourceType, dict[str, Setting]] = {}
+        self._plain: dict[ConfigTargetType, dict[str, Setting]] = {}
         #: What was made so far, as objects.
         self.held_bytes = 0
 
-    def all(self, asked: ConfigResource) -> Steps[dict[str, Setting]]:
+    def all(self, asked: ConfigTarget) -> Steps[dict[str, Setting]]:
         """By their names; also those that a list of all does not show."""
-        if asked.type is ResourceType.BROKER:
+        if asked.type is ConfigTargetType.BROKER:
             found = self._of_brokers.get(asked.name)
             if found is None:
                 found = self._of_brokers[asked.name] = yield from self._of_broker(asked.name)
@@ -85,7 +85,7 @@ class SettingsOf:
         if plain is None:
             plain = self._plain[asked.type] = self._made(self._described(asked.type, {}, None))
             yield
-        get = self._metadata.topic_config if asked.type is ResourceType.TOPIC else self._metadata.group_config
+        get = self._metadata.topic_config if asked.type is ConfigTargetType.TOPIC else self._metadata.group_config
         overrides = get(asked.name)
         return plain | self._made(self._described(asked.type, overrides, overrides)) if overrides else plain
 
@@ -100,12 +100,12 @@ class SettingsOf:
         return settings
 
     def _described(
-        self, kind: ResourceType, overrides: Mapping[str, str], names: Collection[str] | None
-    ) -> list[ConfigEntry]:
-        describe = describe_topic if kind is ResourceType.TOPIC else describe_group
+        self, kind: ConfigTargetType, overrides: Mapping[str, str], names: Collection[str] | None
+    ) -> list[DescribedProperty]:
+        describe = describe_topic if kind is ConfigTargetType.TOPIC else describe_group
         return describe(overrides, self._config, names)
 
-    def _made(self, entries: Iterable[ConfigEntry]) -> dict[str, Setting]:
+    def _made(self, entries: Iterable[DescribedProperty]) -> dict[str, Setting]:
         made = {entry.name: Setting(entry, self._request) for entry in entries}
         self.held_bytes += sum(_OBJECTS_BYTES + setting.answer_bytes for setting in made.values())
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.controller.interface import ConfigResource, ConfigResult, ResourceType
+from ottla.controller.interface import ConfigResult, ConfigTarget, ConfigTargetType
 from ottla.handlers.calls.call import Call
 from ottla.model import ErrorCode, topic_name_fault
 from ottla.security.authorizer import Operation, Resource
@@ -14,28 +14,28 @@ ALL_BROKERS: Final = ""
 #: What of a name that a client made up stands in a message.
 _NAME_SHOWN_MAX: Final = 300
 
-_TYPES: Final = frozenset(ResourceType)
+_TYPES: Final = frozenset(ConfigTargetType)
 
 
-def resource(type_code: int, name: str) -> ConfigResource | ConfigResult:
+def resource(type_code: int, name: str) -> ConfigTarget | ConfigResult:
     """The resource that a request names, or why there is none such."""
     if type_code not in _TYPES:
-        unknown = ConfigResource(type_code, name)  # type: ignore[arg-type] # answered as it came
+        unknown = ConfigTarget(type_code, name)  # type: ignore[arg-type] # answered as it came
         return ConfigResult(unknown, ErrorCode.INVALID_REQUEST, f"Unknown resource type {type_code}")
-    return ConfigResource(ResourceType(type_code), name)
+    return ConfigTarget(ConfigTargetType(type_code), name)
 
 
-def refusal(call: Call, asked: ConfigResource, operation: Operation) -> ConfigResult | None:
+def refusal(call: Call, asked: ConfigTarget, operation: Operation) -> ConfigResult | None:
     """Why this client may not read or change the resource, or None."""
     describes = operation is Operation.DESCRIBE_CONFIGS
-    if asked.type == ResourceType.TOPIC:
+    if asked.type == ConfigTargetType.TOPIC:
         return _refused_topic(call, asked, operation, describes=describes)
-    if asked.type == ResourceType.GROUP:
+    if asked.type == ConfigTargetType.GROUP:
         return _refused_group(call, asked, operation, describes=describes)
     return _refused_broker(call, asked, operation, describes=describes)
 
 
-def _refused_topic(call: Call, asked: ConfigResource, operation: Operation, *, describes: bool) -> ConfigResult | None:
+def _refused_topic(call: Call, asked: ConfigTarget, operation: Operation, *, describes: bool) -> ConfigResult | None:
     name = asked.name
     if not call.allowed_on_topic(operation, name):
         return ConfigResult(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
@@ -50,7 +50,7 @@ def _refused_topic(call: Call, asked: ConfigResource, operation: Operation, *, d
     return ConfigResult(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
 
 
-def _refused_group(call: Call, asked: ConfigResource, operation: Operation, *, describes: bool) -> ConfigResult | None:
+def _refused_group(call: Call, asked: ConfigTarget, operation: Operation, *, describes: bool) -> ConfigResult | None:
     if not call.allowed(operation, Resource.GROUP, asked.name):
         return ConfigResult(asked, ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
     if asked.name:
@@ -59,7 +59,7 @@ def _refused_group(call: Call, asked: ConfigResource, operation: Operation, *, d
     return ConfigResult(asked, ErrorCode.INVALID_REQUEST, message)
 
 
-def _refused_broker(call: Call, asked: ConfigResource, operation: Operation, *, describes: bool) -> ConfigResult | None:
+def _refused_broker(call: Call, asked: ConfigTarget, operation: Operation, *, describes: bool) -> ConfigResult | None:
     if not call.allowed_on_cluster(operation):
         return ConfigResult(asked, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     own = str(call.services.broker_id)

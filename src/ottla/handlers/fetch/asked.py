@@ -17,7 +17,7 @@ T = TypeVar("T")
 Key = tuple[str | bytes, int]
 
 
-class Asked(NamedTuple):
+class AskedPartition(NamedTuple):
     """One partition of a fetch, as the client asks for it."""
 
     topic: str | bytes
@@ -29,9 +29,9 @@ class Asked(NamedTuple):
     max_bytes: int
 
 
-def merged(request: FetchRequest) -> list[Asked]:
+def merged(request: FetchRequest) -> list[AskedPartition]:
     topics = request.topics
-    asked = [Asked(topic, *each) for topic, partitions in topics for each in partitions]
+    asked = [AskedPartition(topic, *each) for topic, partitions in topics for each in partitions]
     if len(asked) == 1 or _are_distinct(request):
         return asked
     return list({one[:2]: one for one in asked}.values())
@@ -47,7 +47,7 @@ def _are_distinct(request: FetchRequest) -> bool:
     return True
 
 
-def each_asked(request: FetchRequest) -> Iterator[Asked]:
+def each_asked(request: FetchRequest) -> Iterator[AskedPartition]:
     """All entries, repeated ones too. The request gives them away, since both together would take twice the memory,
     and nobody is to wait until all of them are freed at once."""
     topics = request.topics
@@ -56,7 +56,7 @@ def each_asked(request: FetchRequest) -> Iterator[Asked]:
         topic, partitions = topics.pop()
         partitions.reverse()
         while partitions:
-            yield Asked(topic, *partitions.pop())
+            yield AskedPartition(topic, *partitions.pop())
 
 
 def each_forgotten(request: FetchRequest) -> Iterator[Key]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.peer import Peer
-from ottla.handlers.fetch.asked import Asked
-from ottla.handlers.fetch.reading import Reader
+from ottla.handlers.fetch.asked import AskedPartition
+from ottla.handlers.fetch.reading import FetchReader
 from ottla.model import ErrorCode
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
 
 
-class CheckedReader(Reader):
+class CheckedReader(FetchReader):
     """Consumers may read topics; followers act for the cluster."""
 
     __slots__ = ("_peer",)
@@ -20,7 +20,7 @@ class CheckedReader(Reader):
         super().__init__(services, replica_id, isolation_level)
         self._peer = peer
 
-    def leader(self, asked: Asked) -> Leader | ErrorCode:
+    def leader(self, asked: AskedPartition) -> Leader | ErrorCode:
         name = self._services.metadata.topic_name(asked.topic) if isinstance(asked.topic, bytes) else asked.topic
         if name is not None and not self._may_read(name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -13,15 +13,15 @@ from typing import Final
 
 from ottla import logs
 from ottla.handlers.calls.call import Services
-from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, FilePiece, Outgoing, Peer, Received
+from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, FilePiece, Outgoing, Peer, RequestBuffer
 from ottla.handlers.fetch.answer import encode_answer, encode_empty, encode_nonsense, nonsense_in_steps
 from ottla.handlers.fetch.asked import let_go, merged
 from ottla.handlers.fetch.checked import CheckedReader
 from ottla.handlers.fetch.cold_reads import Warming
-from ottla.handlers.fetch.in_steps import READ_AT_ONCE_MAX, REQUEST_BYTES_MAX, InSteps, LongRequest, WatchedFetch
-from ottla.handlers.fetch.memo import Memo, remember
-from ottla.handlers.fetch.reading import READ_COMMITTED, READ_UNCOMMITTED, PartitionRead, Reader
-from ottla.handlers.fetch.room import COPIED_A_ROUND_MAX, COPIED_BYTES_MAX, Room, Untaken, may_hold_files
+from ottla.handlers.fetch.in_steps import READ_AT_ONCE_MAX, REQUEST_BYTES_MAX, InSteps, LongFetch, WatchedFetch
+from ottla.handlers.fetch.memo import FetchMemo, remember
+from ottla.handlers.fetch.reading import READ_COMMITTED, READ_UNCOMMITTED, FetchReader, PartitionRead
+from ottla.handlers.fetch.room import COPIED_A_ROUND_MAX, COPIED_BYTES_MAX, Room, UntakenAnswers, may_hold_files
 from ottla.handlers.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Session, Sessions
 from ottla.handlers.fetch.waiting import FetchWait
 from ottla.handlers.fetch.watched import WatchedPartitions
@@ -34,13 +34,13 @@ from ottla.protocol.header import decode_request_header, is_long, request_body_s
 from ottla.protocol.hot.fetch import FetchRequest, parse_fetch
 from ottla.protocol.hot.fetch_steps import parse_fetch_steps
 from ottla.protocol.primitives import Buffer
-from ottla.protocol.stepping import Allowance
+from ottla.protocol.stepping import DecodingAllowance
 from ottla.records.batch import HEADER_SIZE
 from ottla.replication.leader import Leader
 from ottla.replication.round import Participant
 from ottla.security.quotas import Use
 from ottla.steps import Steps, at_once
-from ottla.storage.errors import CorruptLog, OffsetOutOfRange, StorageFault
+from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
 
 log_event = logs.logger("handlers")
 
@@ -49,7 +49,7 @@ _BY_ID: Final = 13
 
 
 class FetchHandler(Participant):
-    def __init__(self, services: Services, entropy: Entropy, untaken: Untaken, disk: Disk) -> None:
+    def __init__(self, services: Services, entropy: Entropy, untaken: UntakenAnswers, disk: Disk) -> None:
         self.services = services
         self.untaken = untaken
         self._disk = disk
@@ -80,7 +80,7 @@ class FetchHandler(Participant):
         self._copied = 0
         self._has_room = self.untaken.has_room
 
-    def serve(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+    def serve(self, peer: Peer, buffer: RequestBuffer, start: int, end: int, version: int, correlation: int) -> None:
         memo = peer.fetch_memo
         if (
             memo is None
@@ -90,7 +90,7 @@ class FetchHandler(Participant):
         ):
             self._serve_any(peer, buffer, start, end, version, correlation)
 
-    def _serve_alike(self, memo: Memo, peer: Peer, buffer: Received, offset: int, correlation: int) -> bool:
+    def _serve_alike(self, memo: FetchMemo, peer: Peer, buffer: RequestBuffer, offset: int, correlation: int) -> bool:
         """Answers a request that differs from the last one in its offset only, if there is enough to read."""
         leader, cursor, log = memo.leader, memo.cursor, memo.log
         if not leader.active or leader.log is not log:
@@ -101,7 +101,7 @@ class FetchHandler(Participant):
                 return False
             segment, position = cursor.segment, cursor.position
             file = segment.file
-        except (OffsetOutOfRange, CorruptLog, StorageFault, OSError):
+        except (OffsetOutsideLog, CorruptLog, StorageFault, OSError):
             return False
         if segment.sealed and file.is_cold(size, position):
             return False
@@ -136,7 +136,9 @@ class FetchHandler(Participant):
         memo.traffic.bytes_out += size
         return True
 
-    def _serve_any(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+    def _serve_any(
+        self, peer: Peer, buffer: RequestBuffer, start: int, end: int, version: int, correlation: int
+    ) -> None:
         if not _VERSION_MIN <= version <= _VERSION_MAX:
             self.refuse(peer, f"Fetch in version {version} is not served")
             return
@@ -175,7 +177,7 @@ class FetchHandler(Participant):
         at_once(self._take_partitions(fetch, request))
         fetch.begin()
 
-    def _serve_wait(self, wait: FetchWait, request: FetchRequest, buffer: Received, start: int, end: int) -> None:
+    def _serve_wait(self, wait: FetchWait, request: FetchRequest, buffer: RequestBuffer, start: int, end: int) -> None:
         """A request without a session."""
         peer, asked = wait.peer, wait.asked
         self._metrics.total_fetches.value += len(asked)
@@ -199,15 +201,17 @@ class FetchHandler(Participant):
 
     # -- requests that know what has changed, and long ones
 
-    def _serve_long(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+    def _serve_long(
+        self, peer: Peer, buffer: RequestBuffer, start: int, end: int, version: int, correlation: int
+    ) -> None:
         frame = buffer.keep(start, end)
-        request = LongRequest(self, peer, version, correlation)
+        request = LongFetch(self, peer, version, correlation)
         request.go_on(self._long_steps(request, frame), end - start)
 
-    def _long_steps(self, long: LongRequest, frame: Buffer) -> InSteps:
+    def _long_steps(self, long: LongFetch, frame: Buffer) -> InSteps:
         peer, version, correlation = long.peer, long.version, long.correlation
         body = request_body_start(frame, 0, len(frame))
-        request = yield from parse_fetch_steps(frame, body, version, len(frame), Allowance(REQUEST_BYTES_MAX))
+        request = yield from parse_fetch_steps(frame, body, version, len(frame), DecodingAllowance(REQUEST_BYTES_MAX))
         self._requests.value += 1
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return (yield from nonsense_in_steps(version, correlation, request, self.answer_bytes_max))
@@ -295,9 +299,9 @@ class FetchHandler(Participant):
         for peer, _ in made:
             peer.abort()
 
-    def reader(self, peer: Peer, request: FetchRequest) -> Reader:
+    def reader(self, peer: Peer, request: FetchRequest) -> FetchReader:
         if self.services.authorizer.allows_all:
-            return Reader(self.services, request.replica_id, request.isolation_level)
+            return FetchReader(self.services, request.replica_id, request.isolation_level)
         return CheckedReader(self.services, request.replica_id, request.isolation_level, peer)
 
     def room(self) -> Room:
@@ -405,7 +409,7 @@ class FetchHandler(Participant):
                 if read.leader is not None:
                     traffic.of(read.leader.tp.topic).bytes_out += read.size
 
-    def send(self, wait: FetchWait | LongRequest, answer: Sequence[Outgoing]) -> None:
+    def send(self, wait: FetchWait | LongFetch, answer: Sequence[Outgoing]) -> None:
         """Hands a whole answer over, and lets the connection go on."""
         peer = wait.peer
         for piece in answer:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.handlers.calls.peer import Outgoing
 from ottla.handlers.calls.turns import Job, Pause
 from ottla.handlers.fetch.answer import answer_in_steps, encode_empty
-from ottla.handlers.fetch.asked import Asked, Key, each_asked, each_forgotten, without_empty
+from ottla.handlers.fetch.asked import AskedPartition, Key, each_asked, each_forgotten, without_empty
 from ottla.handlers.fetch.cold_reads import Warmth
 from ottla.handlers.fetch.reading import PartitionRead, let_go
 from ottla.handlers.fetch.sessions import NO_SESSION, Session
@@ -83,7 +83,7 @@ class WatchedFetch(FetchWait):
         #: Whether something has changed while a try was under way.
         self._again = False
         #: All that it asks for, where it is watched only if it has to wait: most fetches need not.
-        self._unwatched: list[Asked] | None = None
+        self._unwatched: list[AskedPartition] | None = None
 
     # -- in a round
 
@@ -110,7 +110,7 @@ class WatchedFetch(FetchWait):
         """Takes up what the request asks for. The number of its partitions."""
         yield from without_empty(request)
         if self.session is None and not self.opens_session:
-            by_key: dict[Key, Asked] = {}
+            by_key: dict[Key, AskedPartition] = {}
             for some in pieces(each_asked(request)):
                 for one in some:
                     by_key[one[:2]] = one
@@ -326,7 +326,7 @@ class WatchedFetch(FetchWait):
             self.handler.discard(watched)
 
 
-class LongRequest:
+class LongFetch:
     """A request that is parsed in steps, until it is known what it asks for."""
 
     __slots__ = ("_handler", "_job", "began_ms", "correlation", "fetch", "peer", "version")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from ottla.handlers.calls.peer import Received
+from ottla.handlers.calls.peer import RequestBuffer
 from ottla.handlers.fetch.reading import CONSUMER, READ_UNCOMMITTED
 from ottla.handlers.fetch.sessions import FINAL_EPOCH, NO_SESSION
 from ottla.protocol.hot.fetch import FetchRequest
@@ -93,7 +93,7 @@ class AnswerHead:
         self._made = self._struct.pack(length, 0, self._middle, *numbers, self._rest) + length_field
 
 
-class Memo:
+class FetchMemo:
     __slots__ = (
         "cursor",
         "head",
@@ -126,7 +126,7 @@ class Memo:
         self.traffic = Traffic()
         self.head = AnswerHead(version, topic, partition)
 
-    def offset(self, buffer: Received, start: int, end: int) -> int:
+    def offset(self, buffer: RequestBuffer, start: int, end: int) -> int:
         """The offset that the frame asks for, if it is like the remembered one; else -1."""
         at = start + self.offset_at
         data = buffer.data
@@ -141,8 +141,8 @@ class Memo:
 
 
 def remember(
-    buffer: Received, start: int, end: int, version: int, request: FetchRequest, leader: Leader, bytes_max: int
-) -> Memo | None:
+    buffer: RequestBuffer, start: int, end: int, version: int, request: FetchRequest, leader: Leader, bytes_max: int
+) -> FetchMemo | None:
     """A memo of the request, where it is of the kind that can be recognised."""
     if (
         request.session_id != NO_SESSION
@@ -166,7 +166,7 @@ def remember(
     ):
         return None  # tagged fields, or bytes behind the request
     prefix, suffix = bytes(buffer.data[start + _FIXED_HEAD : at]), bytes(buffer.data[at + 8 : end])
-    return Memo(version, prefix, suffix, request, leader, min(partition_max_bytes, request.max_bytes, bytes_max))
+    return FetchMemo(version, prefix, suffix, request, leader, min(partition_max_bytes, request.max_bytes, bytes_max))
 
 
 def _offset_position(version: int, end: int, rack_bytes: int) -> int:

@@ -11,14 +11,14 @@ from typing import Final
 
 from ottla import logs
 from ottla.handlers.calls.call import Services
-from ottla.handlers.fetch.asked import Asked
+from ottla.handlers.fetch.asked import AskedPartition
 from ottla.handlers.fetch.cold_reads import is_warm
 from ottla.handlers.fetch.room import Room
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import File
 from ottla.replication.leader import Leader
 from ottla.steps import Steps
-from ottla.storage.errors import OffsetOutOfRange, StorageFault
+from ottla.storage.errors import OffsetOutsideLog, StorageFault
 from ottla.storage.log.reader import Slice
 
 log_event = logs.logger("handlers")
@@ -49,7 +49,7 @@ class PartitionRead:
         "slice",
     )
 
-    def __init__(self, asked: Asked, error: ErrorCode = ErrorCode.NONE) -> None:
+    def __init__(self, asked: AskedPartition, error: ErrorCode = ErrorCode.NONE) -> None:
         self.asked = asked
         self.error = error
         self.high_watermark = -1
@@ -130,7 +130,7 @@ def let_go(reads: Iterable[PartitionRead]) -> None:
         read.let_go()
 
 
-class Reader:
+class FetchReader:
     """One kind of reader: a consumer with its isolation level, or a follower."""
 
     __slots__ = ("_committed", "_is_follower", "_services", "replica_id")
@@ -142,7 +142,7 @@ class Reader:
         self._is_follower = replica_id >= 0
         self._committed = isolation_level == READ_COMMITTED
 
-    def read_all(self, asked: Iterable[Asked], max_bytes: int, room: Room) -> list[PartitionRead]:
+    def read_all(self, asked: Iterable[AskedPartition], max_bytes: int, room: Room) -> list[PartitionRead]:
         reads = []
         left = max_bytes
         whole_first_batch = True
@@ -154,7 +154,7 @@ class Reader:
             reads.append(read)
         return reads
 
-    def read_steps(self, asked: Iterable[Asked], max_bytes: int, room: Room) -> Steps[list[PartitionRead]]:
+    def read_steps(self, asked: Iterable[AskedPartition], max_bytes: int, room: Room) -> Steps[list[PartitionRead]]:
         """The same in steps. The reads hold their files open, and have to be let go."""
         reads: list[PartitionRead] = []
         left, whole_first_batch = max_bytes, True
@@ -174,7 +174,7 @@ class Reader:
             raise
         return reads
 
-    def note_follower(self, asked: Asked) -> None:
+    def note_follower(self, asked: AskedPartition) -> None:
         """The offset that a follower asks for shows what it has, which may commit what others wait for."""
         if not self._is_follower:
             return
@@ -185,7 +185,7 @@ class Reader:
     def topic_name(self, topic_id: bytes) -> str | None:
         return self._services.metadata.topic_name(topic_id)
 
-    def read(self, asked: Asked, max_bytes: int, *, whole_first_batch: bool) -> PartitionRead:
+    def read(self, asked: AskedPartition, max_bytes: int, *, whole_first_batch: bool) -> PartitionRead:
         leader = self.leader(asked)
         if isinstance(leader, ErrorCode):
             return PartitionRead(asked, leader)
@@ -197,7 +197,7 @@ class Reader:
             return read
         try:
             self._read(read, leader, max_bytes, whole_first_batch=whole_first_batch)
-        except OffsetOutOfRange:
+        except OffsetOutsideLog:
             # With none of the log's offsets, as Kafka answers.
             return PartitionRead(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
         except StorageFault as fault:
@@ -215,7 +215,7 @@ class Reader:
         limit = max(0, min(asked.max_bytes, max_bytes))
         if not limit and not whole_first_batch:
             if not log.start_offset <= asked.fetch_offset <= log.end_offset:
-                raise OffsetOutOfRange(asked.fetch_offset, log.start_offset, log.end_offset)
+                raise OffsetOutsideLog(asked.fetch_offset, log.start_offset, log.end_offset)
             return
         read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
         if self._committed and not self._is_follower:
@@ -227,7 +227,7 @@ class Reader:
             return leader.log.end_offset
         return leader.last_stable_offset if self._committed else leader.high_watermark
 
-    def leader(self, asked: Asked) -> Leader | ErrorCode:
+    def leader(self, asked: AskedPartition) -> Leader | ErrorCode:
         name = asked.topic
         if isinstance(name, bytes):
             known = self._services.metadata.topic_name(name)
@@ -248,7 +248,7 @@ class Reader:
         asked = read.asked
         found = leader.log.epochs.end_offset_for(asked.last_fetched_epoch, leader.log.end_offset)
         if found is None:
-            raise OffsetOutOfRange(asked.fetch_offset, leader.log.start_offset, leader.log.end_offset)
+            raise OffsetOutsideLog(asked.fetch_offset, leader.log.start_offset, leader.log.end_offset)
         epoch, end_offset = found
         if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
             read.diverging = (epoch, end_offset)

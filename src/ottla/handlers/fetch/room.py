@@ -2,9 +2,9 @@
 
 Records of small reads are copied into the answer, which saves a system call each; all others go from their segments to
 the socket, and take no memory. Nobody knows when a client will take its answer, so what is copied has a bound for each
-answer, for all that are made in one round, and for all that clients have left untaken (`Untaken`). Where there is no
-room records go by file, however small they are. A file that is on its way out stays open, so that an answer has a few
-of them only: what does not fit is for the client's next fetch, as if the client itself had asked for no more.
+answer, for all that are made in one round, and for all that clients have left untaken (`UntakenAnswers`). Where there
+is no room records go by file, however small they are. A file that is on its way out stays open, so that an answer has a
+few of them only: what does not fit is for the client's next fetch, as if the client itself had asked for no more.
 
 Files of deleted segments, and of those that were closed since too many are open, go with the last answer that holds
 them. Where these come to be many (`may_hold_files`), further answers hold none: each brings what may be copied, or the
@@ -49,7 +49,7 @@ class CutSlice(Slice):
     __slots__ = ()
 
 
-class Untaken(Protocol):
+class UntakenAnswers(Protocol):
     """The account of what clients have not taken of their answers."""
 
     @property

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.handlers.fetch.asked import Asked
-from ottla.handlers.fetch.reading import PartitionRead, Reader
+from ottla.handlers.fetch.asked import AskedPartition
+from ottla.handlers.fetch.reading import FetchReader, PartitionRead
 from ottla.handlers.fetch.sessions import NO_SESSION
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.hot.fetch import FetchRequest
@@ -45,12 +45,12 @@ class FetchWait:
         self.correlation = correlation
         self.min_bytes = request.min_bytes
         self.max_bytes = min(request.max_bytes, handler.bytes_max)
-        self.asked: list[Asked] = []
+        self.asked: list[AskedPartition] = []
         #: When its round began, where that has left it waiting.
         self.began_ms: int | None = None
         #: Known where quotas ask for it.
         self.client_id: str | None = None
-        self.reader: Reader = handler.reader(peer, request)
+        self.reader: FetchReader = handler.reader(peer, request)
 
     def partitions(self) -> list[TopicPartition]:
         return [read.tp for one in self.asked if isinstance(read := self.reader.leader(one), Leader)]

@@ -22,8 +22,8 @@ from itertools import count
 from operator import attrgetter
 from typing import Final
 
-from ottla.handlers.fetch.asked import Asked, Key
-from ottla.handlers.fetch.reading import READS_A_STEP, PartitionRead, Reader, let_go
+from ottla.handlers.fetch.asked import AskedPartition, Key
+from ottla.handlers.fetch.reading import READS_A_STEP, FetchReader, PartitionRead, let_go
 from ottla.handlers.fetch.room import Room
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.waiters import Waiters, Watched
@@ -42,7 +42,7 @@ class WatchedPartition:
 
     __slots__ = ("asked", "error", "high_watermark", "key", "log_start_offset", "place", "stands_at", "within")
 
-    def __init__(self, within: WatchedPartitions, key: Key, asked: Asked, place: int) -> None:
+    def __init__(self, within: WatchedPartitions, key: Key, asked: AskedPartition, place: int) -> None:
         #: The set; None once it has left that.
         self.within: WatchedPartitions | None = within
         self.key = key
@@ -92,7 +92,7 @@ class WatchedPartitions:
         return len(self._partitions)
 
     @property
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[AskedPartition]:
         return [each.asked for each in self._partitions.values()]
 
     @property
@@ -101,7 +101,7 @@ class WatchedPartitions:
 
     # -- what the client asks for
 
-    def take(self, asked: Asked) -> None:
+    def take(self, asked: AskedPartition) -> None:
         """A partition that the client asks for, or asks for differently. One that is known keeps its place."""
         key = asked[:2]
         known = self._partitions.get(key)
@@ -114,7 +114,7 @@ class WatchedPartitions:
             known.error = None
         self._marked[known] = None
 
-    def take_steps(self, asked: Iterable[Asked]) -> Steps[None]:
+    def take_steps(self, asked: Iterable[AskedPartition]) -> Steps[None]:
         for some in pieces(asked):
             for each in some:
                 self.take(each)
@@ -148,7 +148,7 @@ class WatchedPartitions:
             self.on_mark()
 
     def look(
-        self, reader: Reader, max_bytes: int, room: Room, *, full: bool, in_steps: bool = False
+        self, reader: FetchReader, max_bytes: int, room: Room, *, full: bool, in_steps: bool = False
     ) -> Steps[list[PartitionRead]]:
         """Reads what is marked, and returns what is news of it; for a full answer, all that it has read.
 
@@ -163,7 +163,7 @@ class WatchedPartitions:
         return reads
 
     def _look(
-        self, reads: list[PartitionRead], reader: Reader, max_bytes: int, room: Room, *, full: bool, in_steps: bool
+        self, reads: list[PartitionRead], reader: FetchReader, max_bytes: int, room: Room, *, full: bool, in_steps: bool
     ) -> Steps[None]:
         left, whole_first_batch = max_bytes, True
         for done, each in enumerate((yield from self._in_order()), 1):
@@ -185,11 +185,11 @@ class WatchedPartitions:
             if not done % READS_A_STEP:
                 yield
 
-    def read_steps(self, reader: Reader, max_bytes: int, room: Room) -> Steps[list[PartitionRead]]:
+    def read_steps(self, reader: FetchReader, max_bytes: int, room: Room) -> Steps[list[PartitionRead]]:
         """All of them, for a full answer. They hold their files open, and have to be let go."""
         return (yield from reader.read_steps(self.asked, max_bytes, room))
 
-    def answer(self, read: PartitionRead, reader: Reader, *, moves: bool) -> None:
+    def answer(self, read: PartitionRead, reader: FetchReader, *, moves: bool) -> None:
         """The client is answered this. With `moves`, one with records goes to the end: the others come first then."""
         each = self._partitions.get(read.asked[:2])
         if each is None or each.asked is not read.asked:
@@ -213,7 +213,7 @@ class WatchedPartitions:
             yield
         return found
 
-    def _watch(self, each: WatchedPartition, reader: Reader) -> None:
+    def _watch(self, each: WatchedPartition, reader: FetchReader) -> None:
         if each.stands_at is None:
             topic, partition = each.key
             if isinstance(topic, str):
@@ -224,7 +224,7 @@ class WatchedPartitions:
             self._waiters.watch(each.stands_at, each)
 
 
-def _is_left(each: WatchedPartition, read: PartitionRead, reader: Reader) -> bool:
+def _is_left(each: WatchedPartition, read: PartitionRead, reader: FetchReader) -> bool:
     """Whether the partition stays marked behind a look: there are records to read, or an error to say again."""
     if read.error != ErrorCode.NONE:
         return read.error not in _SAID_ONCE

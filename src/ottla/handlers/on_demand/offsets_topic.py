@@ -10,7 +10,7 @@ from typing import Final
 
 from ottla import logs
 from ottla.config.slices import OffsetsConfig
-from ottla.controller.interface import Controller, NewTopic
+from ottla.controller.interface import Controller, TopicToCreate
 from ottla.model import OFFSETS_TOPIC, ErrorCode
 
 log_event = logs.logger("handlers")
@@ -18,8 +18,8 @@ log_event = logs.logger("handlers")
 _CREATE_TIMEOUT_MS: Final = 30_000
 
 
-def new_offsets_topic(settings: OffsetsConfig) -> NewTopic:
-    return NewTopic(
+def new_offsets_topic(settings: OffsetsConfig) -> TopicToCreate:
+    return TopicToCreate(
         OFFSETS_TOPIC,
         settings.topic_partitions,
         settings.topic_replication_factor,

@@ -13,7 +13,7 @@ from typing import Final
 
 from ottla import logs
 from ottla.config.live import LiveConfig
-from ottla.controller.interface import Controller, NewTopic
+from ottla.controller.interface import Controller, TopicToCreate
 from ottla.handlers.on_demand.offsets_topic import new_offsets_topic
 from ottla.model import OFFSETS_TOPIC, ErrorCode
 
@@ -64,8 +64,8 @@ class TopicsOnDemand:
                     reason = result.message or result.error.name
                     log_event.warning_limited("a topic could not be created on demand", topic=result.name, why=reason)
 
-    def _topic(self, name: str) -> NewTopic:
-        return new_offsets_topic(self._live.current.groups.offsets) if name == OFFSETS_TOPIC else NewTopic(name)
+    def _topic(self, name: str) -> TopicToCreate:
+        return new_offsets_topic(self._live.current.groups.offsets) if name == OFFSETS_TOPIC else TopicToCreate(name)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ottla.handlers.calls.call import Services
-from ottla.handlers.calls.peer import Peer, Received
+from ottla.handlers.calls.peer import Peer, RequestBuffer
 from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from ottla.model import INTERNAL_TOPICS, ErrorCode
 from ottla.protocol.header import decode_request_header
@@ -47,7 +47,7 @@ class Admission:
         authorizer = self._authorizer
         return authorizer.allows_all or authorizer.allowed(peer.principal, peer.host, Operation.WRITE, resource, name)
 
-    def throttle_ms(self, peer: Peer, buffer: Received, start: int, end: int, acks: int, now_ms: int) -> int:
+    def throttle_ms(self, peer: Peer, buffer: RequestBuffer, start: int, end: int, acks: int, now_ms: int) -> int:
         """How long the client is to hold back after this request."""
         if self._quotas.unlimited:
             return 0

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ottla.handlers.produce.checks import Unchecked
+from ottla.handlers.produce.checks import UncheckedBatch
 from ottla.handlers.produce.rules import is_refused_unseen
-from ottla.handlers.produce.waiting import ACKS_ALL, Outcome, ProduceWait
+from ottla.handlers.produce.waiting import ACKS_ALL, PartitionOutcome, ProduceWait
 from ottla.metadata import MetadataCache
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.replication.writes import Writes
 from ottla.storage.errors import AppendRefused, StorageFault, TooLongToCheck
-from ottla.storage.log.append import Appended
+from ottla.storage.log.append import AppendResult
 
 
 class Appends:
@@ -22,13 +22,13 @@ class Appends:
         self.now_ms = 0
 
     def append(
-        self, tp: TopicPartition, records: memoryview | None, acks: int, unchecked: list[Unchecked] | None
-    ) -> Outcome:
+        self, tp: TopicPartition, records: memoryview | None, acks: int, unchecked: list[UncheckedBatch] | None
+    ) -> PartitionOutcome:
         """What the partition's part comes to; it stays undecided where `unchecked` then has its batch.
 
         Without `unchecked` a batch that is long to look at is refused, so that its producer makes smaller ones.
         """
-        outcome = Outcome(tp.partition)
+        outcome = PartitionOutcome(tp.partition)
         if records is None and tp in self._replicas.leaders:
             outcome.fail(ErrorCode.INVALID_RECORD)
             return outcome
@@ -41,7 +41,7 @@ class Appends:
             if unchecked is None:
                 self._not_staged(outcome, leader, error)
             else:
-                unchecked.append(Unchecked(tp, outcome, records, leader))
+                unchecked.append(UncheckedBatch(tp, outcome, records, leader))
         except (StorageFault, AppendRefused) as error:
             self._not_staged(outcome, leader, error)
         except Exception as fault:
@@ -56,7 +56,7 @@ class Appends:
                     if outcome.answer is None and outcome.leader is None:
                         outcome.fail(ErrorCode.UNKNOWN_TOPIC_ID)
 
-    def append_checked(self, unchecked: Unchecked, acks: int) -> None:
+    def append_checked(self, unchecked: UncheckedBatch, acks: int) -> None:
         """Goes on with a batch that another process has looked into."""
         outcome, verdict = unchecked.outcome, unchecked.verdict
         assert verdict is not None
@@ -79,7 +79,7 @@ class Appends:
         except Exception as fault:
             self._broken(outcome, leader, fault)
 
-    def _leader(self, tp: TopicPartition, acks: int, outcome: Outcome) -> Leader | None:
+    def _leader(self, tp: TopicPartition, acks: int, outcome: PartitionOutcome) -> Leader | None:
         """The leader that takes the batch; None where the outcome says why none does."""
         leader = self._replicas.leaders.get(tp)
         if leader is None:
@@ -92,11 +92,11 @@ class Appends:
             return leader
         return None
 
-    def _staged(self, outcome: Outcome, leader: Leader, appended: Appended) -> None:
+    def _staged(self, outcome: PartitionOutcome, leader: Leader, appended: AppendResult) -> None:
         self._writes.staged(leader)
         outcome.leader, outcome.appended = leader, appended
 
-    def _not_staged(self, outcome: Outcome, leader: Leader, error: StorageFault | AppendRefused) -> None:
+    def _not_staged(self, outcome: PartitionOutcome, leader: Leader, error: StorageFault | AppendRefused) -> None:
         if isinstance(error, StorageFault):
             # The segment was to be rolled. What this round staged and is not written will not be.
             self._writes.refused(leader, error)
@@ -105,6 +105,6 @@ class Appends:
         start = -1 if is_refused_unseen(error) else leader.log.start_offset
         outcome.refuse(error.error, error.message, error.record_errors, start)
 
-    def _broken(self, outcome: Outcome, leader: Leader, fault: Exception) -> None:
+    def _broken(self, outcome: PartitionOutcome, leader: Leader, fault: Exception) -> None:
         self._writes.broke(leader, fault)
         outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)

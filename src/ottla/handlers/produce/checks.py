@@ -16,12 +16,12 @@ from ottla import logs
 from ottla.config import LogConfig
 from ottla.handlers.calls.checks import CheckFailed, Checks
 from ottla.handlers.calls.peer import Peer
-from ottla.handlers.produce.waiting import Outcome, ProduceWait
+from ottla.handlers.produce.waiting import PartitionOutcome, ProduceWait
 from ottla.handlers.routes import PRODUCE
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Clock
 from ottla.replication.leader import Leader
-from ottla.storage.log.append import Verdict, examine_whole
+from ottla.storage.log.append import BatchVerdict, examine_whole
 from ottla.storage.log.log import Log
 
 log_event = logs.logger("handlers")
@@ -35,12 +35,12 @@ WAITING_BYTES_MAX: Final = 256 * 1024 * 1024
 ABANDONED_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
-class Unchecked:
+class UncheckedBatch:
     """One batch that waits for its verdict, or has it."""
 
     __slots__ = ("_leader", "config", "outcome", "records", "tp", "verdict")
 
-    def __init__(self, tp: TopicPartition, outcome: Outcome, records: memoryview, leader: Leader) -> None:
+    def __init__(self, tp: TopicPartition, outcome: PartitionOutcome, records: memoryview, leader: Leader) -> None:
         self.tp = tp
         #: Undecided until the batch is staged or refused.
         self.outcome = outcome
@@ -49,7 +49,7 @@ class Unchecked:
         self._leader = leader
         #: What the batch was judged by: under another configuration the verdict is worth nothing.
         self.config: LogConfig | None = None
-        self.verdict: Verdict | None = None
+        self.verdict: BatchVerdict | None = None
 
     @property
     def log(self) -> Log:
@@ -62,7 +62,7 @@ class Unchecked:
 
 
 #: Stages and answers a request all of whose batches have their verdicts.
-Resume = Callable[[Peer, ProduceWait, list[Unchecked]], None]
+Resume = Callable[[Peer, ProduceWait, list[UncheckedBatch]], None]
 
 
 class ProduceChecks:
@@ -76,7 +76,7 @@ class ProduceChecks:
         self._abandoned = 0
         self._abandoned_bytes = 0
 
-    def begin(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
+    def begin(self, peer: Peer, wait: ProduceWait, unchecked: list[UncheckedBatch]) -> None:
         """Has the batches looked into; the connection takes nothing more until then."""
         size = sum(len(each.records) for each in unchecked)
         if self._waiting_bytes and self._waiting_bytes + size > WAITING_BYTES_MAX:
@@ -112,7 +112,7 @@ class ProduceChecks:
         self._abandoned -= 1
         self._abandoned_bytes -= size
 
-    async def _judge(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
+    async def _judge(self, peer: Peer, wait: ProduceWait, unchecked: list[UncheckedBatch]) -> None:
         # Again where the topic's configuration has changed meanwhile, which takes a change of the tree each time.
         while waiting := [each for each in unchecked if not each.is_judged]:
             for each in waiting:

@@ -15,16 +15,16 @@ from functools import partial
 
 from ottla import logs
 from ottla.handlers.calls.call import Services
-from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, Received, Slot
+from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, RequestBuffer, Slot
 from ottla.handlers.produce.admission import Admission
 from ottla.handlers.produce.answer import PartitionAnswer, TopicAnswer, encode_answer
 from ottla.handlers.produce.appends import Appends
-from ottla.handlers.produce.checks import ProduceChecks, Unchecked
+from ottla.handlers.produce.checks import ProduceChecks, UncheckedBatch
 from ottla.handlers.produce.lanes import Lanes
-from ottla.handlers.produce.memo import Memo, remember
-from ottla.handlers.produce.parts import LongRequest, encoded
+from ottla.handlers.produce.memo import ProduceMemo, remember
+from ottla.handlers.produce.parts import LongProduce, encoded
 from ottla.handlers.produce.rules import any_transactional, is_to_be_parsed, refused_in
-from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_NONE, Outcome, ProduceWait
+from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_NONE, PartitionOutcome, ProduceWait
 from ottla.handlers.routes import HOT, PRODUCE
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
@@ -33,15 +33,15 @@ from ottla.protocol.hot.produce import PLAIN_PARTS_MAX, TooManyParts, parse_prod
 from ottla.replication.round import Participant
 from ottla.steps import Steps
 from ottla.storage.errors import AppendRefused, StorageFault
-from ottla.storage.log.append import Appended
+from ottla.storage.log.append import AppendResult
 
 log_event = logs.logger("handlers")
 
 _VERSION_MIN, _VERSION_MAX = HOT[PRODUCE]
 
-Outcomes = list[tuple[str | bytes, list[Outcome]]]
+Outcomes = list[tuple[str | bytes, list[PartitionOutcome]]]
 #: A recognised request between its two halves: with its correlation id, first and last offset, and append time.
-Quick = tuple[Peer, Memo, int, int, int, int]
+Quick = tuple[Peer, ProduceMemo, int, int, int, int]
 
 
 class ProduceHandler(Participant):
@@ -71,7 +71,7 @@ class ProduceHandler(Participant):
 
     # -- first half: check and stage
 
-    def serve(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+    def serve(self, peer: Peer, buffer: RequestBuffer, start: int, end: int, version: int, correlation: int) -> None:
         memo = peer.produce_memo
         if (
             memo is not None
@@ -106,7 +106,9 @@ class ProduceHandler(Participant):
                 return
         self._serve_any(peer, buffer, start, end, version, correlation)
 
-    def _serve_any(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+    def _serve_any(
+        self, peer: Peer, buffer: RequestBuffer, start: int, end: int, version: int, correlation: int
+    ) -> None:
         if not _VERSION_MIN <= version <= _VERSION_MAX:
             self._refuse(peer, f"Produce in version {version} is not served")
             return
@@ -122,7 +124,7 @@ class ProduceHandler(Participant):
         admission = self._admission
         foreign = any_transactional(buffer.view, topics) and not admission.may_use(peer, transactional_id)
         outcomes: Outcomes = []
-        unchecked: list[Unchecked] = []
+        unchecked: list[UncheckedBatch] = []
         for topic, partitions in topics:
             name, fault = admission.topic(topic, peer, transactional_id, acks)
             if foreign:
@@ -130,12 +132,12 @@ class ProduceHandler(Participant):
             served = []
             for partition, records_start, records_end in partitions:
                 if fault is not None:
-                    served.append(Outcome(partition, answer=PartitionAnswer(partition, fault)))
+                    served.append(PartitionOutcome(partition, answer=PartitionAnswer(partition, fault)))
                     continue
                 records = buffer.view[records_start:records_end] if records_end > records_start else None
                 if records is not None and (refused := refused_in(version, records)) is not None:
                     why, message = refused
-                    served.append(Outcome(partition, answer=PartitionAnswer(partition, why, message=message)))
+                    served.append(PartitionOutcome(partition, answer=PartitionAnswer(partition, why, message=message)))
                     continue
                 served.append(self._appends.append(TopicPartition(name, partition), records, acks, unchecked))
             outcomes.append((topic, served))
@@ -146,7 +148,7 @@ class ProduceHandler(Participant):
         wait = self._wait(peer, version, correlation, acks, timeout_ms, outcomes, throttle_ms)
         self._opened(peer, wait, unchecked)
 
-    def _opened(self, peer: Peer, wait: ProduceWait, unchecked: list[Unchecked]) -> None:
+    def _opened(self, peer: Peer, wait: ProduceWait, unchecked: list[UncheckedBatch]) -> None:
         peer.staged()
         self._open.append((peer, wait))
         if unchecked:
@@ -154,10 +156,12 @@ class ProduceHandler(Participant):
 
     # -- requests of very many partitions
 
-    def _serve_parts(self, peer: Peer, buffer: Received, start: int, end: int, version: int, correlation: int) -> None:
+    def _serve_parts(
+        self, peer: Peer, buffer: RequestBuffer, start: int, end: int, version: int, correlation: int
+    ) -> None:
         """The connection waits for this request, whose answer keeps its place behind those before it."""
         frame = buffer.keep(start, end)
-        request = LongRequest(peer, frame, request_body_start(frame, 0, len(frame)), version, correlation)
+        request = LongProduce(peer, frame, request_body_start(frame, 0, len(frame)), version, correlation)
         place = ProduceWait(peer, ACKS_NONE, 0, [], lambda *_: None)
         place.unchecked = True
         self._opened(peer, place, [])
@@ -181,7 +185,7 @@ class ProduceHandler(Participant):
     def _is_staged(self, wait: ProduceWait) -> None:
         self._resumed.append(wait)
 
-    def _answered_parts(self, request: LongRequest) -> Steps[bytearray | None]:
+    def _answered_parts(self, request: LongProduce) -> Steps[bytearray | None]:
         answers = yield from request.steps(self._admission, self._appends, self._round, self._is_staged)
         failed = 0
         for _, partitions in answers:
@@ -194,7 +198,7 @@ class ProduceHandler(Participant):
 
     # -- batches that another process has looked into
 
-    def _resume(self, peer: Peer, wait: ProduceWait, checked: list[Unchecked]) -> None:
+    def _resume(self, peer: Peer, wait: ProduceWait, checked: list[UncheckedBatch]) -> None:
         """Stages what was found good, in a round of its own, and answers the request as at the end of any round."""
 
         def stage() -> None:
@@ -210,7 +214,7 @@ class ProduceHandler(Participant):
     def _remember(
         self,
         peer: Peer,
-        buffer: Received,
+        buffer: RequestBuffer,
         start: int,
         end: int,
         version: int,
@@ -218,7 +222,7 @@ class ProduceHandler(Participant):
         timeout_ms: int,
         records_start: int,
         records_end: int,
-        outcome: tuple[str | bytes, list[Outcome]],
+        outcome: tuple[str | bytes, list[PartitionOutcome]],
     ) -> None:
         topic, (only,) = outcome
         if only.leader is None or (acks == ACKS_ALL and len(only.leader.isr.members) > 1):
@@ -238,15 +242,15 @@ class ProduceHandler(Participant):
             except Exception as fault:
                 self._end(peer, fault)
 
-    def _stage_collected(self, peer: Peer, memo: Memo, correlation: int, records: memoryview) -> None:
-        unchecked: list[Unchecked] = []
+    def _stage_collected(self, peer: Peer, memo: ProduceMemo, correlation: int, records: memoryview) -> None:
+        unchecked: list[UncheckedBatch] = []
         # By the topic's id, where the client gave that: the name may be another topic's by now.
         name, fault = self._admission.topic(memo.topic, peer, None, memo.acks)
         partition = memo.leader.tp.partition
         if fault is None:
             outcome = self._appends.append(TopicPartition(name, partition), records, memo.acks, unchecked)
         else:
-            outcome = Outcome(partition, answer=PartitionAnswer(partition, fault))
+            outcome = PartitionOutcome(partition, answer=PartitionAnswer(partition, fault))
         if not memo.leader.active:
             peer.produce_memo = None
             peer.leave_lane()
@@ -263,7 +267,7 @@ class ProduceHandler(Participant):
             return
         for peer, memo, correlation, first, last in waiting:
             try:
-                self._settle_quick(peer, memo, correlation, Appended(first, last, -1, False, memo.log.start_offset))
+                self._settle_quick(peer, memo, correlation, AppendResult(first, last, -1, False, memo.log.start_offset))
             except Exception as fault:
                 self._end(peer, fault)
         opened, self._open = self._open, []
@@ -284,7 +288,7 @@ class ProduceHandler(Participant):
                     and memo.acks
                     and peer.answer_in_turn(memo.fill(correlation, first, append_time_ms, memo.log.start_offset))
                 ):
-                    appended = Appended(first, last, append_time_ms, False, memo.log.start_offset)
+                    appended = AppendResult(first, last, append_time_ms, False, memo.log.start_offset)
                     self._settle_quick(peer, memo, correlation, appended)
             except Exception as fault:
                 self._end(peer, fault)
@@ -314,9 +318,9 @@ class ProduceHandler(Participant):
         self._times.value += took_ms * (requests - self._left_waiting)
         self._left_waiting = 0
 
-    def _settle_quick(self, peer: Peer, memo: Memo, correlation: int, appended: Appended) -> None:
+    def _settle_quick(self, peer: Peer, memo: ProduceMemo, correlation: int, appended: AppendResult) -> None:
         """A recognised request that cannot be answered at once, or not from its template."""
-        outcomes: Outcomes = [(memo.topic, [Outcome(memo.leader.tp.partition, memo.leader, appended)])]
+        outcomes: Outcomes = [(memo.topic, [PartitionOutcome(memo.leader.tp.partition, memo.leader, appended)])]
         self._settle(peer, self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes))
 
     def _wait(

@@ -1,7 +1,8 @@
 """Produce requests that compiled lanes have received and recognised: staged as a run, answered as a run.
 
-A lane takes what `Memo` would recognise, without a step in the interpreter for each request. The log takes a run's
-batches at the round's end, behind those of the ordinary way, if all of them fit; else each goes the ordinary way then.
+A lane takes what `ProduceMemo` would recognise, without a step in the interpreter for each request. The log takes a
+run's batches at the round's end, behind those of the ordinary way, if all of them fit; else each goes the ordinary way
+then.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ottla import logs
 from ottla.handlers.calls.peer import Peer
-from ottla.handlers.produce.memo import Memo
+from ottla.handlers.produce.memo import ProduceMemo
 from ottla.handlers.produce.waiting import ACKS_NONE
 from ottla.native import compiled_run
 from ottla.replication.leader import Leader
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 log_event = logs.logger("handlers")
 
 #: A recognised request: who sent it, what it is like, its correlation id, and its first and last offset.
-Recognised = tuple[Peer, Memo, int, int, int]
+Recognised = tuple[Peer, ProduceMemo, int, int, int]
 
 
 class Lanes:
@@ -36,10 +37,10 @@ class Lanes:
         #: Those that are staged, with the offset behind them.
         self._staged: list[tuple[Run, int]] = []
         #: Requests of this round that are taken out of their runs already, and not served in another way yet.
-        self._collected: list[tuple[Peer, Memo, int, bytearray]] = []
+        self._collected: list[tuple[Peer, ProduceMemo, int, bytearray]] = []
         self._waiting: list[Recognised] = []
 
-    def open(self, peer: Peer, memo: Memo) -> None:
+    def open(self, peer: Peer, memo: ProduceMemo) -> None:
         """From the next request on the connection has a lane, where it can have one."""
         fd = peer.fileno()
         if self._run is None or fd < 0 or memo.acks == ACKS_NONE or not memo.log.takes_runs:
@@ -52,7 +53,7 @@ class Lanes:
         if lane is not None:
             peer.take_lane(lane)
 
-    def stage(self, now_ms: int) -> list[tuple[Peer, Memo, int, bytearray]]:
+    def stage(self, now_ms: int) -> list[tuple[Peer, ProduceMemo, int, bytearray]]:
         """Stages what the lanes have collected; returns the requests that need the ordinary way after all."""
         gathered = self._gathered
         if not gathered:

@@ -28,7 +28,7 @@ _LENGTH: Final = Struct(">i")
 _FIXED_HEAD: Final = 8
 
 
-class Memo:
+class ProduceMemo:
     __slots__ = (
         "_head",
         "_prefix",
@@ -139,7 +139,7 @@ def remember(
     timeout_ms: int,
     leader: Leader,
     topic: str | bytes,
-) -> Memo | None:
+) -> ProduceMemo | None:
     """A memo of the request from `start` to `end`, which has one batch from `records_start` to `records_end`.
 
     None where there is too much around the batch: connections are many, and each would keep it.
@@ -148,7 +148,7 @@ def remember(
         return None
     length_bytes = 4 if version < _FLEXIBLE else _compact_size(records_end - records_start + 1)
     prefix = bytes(data[start + _FIXED_HEAD : records_start - length_bytes])
-    return Memo(version, prefix, bytes(data[records_end:end]), acks, timeout_ms, leader, topic)
+    return ProduceMemo(version, prefix, bytes(data[records_end:end]), acks, timeout_ms, leader, topic)
 
 
 def _compact_length(data: bytearray, at: int, end: int) -> tuple[int, int]:

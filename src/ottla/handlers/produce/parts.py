@@ -18,12 +18,12 @@ from ottla.handlers.produce.admission import Admission
 from ottla.handlers.produce.answer import PartitionAnswer, TopicAnswer
 from ottla.handlers.produce.appends import Appends
 from ottla.handlers.produce.rules import is_transactional, refused_in
-from ottla.handlers.produce.waiting import Outcome, ProduceWait
+from ottla.handlers.produce.waiting import PartitionOutcome, ProduceWait
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.hot.produce import ProduceParts
 from ottla.protocol.hot.produce_steps import encode_produce_response_steps, parse_produce_steps
 from ottla.protocol.primitives import Buffer
-from ottla.protocol.stepping import Allowance
+from ottla.protocol.stepping import DecodingAllowance
 from ottla.replication.round import Round
 from ottla.steps import Steps, pieces
 
@@ -33,7 +33,7 @@ PIECE: Final = 16
 Part = tuple[str | bytes, tuple[int, int, int]]
 
 
-class LongRequest:
+class LongProduce:
     """One such request; `steps` serves it, and returns its answer once all pieces are acknowledged."""
 
     def __init__(self, peer: Peer, frame: Buffer, body: int, version: int, correlation: int) -> None:
@@ -51,7 +51,9 @@ class LongRequest:
     def steps(
         self, admission: Admission, appends: Appends, this_round: Round, staged: Callable[[ProduceWait], None]
     ) -> Steps[list[TopicAnswer]]:
-        parts = yield from parse_produce_steps(self._frame, self._body, self.version, len(self._frame), Allowance())
+        parts = yield from parse_produce_steps(
+            self._frame, self._body, self.version, len(self._frame), DecodingAllowance()
+        )
         transactional_id, self.acks, timeout_ms, topics = parts
         foreign = False
         if not admission.may_use(self.peer, transactional_id):
@@ -107,26 +109,28 @@ class LongRequest:
         transactional_id: str | None,
         *,
         foreign: bool,
-    ) -> Iterator[tuple[str | bytes, list[Outcome]]]:
+    ) -> Iterator[tuple[str | bytes, list[PartitionOutcome]]]:
         for topic, parts in groupby(piece, itemgetter(0)):
             name, fault = admission.topic(topic, self.peer, transactional_id, self.acks)
             if foreign:
                 fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             yield topic, [self._append_one(name, partition, fault, appends) for _, partition in parts]
 
-    def _append_one(self, topic: str, part: tuple[int, int, int], fault: ErrorCode | None, appends: Appends) -> Outcome:
+    def _append_one(
+        self, topic: str, part: tuple[int, int, int], fault: ErrorCode | None, appends: Appends
+    ) -> PartitionOutcome:
         partition, start, end = part
         if fault is not None:
-            return Outcome(partition, answer=PartitionAnswer(partition, fault))
+            return PartitionOutcome(partition, answer=PartitionAnswer(partition, fault))
         # A copy that may be written to: offsets are stamped into it.
         records = memoryview(bytearray(self._frame[start:end])) if end > start else None
         if records is not None and (refused := refused_in(self.version, records)) is not None:
             why, message = refused
-            return Outcome(partition, answer=PartitionAnswer(partition, why, message=message))
+            return PartitionOutcome(partition, answer=PartitionAnswer(partition, why, message=message))
         return appends.append(TopicPartition(topic, partition), records, self.acks, None)
 
 
-def encoded(request: LongRequest, answers: list[TopicAnswer], limit: int) -> Steps[bytearray]:
+def encoded(request: LongProduce, answers: list[TopicAnswer], limit: int) -> Steps[bytearray]:
     """The answer as a frame. A topic whose partitions fell into several pieces stands in it once."""
     topics: list[TopicAnswer] = []
     for topic, partitions in answers:

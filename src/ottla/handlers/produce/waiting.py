@@ -13,7 +13,7 @@ from ottla.handlers.calls.peer import Peer, Slot
 from ottla.handlers.produce.answer import PartitionAnswer, TopicAnswer
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
-from ottla.storage.log.append import Appended
+from ottla.storage.log.append import AppendResult
 
 ACKS_NONE: Final = 0
 ACKS_LEADER: Final = 1
@@ -25,7 +25,7 @@ def acknowledged(leader: Leader, next_offset: int, acks: int) -> bool:
     return leader.high_watermark >= next_offset or (acks == ACKS_LEADER and leader.durable_end >= next_offset)
 
 
-class Outcome:
+class PartitionOutcome:
     """One partition of the request: staged at a leader, or already an error."""
 
     __slots__ = ("answer", "appended", "leader", "partition")
@@ -34,7 +34,7 @@ class Outcome:
         self,
         partition: int,
         leader: Leader | None = None,
-        appended: Appended | None = None,
+        appended: AppendResult | None = None,
         answer: PartitionAnswer | None = None,
     ) -> None:
         self.partition = partition
@@ -52,7 +52,7 @@ class Outcome:
         )
 
 
-def _settle(outcome: Outcome, acks: int) -> bool:
+def _settle(outcome: PartitionOutcome, acks: int) -> bool:
     """Decides a partition's part if it can be decided now."""
     if outcome.answer is not None:
         return True
@@ -89,7 +89,7 @@ class ProduceWait:
         peer: Peer,
         acks: int,
         timeout_ms: int,
-        topics: list[tuple[str | bytes, list[Outcome]]],
+        topics: list[tuple[str | bytes, list[PartitionOutcome]]],
         answered: Callable[[ProduceWait, list[TopicAnswer]], None],
     ) -> None:
         self.peer = peer

@@ -13,7 +13,7 @@ from ottla.ports.disk import File
 from ottla.ports.memory.faults import DESCRIPTOR, Fault, Faults
 from ottla.ports.memory.file import MemoryFile
 from ottla.ports.memory.inode import Inode
-from ottla.ports.memory.namespace import Folder, Namespace, parts, problem
+from ottla.ports.memory.namespace import DirectoryNode, Namespace, parts, problem
 
 
 class Medium:
@@ -134,10 +134,10 @@ class MemoryDisk:
         self.check("open", path)
         return self._opened(path, self._medium.names.file(path), writable=False)
 
-    def _opened(self, path: str, node: Inode | Folder | None, *, writable: bool) -> MemoryFile:
+    def _opened(self, path: str, node: Inode | DirectoryNode | None, *, writable: bool) -> MemoryFile:
         if node is None:
             raise problem(errno.ENOENT, path)
-        if isinstance(node, Folder):
+        if isinstance(node, DirectoryNode):
             raise problem(errno.EISDIR, path)
         return MemoryFile(self, node, path, self._boot, writable=writable)
 
@@ -167,7 +167,7 @@ class MemoryDisk:
         return True
 
     def is_directory(self, path: str) -> bool:
-        return self.exists(path) and isinstance(self._medium.names.find(path), Folder)
+        return self.exists(path) and isinstance(self._medium.names.find(path), DirectoryNode)
 
     def size(self, path: str) -> int:
         self.check("size", path)
@@ -187,14 +187,14 @@ class MemoryDisk:
             folder, name_there = self._medium.names.place(here)
             if name_there in folder.entries:
                 raise problem(errno.EEXIST, here)
-            self._medium.names.change((folder, name_there, Folder()))
+            self._medium.names.change((folder, name_there, DirectoryNode()))
             self.count("make_directory", here)
             is_new = True
         return is_new
 
     def _is_folder(self, path: str) -> bool:
         try:
-            return isinstance(self._medium.names.find(path), Folder)
+            return isinstance(self._medium.names.find(path), DirectoryNode)
         except FileNotFoundError:
             return False
 
@@ -206,14 +206,14 @@ class MemoryDisk:
         replaced = new_folder.entries.get(new_name)
         if replaced is node:
             return
-        if isinstance(node, Folder):
+        if isinstance(node, DirectoryNode):
             if isinstance(replaced, Inode):
                 raise problem(errno.ENOTDIR, target)
             if replaced is not None and replaced.entries:
                 raise problem(errno.ENOTEMPTY, target)
             if _holds(node, new_folder):
                 raise problem(errno.EINVAL, target)
-        elif isinstance(replaced, Folder):
+        elif isinstance(replaced, DirectoryNode):
             raise problem(errno.EISDIR, target)
         self._medium.names.change((old_folder, old_name, None), (new_folder, new_name, node))
         if isinstance(replaced, Inode):
@@ -234,7 +234,7 @@ class MemoryDisk:
         folder = self._medium.names.folder(path)
         for name in sorted(folder.entries):
             inner = f"{path}/{name}"
-            if isinstance(folder.entries[name], Folder):
+            if isinstance(folder.entries[name], DirectoryNode):
                 self.remove_tree(inner)
             else:
                 self.remove(inner)
@@ -327,6 +327,8 @@ class MemoryLock:
             self._locked.discard(inode)
 
 
-def _holds(outer: Folder, inner: Folder) -> bool:
+def _holds(outer: DirectoryNode, inner: DirectoryNode) -> bool:
     """Whether a folder is another or lies somewhere below it."""
-    return outer is inner or any(_holds(node, inner) for node in outer.entries.values() if isinstance(node, Folder))
+    return outer is inner or any(
+        _holds(node, inner) for node in outer.entries.values() if isinstance(node, DirectoryNode)
+    )

@@ -16,7 +16,7 @@ from random import Random
 from ottla.ports.memory.inode import Inode
 
 
-class Folder:
+class DirectoryNode:
     __slots__ = ("certain", "entries")
 
     def __init__(self) -> None:
@@ -26,28 +26,28 @@ class Folder:
         self.certain: dict[str, Node] = {}
 
 
-Node = Inode | Folder
+Node = Inode | DirectoryNode
 
 
 @dataclass(slots=True)
-class Change:
+class EntryChange:
     """Entries that change together: (folder, name, what is there from now on)."""
 
-    entries: list[tuple[Folder, str, Node | None]] = field(default_factory=list)
+    entries: list[tuple[DirectoryNode, str, Node | None]] = field(default_factory=list)
 
 
 class Namespace:
     __slots__ = ("_uncertain", "root")
 
     def __init__(self) -> None:
-        self.root = Folder()
+        self.root = DirectoryNode()
         #: In the order in which they happened.
-        self._uncertain: list[Change] = []
+        self._uncertain: list[EntryChange] = []
 
     def find(self, path: str) -> Node:
         node: Node = self.root
         for name in parts(path):
-            if not isinstance(node, Folder):
+            if not isinstance(node, DirectoryNode):
                 raise problem(errno.ENOTDIR, path)
             found = node.entries.get(name)
             if found is None:
@@ -55,34 +55,34 @@ class Namespace:
             node = found
         return node
 
-    def folder(self, path: str) -> Folder:
+    def folder(self, path: str) -> DirectoryNode:
         node = self.find(path)
-        if not isinstance(node, Folder):
+        if not isinstance(node, DirectoryNode):
             raise problem(errno.ENOTDIR, path)
         return node
 
     def file(self, path: str) -> Inode:
         node = self.find(path)
-        if isinstance(node, Folder):
+        if isinstance(node, DirectoryNode):
             raise problem(errno.EISDIR, path)
         return node
 
-    def place(self, path: str) -> tuple[Folder, str]:
+    def place(self, path: str) -> tuple[DirectoryNode, str]:
         """The folder that holds, or would hold, the name."""
         names = parts(path)
         if not names:
             raise problem(errno.EBUSY, path)
         return self.folder("/".join(names[:-1])), names[-1]
 
-    def change(self, *entries: tuple[Folder, str, Node | None]) -> None:
+    def change(self, *entries: tuple[DirectoryNode, str, Node | None]) -> None:
         for folder, name, node in entries:
             if node is None:
                 folder.entries.pop(name, None)
             else:
                 folder.entries[name] = node
-        self._uncertain.append(Change(list(entries)))
+        self._uncertain.append(EntryChange(list(entries)))
 
-    def sync(self, folder: Folder) -> None:
+    def sync(self, folder: DirectoryNode) -> None:
         """Makes the folder's own names certain. The other half of a rename across folders stays uncertain."""
         rest = []
         for change in self._uncertain:
@@ -93,7 +93,7 @@ class Namespace:
                 else:
                     others.append(entry)
             if others:
-                rest.append(Change(others))
+                rest.append(EntryChange(others))
         self._uncertain = rest
 
     def crash(self, rng: Random) -> None:
@@ -109,10 +109,10 @@ class Namespace:
         self._uncertain.clear()
         self._return_to_certain(self.root)
 
-    def _return_to_certain(self, folder: Folder) -> None:
+    def _return_to_certain(self, folder: DirectoryNode) -> None:
         folder.entries = dict(folder.certain)
         for node in folder.entries.values():
-            if isinstance(node, Folder):
+            if isinstance(node, DirectoryNode):
                 self._return_to_certain(node)
 
     def inodes(self) -> list[Inode]:
@@ -121,14 +121,14 @@ class Namespace:
         folders = [self.root]
         while folders:
             for node in folders.pop().entries.values():
-                if isinstance(node, Folder):
+                if isinstance(node, DirectoryNode):
                     folders.append(node)
                 else:
                     found[id(node)] = node
         return list(found.values())
 
 
-def _settle(folder: Folder, name: str, node: Node | None) -> None:
+def _settle(folder: DirectoryNode, name: str, node: Node | None) -> None:
     if node is None:
         folder.certain.pop(name, None)
     else:

@@ -21,7 +21,7 @@ from ottla.ports.real.disk import IOV_MAX
 PIECE_BYTES: Final = 128 * 1024
 
 
-class Rounds(Protocol):
+class ChannelPoller(Protocol):
     """Polls the connections of one owner."""
 
     def add(self, channel: SocketChannel, token: Any) -> None: ...
@@ -53,7 +53,7 @@ class SocketChannel:
     #: How many bytes were taken.
     send: Callable[[Buffer], int]
 
-    def __init__(self, connection: socket.socket, address: tuple[Any, ...], rounds: Rounds) -> None:
+    def __init__(self, connection: socket.socket, address: tuple[Any, ...], rounds: ChannelPoller) -> None:
         self.fd = connection.fileno()
         self.peer = unmapped(address[0])
         self.peer_port: int = address[1]

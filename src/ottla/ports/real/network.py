@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla import logs
 from ottla.ports.network import Accept, Round
-from ottla.ports.real.channel import PortableChannel, Rounds, SocketChannel
+from ottla.ports.real.channel import ChannelPoller, PortableChannel, SocketChannel
 from ottla.ports.real.descriptors import end_of_connections
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class RealListening:
         loop: asyncio.AbstractEventLoop,
         listener: socket.socket,
         accept: Accept,
-        rounds: Rounds,
+        rounds: ChannelPoller,
         channel: type[SocketChannel],
     ) -> None:
         self.port: int = listener.getsockname()[1]
@@ -137,7 +137,7 @@ class RealNetwork:
         self.connections_end: Final = end_of_connections()
         self._portable = portable
         self._listening: list[RealListening] = []
-        self._rounds: dict[Round, Rounds] = {}
+        self._rounds: dict[Round, ChannelPoller] = {}
 
     def listen(self, host: str, port: int, accept: Accept, on_round: Round) -> RealListening:
         from asyncio import get_running_loop
@@ -151,7 +151,7 @@ class RealNetwork:
         self._listening.append(listening)
         return listening
 
-    def _new_rounds(self, loop: asyncio.AbstractEventLoop, on_round: Round) -> Rounds:
+    def _new_rounds(self, loop: asyncio.AbstractEventLoop, on_round: Round) -> ChannelPoller:
         if self._portable:
             from ottla.ports.real.selector_rounds import SelectorRounds
 

@@ -33,9 +33,9 @@ class RealWorkers:
 
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
-        self._cleaning = Fed("ottla-process")
-        self._checking = Fed("ottla-check")
-        self._checking_long = Fed("ottla-check-long")
+        self._cleaning = FedProcess("ottla-process")
+        self._checking = FedProcess("ottla-check")
+        self._checking_long = FedProcess("ottla-check-long")
         self._waiting = 0
         self._closed = False
 
@@ -88,7 +88,7 @@ class WorkerDiedError(RuntimeError):
     """The worker process ended in the middle of its work."""
 
 
-class Fed:
+class FedProcess:
     """A process, and the thread that feeds it."""
 
     __slots__ = ("_name", "_pool", "child")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ottla.protocol.compile.schema import FIXED, Field, Schema, SchemaError, Struct
 from ottla.protocol.compile.shape import (
+    FieldRange,
     Form,
-    Segment,
     chain,
     code_name,
     codes,
@@ -42,7 +42,7 @@ def reader(schema: Schema, struct: Struct, twins: Twins | None = None) -> list[s
     return [head, *indent(lines), "", "", *_tag_reader(schema, struct, twins)]
 
 
-def _segment(schema: Schema, segment: Segment, twins: Twins | None) -> list[str]:
+def _segment(schema: Schema, segment: FieldRange, twins: Twins | None) -> list[str]:
     lines: list[str] = []
     for run in runs(segment.fields):
         if is_run(run):

@@ -18,7 +18,7 @@ class Form(NamedTuple):
     nullable: bool = False
 
 
-class Segment(NamedTuple):
+class FieldRange(NamedTuple):
     """A range of versions in which a group of fields keeps its forms."""
 
     versions: Versions
@@ -42,9 +42,9 @@ def form(schema: Schema, one: Field, version: int) -> Form:
     return Form(present=True, tagged=tagged, compact=compact, nullable=nullable)
 
 
-def groups(schema: Schema, struct: Struct) -> Iterable[list[Segment]]:
+def groups(schema: Schema, struct: Struct) -> Iterable[list[FieldRange]]:
     """Neighbouring fields whose forms change at the same versions, so that one chain of ifs serves them all."""
-    collected: list[Segment] = []
+    collected: list[FieldRange] = []
     for one in struct.fields:
         own = _segments(schema, struct, one)
         if collected and [segment.versions for segment in collected] == [segment.versions for segment in own]:
@@ -58,18 +58,18 @@ def groups(schema: Schema, struct: Struct) -> Iterable[list[Segment]]:
         yield collected
 
 
-def _segments(schema: Schema, struct: Struct, one: Field) -> list[Segment]:
-    segments: list[Segment] = []
+def _segments(schema: Schema, struct: Struct, one: Field) -> list[FieldRange]:
+    segments: list[FieldRange] = []
     for version in range(struct.used.first, struct.used.last + 1):
         here = form(schema, one, version)
         if segments and segments[-1].fields[0][1] == here:
-            segments[-1] = Segment(Versions(segments[-1].versions.first, version), segments[-1].fields)
+            segments[-1] = FieldRange(Versions(segments[-1].versions.first, version), segments[-1].fields)
         else:
-            segments.append(Segment(Versions(version, version), [(one, here)]))
+            segments.append(FieldRange(Versions(version, version), [(one, here)]))
     return segments
 
 
-def compact(schema: Schema, segment: Segment) -> str:
+def compact(schema: Schema, segment: FieldRange) -> str:
     """Whether arrays of this segment have a compact count: "yes", "no", or the condition that decides."""
     if not schema.flexible(segment.versions.last):
         return "no"
@@ -85,7 +85,7 @@ def either(way: str, template: str) -> str:
     return f"{template.format('compact_')} if {way} else {template.format('')}"
 
 
-def chain(segments: list[Segment], body: Callable[[Segment], list[str]]) -> list[str]:
+def chain(segments: list[FieldRange], body: Callable[[FieldRange], list[str]]) -> list[str]:
     """Code that does each segment's work in its versions: the newest first, since most peers speak that."""
     parts: list[tuple[int, list[str]]] = []
     for segment in reversed(segments):

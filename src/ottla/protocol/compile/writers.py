@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ottla.protocol.compile.schema import FIXED, Field, Schema, SchemaError, Struct
 from ottla.protocol.compile.shape import (
+    FieldRange,
     Form,
-    Segment,
     chain,
     code_name,
     codes,
@@ -35,7 +35,7 @@ def writer(schema: Schema, struct: Struct, twins: Twins | None = None) -> list[s
     return [head, *indent(lines), "", ""]
 
 
-def _segment(schema: Schema, segment: Segment, twins: Twins | None) -> list[str]:
+def _segment(schema: Schema, segment: FieldRange, twins: Twins | None) -> list[str]:
     lines: list[str] = []
     for run in runs(segment.fields):
         one, here = run[0]

@@ -36,7 +36,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -52,7 +52,7 @@ _unpack_qh = Struct(">qh").unpack_from
 _unpack_qht = Struct(">qh?").unpack_from
 
 
-def _read_add_partitions_to_txn_transaction_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AddPartitionsToTxnTransaction, int]]:
+def _read_add_partitions_to_txn_transaction_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AddPartitionsToTxnTransaction, int]]:
     m = object.__new__(AddPartitionsToTxnTransaction)
     m.transactional_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.transactional_id)
@@ -76,7 +76,7 @@ def _read_add_partitions_to_txn_transaction_held(buf: Buffer, pos: int, limit: i
     return m, pos
 
 
-def _read_add_partitions_to_txn_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AddPartitionsToTxnTopic, int]]:
+def _read_add_partitions_to_txn_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AddPartitionsToTxnTopic, int]]:
     m = object.__new__(AddPartitionsToTxnTopic)
     if version >= 3:
         m.name, pos = read_compact_string(buf, pos, limit)
@@ -104,7 +104,7 @@ def _read_add_partitions_to_txn_topic_held(buf: Buffer, pos: int, limit: int, ve
     return m, pos
 
 
-def _read_add_partitions_to_txn_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AddPartitionsToTxnRequest, int]]:
+def _read_add_partitions_to_txn_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AddPartitionsToTxnRequest, int]]:
     m = object.__new__(AddPartitionsToTxnRequest)
     if version >= 4:
         count, pos = read_compact_count(buf, pos, limit, 14)

@@ -32,7 +32,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -45,7 +45,7 @@ _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 
 
-def _read_request_entry_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[RequestEntryData, int]]:
+def _read_request_entry_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[RequestEntryData, int]]:
     m = object.__new__(RequestEntryData)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 1 else read_count(buf, pos, limit, 3)
     if count > FEW:
@@ -73,7 +73,7 @@ def _read_request_entry_data_held(buf: Buffer, pos: int, limit: int, version: in
     return m, pos
 
 
-def _read_alter_client_quotas_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterClientQuotasRequest, int]]:
+def _read_alter_client_quotas_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterClientQuotasRequest, int]]:
     m = object.__new__(AlterClientQuotasRequest)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 1 else read_count(buf, pos, limit, 3)
     allowance.take_array(count, 216)

@@ -31,7 +31,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -44,7 +44,7 @@ _pack_i = Struct(">i").pack
 _unpack_b = Struct(">b").unpack_from
 
 
-def _read_alter_configs_resource_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterConfigsResource, int]]:
+def _read_alter_configs_resource_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterConfigsResource, int]]:
     m = object.__new__(AlterConfigsResource)
     (m.resource_type,) = _unpack_b(buf, pos)
     pos += 1
@@ -73,7 +73,7 @@ def _read_alter_configs_resource_held(buf: Buffer, pos: int, limit: int, version
     return m, pos
 
 
-def _read_alter_configs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterConfigsRequest, int]]:
+def _read_alter_configs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterConfigsRequest, int]]:
     m = object.__new__(AlterConfigsRequest)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
     allowance.take_array(count, 184)

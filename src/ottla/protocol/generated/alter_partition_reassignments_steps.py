@@ -33,7 +33,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -48,7 +48,7 @@ _pack_i = Struct(">i").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_reassignable_partition_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ReassignablePartition, int]]:
+def _read_reassignable_partition_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ReassignablePartition, int]]:
     m = object.__new__(ReassignablePartition)
     (m.partition_index,) = _unpack_i(buf, pos)
     pos += 4
@@ -72,7 +72,7 @@ def _read_reassignable_partition_held(buf: Buffer, pos: int, limit: int, version
     return m, pos
 
 
-def _read_reassignable_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ReassignableTopic, int]]:
+def _read_reassignable_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ReassignableTopic, int]]:
     m = object.__new__(ReassignableTopic)
     m.name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.name)
@@ -94,7 +94,7 @@ def _read_reassignable_topic_held(buf: Buffer, pos: int, limit: int, version: in
     return m, pos
 
 
-def _read_alter_partition_reassignments_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterPartitionReassignmentsRequest, int]]:
+def _read_alter_partition_reassignments_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterPartitionReassignmentsRequest, int]]:
     m = object.__new__(AlterPartitionReassignmentsRequest)
     (m.timeout_ms,) = _unpack_i(buf, pos)
     pos += 4

@@ -35,7 +35,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -58,7 +58,7 @@ _unpack_iq = Struct(">iq").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_request_partition_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[RequestPartitionData, int]]:
+def _read_request_partition_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[RequestPartitionData, int]]:
     m = object.__new__(RequestPartitionData)
     m.partition_index, m.leader_epoch = _unpack_ii(buf, pos)
     pos += 8
@@ -97,7 +97,7 @@ def _read_request_partition_data_held(buf: Buffer, pos: int, limit: int, version
     return m, pos
 
 
-def _read_request_topic_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[RequestTopicData, int]]:
+def _read_request_topic_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[RequestTopicData, int]]:
     m = object.__new__(RequestTopicData)
     if version >= 2:
         m.topic_name = ""
@@ -125,7 +125,7 @@ def _read_request_topic_data_held(buf: Buffer, pos: int, limit: int, version: in
     return m, pos
 
 
-def _read_alter_partition_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterPartitionRequest, int]]:
+def _read_alter_partition_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterPartitionRequest, int]]:
     m = object.__new__(AlterPartitionRequest)
     m.broker_id, m.broker_epoch = _unpack_iq(buf, pos)
     pos += 12

@@ -35,7 +35,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -48,7 +48,7 @@ from ottla.steps import Steps
 _pack_i = Struct(">i").pack
 
 
-def _read_alter_replica_log_dir_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterReplicaLogDirTopic, int]]:
+def _read_alter_replica_log_dir_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterReplicaLogDirTopic, int]]:
     m = object.__new__(AlterReplicaLogDirTopic)
     if version >= 2:
         m.name, pos = read_compact_string(buf, pos, limit)
@@ -76,7 +76,7 @@ def _read_alter_replica_log_dir_topic_held(buf: Buffer, pos: int, limit: int, ve
     return m, pos
 
 
-def _read_alter_replica_log_dir_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterReplicaLogDir, int]]:
+def _read_alter_replica_log_dir_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterReplicaLogDir, int]]:
     m = object.__new__(AlterReplicaLogDir)
     if version >= 2:
         m.path, pos = read_compact_string(buf, pos, limit)
@@ -105,7 +105,7 @@ def _read_alter_replica_log_dir_held(buf: Buffer, pos: int, limit: int, version:
     return m, pos
 
 
-def _read_alter_replica_log_dirs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterReplicaLogDirsRequest, int]]:
+def _read_alter_replica_log_dirs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterReplicaLogDirsRequest, int]]:
     m = object.__new__(AlterReplicaLogDirsRequest)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
     allowance.take_array(count, 144)

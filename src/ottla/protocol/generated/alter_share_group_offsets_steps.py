@@ -32,7 +32,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -44,7 +44,7 @@ from ottla.steps import Steps
 _pack_ih = Struct(">ih").pack
 
 
-def _read_alter_share_group_offsets_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterShareGroupOffsetsRequestTopic, int]]:
+def _read_alter_share_group_offsets_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterShareGroupOffsetsRequestTopic, int]]:
     m = object.__new__(AlterShareGroupOffsetsRequestTopic)
     m.topic_name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.topic_name)
@@ -64,7 +64,7 @@ def _read_alter_share_group_offsets_request_topic_held(buf: Buffer, pos: int, li
     return m, pos
 
 
-def _read_alter_share_group_offsets_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterShareGroupOffsetsRequest, int]]:
+def _read_alter_share_group_offsets_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterShareGroupOffsetsRequest, int]]:
     m = object.__new__(AlterShareGroupOffsetsRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)

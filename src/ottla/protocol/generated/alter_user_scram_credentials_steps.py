@@ -29,7 +29,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -42,7 +42,7 @@ _pack_i = Struct(">i").pack
 _unpack_bi = Struct(">bi").unpack_from
 
 
-def _read_scram_credential_upsertion_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[ScramCredentialUpsertion, int]:
+def _read_scram_credential_upsertion_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> tuple[ScramCredentialUpsertion, int]:
     m = object.__new__(ScramCredentialUpsertion)
     m.name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.name)
@@ -61,7 +61,7 @@ def _read_scram_credential_upsertion_held(buf: Buffer, pos: int, limit: int, ver
     return m, pos
 
 
-def _read_alter_user_scram_credentials_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AlterUserScramCredentialsRequest, int]]:
+def _read_alter_user_scram_credentials_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AlterUserScramCredentialsRequest, int]]:
     m = object.__new__(AlterUserScramCredentialsRequest)
     count, pos = read_compact_count(buf, pos, limit, 3)
     if count > FEW:

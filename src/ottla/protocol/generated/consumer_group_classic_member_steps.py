@@ -27,7 +27,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     write_structs,
@@ -38,7 +38,7 @@ _pack_i = Struct(">i").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_classic_protocol_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[ClassicProtocol, int]:
+def _read_classic_protocol_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> tuple[ClassicProtocol, int]:
     m = object.__new__(ClassicProtocol)
     m.name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.name)
@@ -53,7 +53,7 @@ def _read_classic_protocol_held(buf: Buffer, pos: int, limit: int, version: int,
     return m, pos
 
 
-def _read_consumer_group_classic_member_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupClassicMember, int]]:
+def _read_consumer_group_classic_member_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerGroupClassicMember, int]]:
     m = object.__new__(ConsumerGroupClassicMember)
     (m.session_timeout_ms,) = _unpack_i(buf, pos)
     pos += 4

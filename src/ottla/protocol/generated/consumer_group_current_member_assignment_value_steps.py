@@ -30,7 +30,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -44,7 +44,7 @@ _unpack_iib = Struct(">iib").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TopicPartitions, int]]:
+def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[TopicPartitions, int]]:
     m = object.__new__(TopicPartitions)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
@@ -65,7 +65,7 @@ def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int,
     return m, pos
 
 
-def _read_topic_partitions_tags_held(m: TopicPartitions, buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[int]:
+def _read_topic_partitions_tags_held(m: TopicPartitions, buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[int]:
     unknown: dict[int, bytes] = {}
     many, pos = read_tag_count(buf, pos, limit)
     for _ in range(many):
@@ -119,7 +119,7 @@ def _write_topic_partitions_steps(out: bytearray, m: TopicPartitions, version: i
         out.append(0)
 
 
-def _read_consumer_group_current_member_assignment_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupCurrentMemberAssignmentValue, int]]:
+def _read_consumer_group_current_member_assignment_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerGroupCurrentMemberAssignmentValue, int]]:
     m = object.__new__(ConsumerGroupCurrentMemberAssignmentValue)
     m.member_epoch, m.previous_member_epoch, m.state = _unpack_iib(buf, pos)
     pos += 9

@@ -32,7 +32,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -48,7 +48,7 @@ _pack_i = Struct(">i").pack
 _pack_ii = Struct(">ii").pack
 
 
-def _read_consumer_group_describe_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupDescribeRequest, int]]:
+def _read_consumer_group_describe_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerGroupDescribeRequest, int]]:
     m = object.__new__(ConsumerGroupDescribeRequest)
     count, pos = read_compact_count(buf, pos, limit, 1)
     allowance.take_array(count, 88)

@@ -33,7 +33,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -49,7 +49,7 @@ _unpack_i = Struct(">i").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_consumer_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupHeartbeatRequest, int]]:
+def _read_consumer_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerGroupHeartbeatRequest, int]]:
     m = object.__new__(ConsumerGroupHeartbeatRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)
@@ -97,7 +97,7 @@ def _read_consumer_group_heartbeat_request_held(buf: Buffer, pos: int, limit: in
     return m, pos
 
 
-def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TopicPartitions, int]]:
+def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[TopicPartitions, int]]:
     m = object.__new__(TopicPartitions)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16

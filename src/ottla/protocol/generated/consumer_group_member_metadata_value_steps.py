@@ -27,7 +27,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     Pace,
     read_strings,
     write_strings,
@@ -38,7 +38,7 @@ _pack_i = Struct(">i").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_consumer_group_member_metadata_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupMemberMetadataValue, int]]:
+def _read_consumer_group_member_metadata_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerGroupMemberMetadataValue, int]]:
     m = object.__new__(ConsumerGroupMemberMetadataValue)
     m.instance_id, pos = read_compact_nullable_string(buf, pos, limit)
     allowance.left -= getsizeof(m.instance_id)

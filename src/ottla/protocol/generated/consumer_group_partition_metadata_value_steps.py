@@ -28,7 +28,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     Pace,
     read_strings,
     write_strings,
@@ -40,7 +40,7 @@ _unpack_i = Struct(">i").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_partition_metadata_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[PartitionMetadata, int]]:
+def _read_partition_metadata_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[PartitionMetadata, int]]:
     m = object.__new__(PartitionMetadata)
     (m.partition,) = _unpack_i(buf, pos)
     pos += 4
@@ -66,7 +66,7 @@ def _write_partition_metadata_steps(out: bytearray, m: PartitionMetadata, versio
         out.append(0)
 
 
-def _read_topic_metadata_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TopicMetadata, int]]:
+def _read_topic_metadata_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[TopicMetadata, int]]:
     m = object.__new__(TopicMetadata)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
@@ -107,7 +107,7 @@ def _write_topic_metadata_steps(out: bytearray, m: TopicMetadata, version: int, 
         out.append(0)
 
 
-def _read_consumer_group_partition_metadata_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupPartitionMetadataValue, int]]:
+def _read_consumer_group_partition_metadata_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerGroupPartitionMetadataValue, int]]:
     m = object.__new__(ConsumerGroupPartitionMetadataValue)
     count, pos = read_compact_count(buf, pos, limit, 23)
     allowance.take_array(count, 256)

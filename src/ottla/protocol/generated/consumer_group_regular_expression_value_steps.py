@@ -24,7 +24,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     Pace,
     read_strings,
     write_strings,
@@ -35,7 +35,7 @@ _pack_qq = Struct(">qq").pack
 _unpack_qq = Struct(">qq").unpack_from
 
 
-def _read_consumer_group_regular_expression_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupRegularExpressionValue, int]]:
+def _read_consumer_group_regular_expression_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerGroupRegularExpressionValue, int]]:
     m = object.__new__(ConsumerGroupRegularExpressionValue)
     count, pos = read_compact_count(buf, pos, limit, 1)
     allowance.take_array(count, 88)

@@ -26,7 +26,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -38,7 +38,7 @@ from ottla.steps import Steps
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_topic_partition_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TopicPartition, int]]:
+def _read_topic_partition_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[TopicPartition, int]]:
     m = object.__new__(TopicPartition)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
@@ -73,7 +73,7 @@ def _write_topic_partition_steps(out: bytearray, m: TopicPartition, version: int
         out.append(0)
 
 
-def _read_consumer_group_target_assignment_member_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerGroupTargetAssignmentMemberValue, int]]:
+def _read_consumer_group_target_assignment_member_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerGroupTargetAssignmentMemberValue, int]]:
     m = object.__new__(ConsumerGroupTargetAssignmentMemberValue)
     count, pos = read_compact_count(buf, pos, limit, 18)
     allowance.take_array(count, 208)

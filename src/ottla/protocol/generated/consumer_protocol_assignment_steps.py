@@ -28,7 +28,7 @@ from ottla.protocol.primitives import (
     read_string,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -38,7 +38,7 @@ from ottla.protocol.stepping import (
 from ottla.steps import Steps
 
 
-def _read_assigned_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AssignedPartitions, int]]:
+def _read_assigned_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AssignedPartitions, int]]:
     m = object.__new__(AssignedPartitions)
     m.topic, pos = read_string(buf, pos, limit)
     allowance.left -= getsizeof(m.topic)
@@ -66,7 +66,7 @@ def _write_assigned_partitions_steps(out: bytearray, m: AssignedPartitions, vers
         raise not_tagged(m, version)
 
 
-def _read_consumer_protocol_assignment_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerProtocolAssignment, int]]:
+def _read_consumer_protocol_assignment_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerProtocolAssignment, int]]:
     m = object.__new__(ConsumerProtocolAssignment)
     count, pos = read_count(buf, pos, limit, 6)
     allowance.take_array(count, 144)

@@ -30,7 +30,7 @@ from ottla.protocol.primitives import (
     read_string,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -45,7 +45,7 @@ _pack_i = Struct(">i").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_owned_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OwnedPartitions, int]]:
+def _read_owned_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[OwnedPartitions, int]]:
     m = object.__new__(OwnedPartitions)
     m.topic, pos = read_string(buf, pos, limit)
     allowance.left -= getsizeof(m.topic)
@@ -73,7 +73,7 @@ def _write_owned_partitions_steps(out: bytearray, m: OwnedPartitions, version: i
         raise not_tagged(m, version)
 
 
-def _read_consumer_protocol_subscription_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ConsumerProtocolSubscription, int]]:
+def _read_consumer_protocol_subscription_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ConsumerProtocolSubscription, int]]:
     m = object.__new__(ConsumerProtocolSubscription)
     count, pos = read_count(buf, pos, limit, 1)
     allowance.take_array(count, 88)

@@ -27,7 +27,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -39,7 +39,7 @@ from ottla.steps import Steps
 _pack_i = Struct(">i").pack
 
 
-def _read_create_acls_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CreateAclsRequest, int]]:
+def _read_create_acls_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[CreateAclsRequest, int]]:
     m = object.__new__(CreateAclsRequest)
     count, pos = read_compact_count(buf, pos, limit, 8) if version >= 2 else read_count(buf, pos, limit, 8)
     if count > FEW:

@@ -24,7 +24,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     read_few,
     read_structs,
@@ -34,7 +34,7 @@ from ottla.steps import Steps
 _unpack_q = Struct(">q").unpack_from
 
 
-def _read_create_delegation_token_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CreateDelegationTokenRequest, int]]:
+def _read_create_delegation_token_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[CreateDelegationTokenRequest, int]]:
     m = object.__new__(CreateDelegationTokenRequest)
     if version >= 3:
         m.owner_principal_type, pos = read_compact_nullable_string(buf, pos, limit)

@@ -34,7 +34,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -49,7 +49,7 @@ _unpack_i = Struct(">i").unpack_from
 _unpack_it = Struct(">i?").unpack_from
 
 
-def _read_create_partitions_assignment_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CreatePartitionsAssignment, int]]:
+def _read_create_partitions_assignment_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[CreatePartitionsAssignment, int]]:
     m = object.__new__(CreatePartitionsAssignment)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 2 else read_count(buf, pos, limit, 4)
     if count > NUMBERS_A_PIECE:
@@ -71,7 +71,7 @@ def _read_create_partitions_assignment_held(buf: Buffer, pos: int, limit: int, v
     return m, pos
 
 
-def _read_create_partitions_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CreatePartitionsTopic, int]]:
+def _read_create_partitions_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[CreatePartitionsTopic, int]]:
     m = object.__new__(CreatePartitionsTopic)
     if version >= 2:
         m.name, pos = read_compact_string(buf, pos, limit)
@@ -105,7 +105,7 @@ def _read_create_partitions_topic_held(buf: Buffer, pos: int, limit: int, versio
     return m, pos
 
 
-def _read_create_partitions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CreatePartitionsRequest, int]]:
+def _read_create_partitions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[CreatePartitionsRequest, int]]:
     m = object.__new__(CreatePartitionsRequest)
     count, pos = read_compact_count(buf, pos, limit, 7) if version >= 2 else read_count(buf, pos, limit, 7)
     allowance.take_array(count, 184)

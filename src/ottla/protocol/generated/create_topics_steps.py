@@ -40,7 +40,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -60,7 +60,7 @@ _unpack_ih = Struct(">ih").unpack_from
 _unpack_it = Struct(">i?").unpack_from
 
 
-def _read_creatable_replica_assignment_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CreatableReplicaAssignment, int]]:
+def _read_creatable_replica_assignment_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[CreatableReplicaAssignment, int]]:
     m = object.__new__(CreatableReplicaAssignment)
     (m.partition_index,) = _unpack_i(buf, pos)
     pos += 4
@@ -84,7 +84,7 @@ def _read_creatable_replica_assignment_held(buf: Buffer, pos: int, limit: int, v
     return m, pos
 
 
-def _read_creatable_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CreatableTopic, int]]:
+def _read_creatable_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[CreatableTopic, int]]:
     m = object.__new__(CreatableTopic)
     if version >= 5:
         m.name, pos = read_compact_string(buf, pos, limit)
@@ -122,7 +122,7 @@ def _read_creatable_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
     return m, pos
 
 
-def _read_create_topics_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CreateTopicsRequest, int]]:
+def _read_create_topics_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[CreateTopicsRequest, int]]:
     m = object.__new__(CreateTopicsRequest)
     count, pos = read_compact_count(buf, pos, limit, 10) if version >= 5 else read_count(buf, pos, limit, 10)
     allowance.take_array(count, 304)

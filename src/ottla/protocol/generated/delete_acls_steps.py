@@ -30,7 +30,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -43,7 +43,7 @@ _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 
 
-def _read_delete_acls_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DeleteAclsRequest, int]]:
+def _read_delete_acls_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DeleteAclsRequest, int]]:
     m = object.__new__(DeleteAclsRequest)
     count, pos = read_compact_count(buf, pos, limit, 8) if version >= 2 else read_count(buf, pos, limit, 8)
     if count > FEW:

@@ -28,7 +28,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_strings,
@@ -39,7 +39,7 @@ from ottla.steps import Steps
 _pack_i = Struct(">i").pack
 
 
-def _read_delete_groups_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DeleteGroupsRequest, int]]:
+def _read_delete_groups_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DeleteGroupsRequest, int]]:
     m = object.__new__(DeleteGroupsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1) if version >= 2 else read_count(buf, pos, limit, 1)
     allowance.take_array(count, 88)

@@ -34,7 +34,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -47,7 +47,7 @@ _pack_i = Struct(">i").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_delete_records_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DeleteRecordsTopic, int]]:
+def _read_delete_records_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DeleteRecordsTopic, int]]:
     m = object.__new__(DeleteRecordsTopic)
     if version >= 2:
         m.name, pos = read_compact_string(buf, pos, limit)
@@ -74,7 +74,7 @@ def _read_delete_records_topic_held(buf: Buffer, pos: int, limit: int, version: 
     return m, pos
 
 
-def _read_delete_records_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DeleteRecordsRequest, int]]:
+def _read_delete_records_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DeleteRecordsRequest, int]]:
     m = object.__new__(DeleteRecordsRequest)
     count, pos = read_compact_count(buf, pos, limit, 3) if version >= 2 else read_count(buf, pos, limit, 3)
     allowance.take_array(count, 144)

@@ -28,7 +28,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -40,7 +40,7 @@ from ottla.steps import Steps
 _pack_ih = Struct(">ih").pack
 
 
-def _read_delete_share_group_offsets_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DeleteShareGroupOffsetsRequest, int]]:
+def _read_delete_share_group_offsets_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DeleteShareGroupOffsetsRequest, int]]:
     m = object.__new__(DeleteShareGroupOffsetsRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)

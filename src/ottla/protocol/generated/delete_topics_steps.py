@@ -29,7 +29,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -43,7 +43,7 @@ _pack_i = Struct(">i").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_delete_topics_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DeleteTopicsRequest, int]]:
+def _read_delete_topics_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DeleteTopicsRequest, int]]:
     m = object.__new__(DeleteTopicsRequest)
     if version >= 6:
         count, pos = read_compact_count(buf, pos, limit, 18)

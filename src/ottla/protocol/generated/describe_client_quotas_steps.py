@@ -32,7 +32,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -44,7 +44,7 @@ from ottla.steps import Steps
 _pack_ih = Struct(">ih").pack
 
 
-def _read_describe_client_quotas_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeClientQuotasRequest, int]]:
+def _read_describe_client_quotas_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeClientQuotasRequest, int]]:
     m = object.__new__(DescribeClientQuotasRequest)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 1 else read_count(buf, pos, limit, 4)
     if count > FEW:

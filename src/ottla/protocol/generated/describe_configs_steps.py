@@ -38,7 +38,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_strings,
@@ -53,7 +53,7 @@ _pack_tbt = Struct(">?b?").pack
 _unpack_b = Struct(">b").unpack_from
 
 
-def _read_describe_configs_resource_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeConfigsResource, int]]:
+def _read_describe_configs_resource_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeConfigsResource, int]]:
     m = object.__new__(DescribeConfigsResource)
     (m.resource_type,) = _unpack_b(buf, pos)
     pos += 1
@@ -81,7 +81,7 @@ def _read_describe_configs_resource_held(buf: Buffer, pos: int, limit: int, vers
     return m, pos
 
 
-def _read_describe_configs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeConfigsRequest, int]]:
+def _read_describe_configs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeConfigsRequest, int]]:
     m = object.__new__(DescribeConfigsRequest)
     count, pos = read_compact_count(buf, pos, limit, 4) if version >= 4 else read_count(buf, pos, limit, 4)
     allowance.take_array(count, 184)

@@ -32,7 +32,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -46,7 +46,7 @@ _pack_i = Struct(">i").pack
 _pack_qqq = Struct(">qqq").pack
 
 
-def _read_describe_delegation_token_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeDelegationTokenRequest, int]]:
+def _read_describe_delegation_token_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeDelegationTokenRequest, int]]:
     m = object.__new__(DescribeDelegationTokenRequest)
     count, pos = read_compact_nullable_count(buf, pos, limit, 3) if version >= 2 else read_nullable_count(buf, pos, limit, 3)
     if count < 0:

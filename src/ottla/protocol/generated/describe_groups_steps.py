@@ -32,7 +32,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_strings,
@@ -44,7 +44,7 @@ _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 
 
-def _read_describe_groups_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeGroupsRequest, int]]:
+def _read_describe_groups_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeGroupsRequest, int]]:
     m = object.__new__(DescribeGroupsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1) if version >= 5 else read_count(buf, pos, limit, 1)
     allowance.take_array(count, 88)

@@ -37,7 +37,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -52,7 +52,7 @@ _pack_i = Struct(">i").pack
 _pack_qq = Struct(">qq").pack
 
 
-def _read_describable_log_dir_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribableLogDirTopic, int]]:
+def _read_describable_log_dir_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribableLogDirTopic, int]]:
     m = object.__new__(DescribableLogDirTopic)
     if version >= 2:
         m.topic, pos = read_compact_string(buf, pos, limit)
@@ -80,7 +80,7 @@ def _read_describable_log_dir_topic_held(buf: Buffer, pos: int, limit: int, vers
     return m, pos
 
 
-def _read_describe_log_dirs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeLogDirsRequest, int]]:
+def _read_describe_log_dirs_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeLogDirsRequest, int]]:
     m = object.__new__(DescribeLogDirsRequest)
     count, pos = read_compact_nullable_count(buf, pos, limit, 3) if version >= 2 else read_nullable_count(buf, pos, limit, 3)
     if count < 0:

@@ -32,7 +32,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -46,7 +46,7 @@ _pack_i = Struct(">i").pack
 _pack_ih = Struct(">ih").pack
 
 
-def _read_topic_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TopicRequest, int]]:
+def _read_topic_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[TopicRequest, int]]:
     m = object.__new__(TopicRequest)
     m.name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.name)
@@ -67,7 +67,7 @@ def _read_topic_request_held(buf: Buffer, pos: int, limit: int, version: int, al
     return m, pos
 
 
-def _read_describe_producers_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeProducersRequest, int]]:
+def _read_describe_producers_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeProducersRequest, int]]:
     m = object.__new__(DescribeProducersRequest)
     count, pos = read_compact_count(buf, pos, limit, 3)
     allowance.take_array(count, 144)

@@ -35,7 +35,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -49,7 +49,7 @@ _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 
 
-def _read_describe_share_group_offsets_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeShareGroupOffsetsRequestTopic, int]]:
+def _read_describe_share_group_offsets_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeShareGroupOffsetsRequestTopic, int]]:
     m = object.__new__(DescribeShareGroupOffsetsRequestTopic)
     m.topic_name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.topic_name)
@@ -70,7 +70,7 @@ def _read_describe_share_group_offsets_request_topic_held(buf: Buffer, pos: int,
     return m, pos
 
 
-def _read_describe_share_group_offsets_request_group_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeShareGroupOffsetsRequestGroup, int]]:
+def _read_describe_share_group_offsets_request_group_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeShareGroupOffsetsRequestGroup, int]]:
     m = object.__new__(DescribeShareGroupOffsetsRequestGroup)
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)
@@ -95,7 +95,7 @@ def _read_describe_share_group_offsets_request_group_held(buf: Buffer, pos: int,
     return m, pos
 
 
-def _read_describe_share_group_offsets_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeShareGroupOffsetsRequest, int]]:
+def _read_describe_share_group_offsets_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeShareGroupOffsetsRequest, int]]:
     m = object.__new__(DescribeShareGroupOffsetsRequest)
     count, pos = read_compact_count(buf, pos, limit, 3)
     allowance.take_array(count, 144)

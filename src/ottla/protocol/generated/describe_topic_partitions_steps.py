@@ -33,7 +33,7 @@ from ottla.protocol.primitives import (
     uuid_bytes,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -51,7 +51,7 @@ _pack_ut = Struct(">16s?").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_describe_topic_partitions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeTopicPartitionsRequest, int]]:
+def _read_describe_topic_partitions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeTopicPartitionsRequest, int]]:
     m = object.__new__(DescribeTopicPartitionsRequest)
     count, pos = read_compact_count(buf, pos, limit, 2)
     if count > FEW:
@@ -136,7 +136,7 @@ def _write_describe_topic_partitions_response_topic_steps(out: bytearray, m: Des
         out.append(0)
 
 
-def _read_cursor_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[Cursor, int]:
+def _read_cursor_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> tuple[Cursor, int]:
     m = object.__new__(Cursor)
     m.topic_name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.topic_name)

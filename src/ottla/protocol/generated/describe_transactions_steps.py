@@ -28,7 +28,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -42,7 +42,7 @@ _pack_i = Struct(">i").pack
 _pack_iqqh = Struct(">iqqh").pack
 
 
-def _read_describe_transactions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeTransactionsRequest, int]]:
+def _read_describe_transactions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeTransactionsRequest, int]]:
     m = object.__new__(DescribeTransactionsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1)
     allowance.take_array(count, 88)

@@ -28,7 +28,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -41,7 +41,7 @@ _pack_h = Struct(">h").pack
 _pack_ih = Struct(">ih").pack
 
 
-def _read_describe_user_scram_credentials_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[DescribeUserScramCredentialsRequest, int]]:
+def _read_describe_user_scram_credentials_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[DescribeUserScramCredentialsRequest, int]]:
     m = object.__new__(DescribeUserScramCredentialsRequest)
     count, pos = read_compact_nullable_count(buf, pos, limit, 2)
     if count < 0:

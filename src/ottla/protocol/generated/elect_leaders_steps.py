@@ -36,7 +36,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -52,7 +52,7 @@ _unpack_b = Struct(">b").unpack_from
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TopicPartitions, int]]:
+def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[TopicPartitions, int]]:
     m = object.__new__(TopicPartitions)
     if version >= 2:
         m.topic, pos = read_compact_string(buf, pos, limit)
@@ -80,7 +80,7 @@ def _read_topic_partitions_held(buf: Buffer, pos: int, limit: int, version: int,
     return m, pos
 
 
-def _read_elect_leaders_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ElectLeadersRequest, int]]:
+def _read_elect_leaders_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ElectLeadersRequest, int]]:
     m = object.__new__(ElectLeadersRequest)
     if version >= 1:
         (m.election_type,) = _unpack_b(buf, pos)

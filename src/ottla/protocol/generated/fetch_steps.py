@@ -55,7 +55,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -77,7 +77,7 @@ _unpack_q = Struct(">q").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_replica_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[ReplicaState, int]:
+def _read_replica_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> tuple[ReplicaState, int]:
     m = object.__new__(ReplicaState)
     m.replica_id, m.replica_epoch = _unpack_iq(buf, pos)
     pos += 12
@@ -90,7 +90,7 @@ def _read_replica_state_held(buf: Buffer, pos: int, limit: int, version: int, al
     return m, pos
 
 
-def _read_fetch_partition_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[FetchPartition, int]:
+def _read_fetch_partition_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> tuple[FetchPartition, int]:
     m = object.__new__(FetchPartition)
     (m.partition,) = _unpack_i(buf, pos)
     pos += 4
@@ -126,7 +126,7 @@ def _read_fetch_partition_held(buf: Buffer, pos: int, limit: int, version: int, 
     return m, pos
 
 
-def _read_fetch_partition_tags_held(m: FetchPartition, buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> int:
+def _read_fetch_partition_tags_held(m: FetchPartition, buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> int:
     unknown: dict[int, bytes] = {}
     many, pos = read_tag_count(buf, pos, limit)
     for _ in range(many):
@@ -151,7 +151,7 @@ def _read_fetch_partition_tags_held(m: FetchPartition, buf: Buffer, pos: int, li
     return pos
 
 
-def _read_fetch_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[FetchTopic, int]]:
+def _read_fetch_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[FetchTopic, int]]:
     m = object.__new__(FetchTopic)
     if version >= 13:
         m.topic = ""
@@ -187,7 +187,7 @@ def _read_fetch_topic_held(buf: Buffer, pos: int, limit: int, version: int, allo
     return m, pos
 
 
-def _read_forgotten_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ForgottenTopic, int]]:
+def _read_forgotten_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ForgottenTopic, int]]:
     m = object.__new__(ForgottenTopic)
     if version >= 13:
         m.topic = ""
@@ -222,7 +222,7 @@ def _read_forgotten_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
     return m, pos
 
 
-def _read_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[FetchRequest, int]]:
+def _read_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[FetchRequest, int]]:
     m = object.__new__(FetchRequest)
     m.cluster_id = None
     if version >= 15:
@@ -280,7 +280,7 @@ def _read_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, al
     return m, pos
 
 
-def _read_fetch_request_tags_held(m: FetchRequest, buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> int:
+def _read_fetch_request_tags_held(m: FetchRequest, buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> int:
     unknown: dict[int, bytes] = {}
     many, pos = read_tag_count(buf, pos, limit)
     for _ in range(many):

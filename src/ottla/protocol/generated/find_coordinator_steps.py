@@ -31,7 +31,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_strings,
@@ -44,7 +44,7 @@ _pack_i = Struct(">i").pack
 _unpack_b = Struct(">b").unpack_from
 
 
-def _read_find_coordinator_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[FindCoordinatorRequest, int]]:
+def _read_find_coordinator_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[FindCoordinatorRequest, int]]:
     m = object.__new__(FindCoordinatorRequest)
     if version >= 4:
         m.key = ""

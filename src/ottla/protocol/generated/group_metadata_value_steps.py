@@ -37,7 +37,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     write_structs,
@@ -50,7 +50,7 @@ _unpack_i = Struct(">i").unpack_from
 _unpack_q = Struct(">q").unpack_from
 
 
-def _read_member_metadata_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[MemberMetadata, int]:
+def _read_member_metadata_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> tuple[MemberMetadata, int]:
     m = object.__new__(MemberMetadata)
     if version >= 4:
         m.member_id, pos = read_compact_string(buf, pos, limit)
@@ -105,7 +105,7 @@ def _read_member_metadata_held(buf: Buffer, pos: int, limit: int, version: int, 
     return m, pos
 
 
-def _read_group_metadata_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[GroupMetadataValue, int]]:
+def _read_group_metadata_value_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[GroupMetadataValue, int]]:
     m = object.__new__(GroupMetadataValue)
     if version >= 4:
         m.protocol_type, pos = read_compact_string(buf, pos, limit)

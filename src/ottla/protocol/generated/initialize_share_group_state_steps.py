@@ -30,7 +30,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -42,7 +42,7 @@ from ottla.steps import Steps
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_initialize_state_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[InitializeStateData, int]]:
+def _read_initialize_state_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[InitializeStateData, int]]:
     m = object.__new__(InitializeStateData)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
@@ -62,7 +62,7 @@ def _read_initialize_state_data_held(buf: Buffer, pos: int, limit: int, version:
     return m, pos
 
 
-def _read_initialize_share_group_state_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[InitializeShareGroupStateRequest, int]]:
+def _read_initialize_share_group_state_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[InitializeShareGroupStateRequest, int]]:
     m = object.__new__(InitializeShareGroupStateRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)

@@ -37,7 +37,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     write_structs,
@@ -49,7 +49,7 @@ _pack_i = Struct(">i").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_join_group_request_protocol_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[JoinGroupRequestProtocol, int]:
+def _read_join_group_request_protocol_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> tuple[JoinGroupRequestProtocol, int]:
     m = object.__new__(JoinGroupRequestProtocol)
     if version >= 6:
         m.name, pos = read_compact_string(buf, pos, limit)
@@ -73,7 +73,7 @@ def _read_join_group_request_protocol_held(buf: Buffer, pos: int, limit: int, ve
     return m, pos
 
 
-def _read_join_group_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[JoinGroupRequest, int]]:
+def _read_join_group_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[JoinGroupRequest, int]]:
     m = object.__new__(JoinGroupRequest)
     if version >= 6:
         m.group_id, pos = read_compact_string(buf, pos, limit)

@@ -36,7 +36,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -56,7 +56,7 @@ _unpack_q = Struct(">q").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_leader_and_isr_partition_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[LeaderAndIsrPartitionState, int]]:
+def _read_leader_and_isr_partition_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[LeaderAndIsrPartitionState, int]]:
     m = object.__new__(LeaderAndIsrPartitionState)
     if version >= 2:
         m.topic_name = ""
@@ -125,7 +125,7 @@ def _read_leader_and_isr_partition_state_held(buf: Buffer, pos: int, limit: int,
     return m, pos
 
 
-def _read_leader_and_isr_topic_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[LeaderAndIsrTopicState, int]]:
+def _read_leader_and_isr_topic_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[LeaderAndIsrTopicState, int]]:
     m = object.__new__(LeaderAndIsrTopicState)
     if version >= 4:
         m.topic_name, pos = read_compact_string(buf, pos, limit)
@@ -159,7 +159,7 @@ def _read_leader_and_isr_topic_state_held(buf: Buffer, pos: int, limit: int, ver
     return m, pos
 
 
-def _read_leader_and_isr_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[LeaderAndIsrRequest, int]]:
+def _read_leader_and_isr_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[LeaderAndIsrRequest, int]]:
     m = object.__new__(LeaderAndIsrRequest)
     (m.controller_id,) = _unpack_i(buf, pos)
     pos += 4

@@ -30,7 +30,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -43,7 +43,7 @@ _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 
 
-def _read_leave_group_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[LeaveGroupRequest, int]]:
+def _read_leave_group_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[LeaveGroupRequest, int]]:
     m = object.__new__(LeaveGroupRequest)
     if version >= 4:
         m.group_id, pos = read_compact_string(buf, pos, limit)

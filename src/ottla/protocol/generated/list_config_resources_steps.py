@@ -25,7 +25,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -38,7 +38,7 @@ from ottla.steps import Steps
 _pack_ih = Struct(">ih").pack
 
 
-def _read_list_config_resources_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ListConfigResourcesRequest, int]]:
+def _read_list_config_resources_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ListConfigResourcesRequest, int]]:
     m = object.__new__(ListConfigResourcesRequest)
     if version >= 1:
         count, pos = read_compact_count(buf, pos, limit, 1)

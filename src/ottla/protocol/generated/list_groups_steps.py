@@ -26,7 +26,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_strings,
@@ -38,7 +38,7 @@ _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 
 
-def _read_list_groups_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ListGroupsRequest, int]]:
+def _read_list_groups_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ListGroupsRequest, int]]:
     m = object.__new__(ListGroupsRequest)
     if version >= 4:
         count, pos = read_compact_count(buf, pos, limit, 1)

@@ -34,7 +34,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -48,7 +48,7 @@ _unpack_b = Struct(">b").unpack_from
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_list_offsets_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ListOffsetsTopic, int]]:
+def _read_list_offsets_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ListOffsetsTopic, int]]:
     m = object.__new__(ListOffsetsTopic)
     if version >= 6:
         m.name, pos = read_compact_string(buf, pos, limit)
@@ -75,7 +75,7 @@ def _read_list_offsets_topic_held(buf: Buffer, pos: int, limit: int, version: in
     return m, pos
 
 
-def _read_list_offsets_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ListOffsetsRequest, int]]:
+def _read_list_offsets_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ListOffsetsRequest, int]]:
     m = object.__new__(ListOffsetsRequest)
     (m.replica_id,) = _unpack_i(buf, pos)
     pos += 4

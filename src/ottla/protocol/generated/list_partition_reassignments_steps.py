@@ -33,7 +33,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -47,7 +47,7 @@ _pack_ih = Struct(">ih").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_list_partition_reassignments_topics_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ListPartitionReassignmentsTopics, int]]:
+def _read_list_partition_reassignments_topics_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ListPartitionReassignmentsTopics, int]]:
     m = object.__new__(ListPartitionReassignmentsTopics)
     m.name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.name)
@@ -68,7 +68,7 @@ def _read_list_partition_reassignments_topics_held(buf: Buffer, pos: int, limit:
     return m, pos
 
 
-def _read_list_partition_reassignments_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ListPartitionReassignmentsRequest, int]]:
+def _read_list_partition_reassignments_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ListPartitionReassignmentsRequest, int]]:
     m = object.__new__(ListPartitionReassignmentsRequest)
     (m.timeout_ms,) = _unpack_i(buf, pos)
     pos += 4

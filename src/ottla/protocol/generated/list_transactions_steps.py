@@ -29,7 +29,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -45,7 +45,7 @@ _pack_ih = Struct(">ih").pack
 _unpack_q = Struct(">q").unpack_from
 
 
-def _read_list_transactions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ListTransactionsRequest, int]]:
+def _read_list_transactions_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ListTransactionsRequest, int]]:
     m = object.__new__(ListTransactionsRequest)
     count, pos = read_compact_count(buf, pos, limit, 1)
     allowance.take_array(count, 88)

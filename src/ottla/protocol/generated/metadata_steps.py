@@ -36,7 +36,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -53,7 +53,7 @@ _pack_hii = Struct(">hii").pack
 _pack_i = Struct(">i").pack
 
 
-def _read_metadata_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[MetadataRequest, int]]:
+def _read_metadata_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[MetadataRequest, int]]:
     m = object.__new__(MetadataRequest)
     if version >= 1:
         count, pos = read_compact_nullable_count(buf, pos, limit, 2) if version >= 9 else read_nullable_count(buf, pos, limit, 2)

@@ -38,7 +38,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -53,7 +53,7 @@ _unpack_q = Struct(">q").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_offset_commit_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetCommitRequestTopic, int]]:
+def _read_offset_commit_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[OffsetCommitRequestTopic, int]]:
     m = object.__new__(OffsetCommitRequestTopic)
     if version >= 10:
         m.name = ""
@@ -87,7 +87,7 @@ def _read_offset_commit_request_topic_held(buf: Buffer, pos: int, limit: int, ve
     return m, pos
 
 
-def _read_offset_commit_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetCommitRequest, int]]:
+def _read_offset_commit_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[OffsetCommitRequest, int]]:
     m = object.__new__(OffsetCommitRequest)
     if version >= 8:
         m.group_id, pos = read_compact_string(buf, pos, limit)

@@ -28,7 +28,7 @@ from ottla.protocol.primitives import (
     read_string,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -40,7 +40,7 @@ from ottla.steps import Steps
 _pack_hi = Struct(">hi").pack
 
 
-def _read_offset_delete_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetDeleteRequestTopic, int]]:
+def _read_offset_delete_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[OffsetDeleteRequestTopic, int]]:
     m = object.__new__(OffsetDeleteRequestTopic)
     m.name, pos = read_string(buf, pos, limit)
     allowance.left -= getsizeof(m.name)
@@ -55,7 +55,7 @@ def _read_offset_delete_request_topic_held(buf: Buffer, pos: int, limit: int, ve
     return m, pos
 
 
-def _read_offset_delete_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetDeleteRequest, int]]:
+def _read_offset_delete_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[OffsetDeleteRequest, int]]:
     m = object.__new__(OffsetDeleteRequest)
     m.group_id, pos = read_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)

@@ -44,7 +44,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -60,7 +60,7 @@ _unpack_i = Struct(">i").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_offset_fetch_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetFetchRequestTopic, int]]:
+def _read_offset_fetch_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[OffsetFetchRequestTopic, int]]:
     m = object.__new__(OffsetFetchRequestTopic)
     if version >= 6:
         m.name, pos = read_compact_string(buf, pos, limit)
@@ -88,7 +88,7 @@ def _read_offset_fetch_request_topic_held(buf: Buffer, pos: int, limit: int, ver
     return m, pos
 
 
-def _read_offset_fetch_request_topics_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetFetchRequestTopics, int]]:
+def _read_offset_fetch_request_topics_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[OffsetFetchRequestTopics, int]]:
     m = object.__new__(OffsetFetchRequestTopics)
     if version >= 10:
         m.name = ""
@@ -115,7 +115,7 @@ def _read_offset_fetch_request_topics_held(buf: Buffer, pos: int, limit: int, ve
     return m, pos
 
 
-def _read_offset_fetch_request_group_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetFetchRequestGroup, int]]:
+def _read_offset_fetch_request_group_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[OffsetFetchRequestGroup, int]]:
     m = object.__new__(OffsetFetchRequestGroup)
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)
@@ -148,7 +148,7 @@ def _read_offset_fetch_request_group_held(buf: Buffer, pos: int, limit: int, ver
     return m, pos
 
 
-def _read_offset_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetFetchRequest, int]]:
+def _read_offset_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[OffsetFetchRequest, int]]:
     m = object.__new__(OffsetFetchRequest)
     if version >= 8:
         m.group_id = ""

@@ -34,7 +34,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -47,7 +47,7 @@ _pack_i = Struct(">i").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_offset_for_leader_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetForLeaderTopic, int]]:
+def _read_offset_for_leader_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[OffsetForLeaderTopic, int]]:
     m = object.__new__(OffsetForLeaderTopic)
     if version >= 4:
         m.topic, pos = read_compact_string(buf, pos, limit)
@@ -74,7 +74,7 @@ def _read_offset_for_leader_topic_held(buf: Buffer, pos: int, limit: int, versio
     return m, pos
 
 
-def _read_offset_for_leader_epoch_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[OffsetForLeaderEpochRequest, int]]:
+def _read_offset_for_leader_epoch_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[OffsetForLeaderEpochRequest, int]]:
     m = object.__new__(OffsetForLeaderEpochRequest)
     if version >= 3:
         (m.replica_id,) = _unpack_i(buf, pos)

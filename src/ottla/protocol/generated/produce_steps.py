@@ -48,7 +48,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     write_structs,
@@ -63,7 +63,7 @@ _unpack_i = Struct(">i").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_partition_produce_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[PartitionProduceData, int]:
+def _read_partition_produce_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> tuple[PartitionProduceData, int]:
     m = object.__new__(PartitionProduceData)
     (m.index,) = _unpack_i(buf, pos)
     pos += 4
@@ -85,7 +85,7 @@ def _read_partition_produce_data_held(buf: Buffer, pos: int, limit: int, version
     return m, pos
 
 
-def _read_topic_produce_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TopicProduceData, int]]:
+def _read_topic_produce_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[TopicProduceData, int]]:
     m = object.__new__(TopicProduceData)
     if version >= 13:
         m.name = ""
@@ -121,7 +121,7 @@ def _read_topic_produce_data_held(buf: Buffer, pos: int, limit: int, version: in
     return m, pos
 
 
-def _read_produce_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ProduceRequest, int]]:
+def _read_produce_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ProduceRequest, int]]:
     m = object.__new__(ProduceRequest)
     if version >= 9:
         m.transactional_id, pos = read_compact_nullable_string(buf, pos, limit)

@@ -32,7 +32,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -46,7 +46,7 @@ _pack_iq = Struct(">iq").pack
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_read_state_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ReadStateData, int]]:
+def _read_read_state_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ReadStateData, int]]:
     m = object.__new__(ReadStateData)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
@@ -66,7 +66,7 @@ def _read_read_state_data_held(buf: Buffer, pos: int, limit: int, version: int, 
     return m, pos
 
 
-def _read_read_share_group_state_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ReadShareGroupStateRequest, int]]:
+def _read_read_share_group_state_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ReadShareGroupStateRequest, int]]:
     m = object.__new__(ReadShareGroupStateRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)

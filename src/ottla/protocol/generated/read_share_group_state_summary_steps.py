@@ -30,7 +30,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -42,7 +42,7 @@ from ottla.steps import Steps
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_read_state_summary_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ReadStateSummaryData, int]]:
+def _read_read_state_summary_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ReadStateSummaryData, int]]:
     m = object.__new__(ReadStateSummaryData)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
@@ -62,7 +62,7 @@ def _read_read_state_summary_data_held(buf: Buffer, pos: int, limit: int, versio
     return m, pos
 
 
-def _read_read_share_group_state_summary_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ReadShareGroupStateSummaryRequest, int]]:
+def _read_read_share_group_state_summary_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ReadShareGroupStateSummaryRequest, int]]:
     m = object.__new__(ReadShareGroupStateSummaryRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)

@@ -34,7 +34,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -51,7 +51,7 @@ _unpack_qq = Struct(">qq").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_acknowledgement_batch_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AcknowledgementBatch, int]]:
+def _read_acknowledgement_batch_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AcknowledgementBatch, int]]:
     m = object.__new__(AcknowledgementBatch)
     m.first_offset, m.last_offset = _unpack_qq(buf, pos)
     pos += 16
@@ -72,7 +72,7 @@ def _read_acknowledgement_batch_held(buf: Buffer, pos: int, limit: int, version:
     return m, pos
 
 
-def _read_acknowledge_partition_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AcknowledgePartition, int]]:
+def _read_acknowledge_partition_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AcknowledgePartition, int]]:
     m = object.__new__(AcknowledgePartition)
     (m.partition_index,) = _unpack_i(buf, pos)
     pos += 4
@@ -94,7 +94,7 @@ def _read_acknowledge_partition_held(buf: Buffer, pos: int, limit: int, version:
     return m, pos
 
 
-def _read_acknowledge_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AcknowledgeTopic, int]]:
+def _read_acknowledge_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AcknowledgeTopic, int]]:
     m = object.__new__(AcknowledgeTopic)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
@@ -116,7 +116,7 @@ def _read_acknowledge_topic_held(buf: Buffer, pos: int, limit: int, version: int
     return m, pos
 
 
-def _read_share_acknowledge_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ShareAcknowledgeRequest, int]]:
+def _read_share_acknowledge_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ShareAcknowledgeRequest, int]]:
     m = object.__new__(ShareAcknowledgeRequest)
     m.group_id, pos = read_compact_nullable_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)

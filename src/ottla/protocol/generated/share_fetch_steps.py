@@ -38,7 +38,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -58,7 +58,7 @@ _unpack_qq = Struct(">qq").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_acknowledgement_batch_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[AcknowledgementBatch, int]]:
+def _read_acknowledgement_batch_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[AcknowledgementBatch, int]]:
     m = object.__new__(AcknowledgementBatch)
     m.first_offset, m.last_offset = _unpack_qq(buf, pos)
     pos += 16
@@ -79,7 +79,7 @@ def _read_acknowledgement_batch_held(buf: Buffer, pos: int, limit: int, version:
     return m, pos
 
 
-def _read_fetch_partition_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[FetchPartition, int]]:
+def _read_fetch_partition_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[FetchPartition, int]]:
     m = object.__new__(FetchPartition)
     (m.partition_index,) = _unpack_i(buf, pos)
     pos += 4
@@ -101,7 +101,7 @@ def _read_fetch_partition_held(buf: Buffer, pos: int, limit: int, version: int, 
     return m, pos
 
 
-def _read_fetch_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[FetchTopic, int]]:
+def _read_fetch_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[FetchTopic, int]]:
     m = object.__new__(FetchTopic)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
@@ -123,7 +123,7 @@ def _read_fetch_topic_held(buf: Buffer, pos: int, limit: int, version: int, allo
     return m, pos
 
 
-def _read_forgotten_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ForgottenTopic, int]]:
+def _read_forgotten_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ForgottenTopic, int]]:
     m = object.__new__(ForgottenTopic)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
@@ -144,7 +144,7 @@ def _read_forgotten_topic_held(buf: Buffer, pos: int, limit: int, version: int, 
     return m, pos
 
 
-def _read_share_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ShareFetchRequest, int]]:
+def _read_share_fetch_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ShareFetchRequest, int]]:
     m = object.__new__(ShareFetchRequest)
     m.group_id, pos = read_compact_nullable_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)

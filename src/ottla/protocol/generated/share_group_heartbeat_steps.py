@@ -31,7 +31,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     NUMBERS_A_PIECE,
     PIECE,
     Pace,
@@ -45,7 +45,7 @@ _pack_ii = Struct(">ii").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_share_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[ShareGroupHeartbeatRequest, int]]:
+def _read_share_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[ShareGroupHeartbeatRequest, int]]:
     m = object.__new__(ShareGroupHeartbeatRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)

@@ -34,7 +34,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -51,7 +51,7 @@ _unpack_i = Struct(">i").unpack_from
 _unpack_q = Struct(">q").unpack_from
 
 
-def _read_stop_replica_topic_v1_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[StopReplicaTopicV1, int]]:
+def _read_stop_replica_topic_v1_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[StopReplicaTopicV1, int]]:
     m = object.__new__(StopReplicaTopicV1)
     if version >= 2:
         m.name, pos = read_compact_string(buf, pos, limit)
@@ -79,7 +79,7 @@ def _read_stop_replica_topic_v1_held(buf: Buffer, pos: int, limit: int, version:
     return m, pos
 
 
-def _read_stop_replica_topic_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[StopReplicaTopicState, int]]:
+def _read_stop_replica_topic_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[StopReplicaTopicState, int]]:
     m = object.__new__(StopReplicaTopicState)
     m.topic_name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.topic_name)
@@ -99,7 +99,7 @@ def _read_stop_replica_topic_state_held(buf: Buffer, pos: int, limit: int, versi
     return m, pos
 
 
-def _read_stop_replica_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[StopReplicaRequest, int]]:
+def _read_stop_replica_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[StopReplicaRequest, int]]:
     m = object.__new__(StopReplicaRequest)
     (m.controller_id,) = _unpack_i(buf, pos)
     pos += 4

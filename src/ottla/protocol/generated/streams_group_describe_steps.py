@@ -37,7 +37,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -55,7 +55,7 @@ _pack_ih = Struct(">ih").pack
 _pack_ii = Struct(">ii").pack
 
 
-def _read_streams_group_describe_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[StreamsGroupDescribeRequest, int]]:
+def _read_streams_group_describe_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[StreamsGroupDescribeRequest, int]]:
     m = object.__new__(StreamsGroupDescribeRequest)
     count, pos = read_compact_count(buf, pos, limit, 1)
     allowance.take_array(count, 88)

@@ -43,7 +43,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -66,7 +66,7 @@ _unpack_ih = Struct(">ih").unpack_from
 _unpack_ii = Struct(">ii").unpack_from
 
 
-def _read_topic_info_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TopicInfo, int]]:
+def _read_topic_info_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[TopicInfo, int]]:
     m = object.__new__(TopicInfo)
     m.name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.name)
@@ -88,7 +88,7 @@ def _read_topic_info_held(buf: Buffer, pos: int, limit: int, version: int, allow
     return m, pos
 
 
-def _read_copartition_group_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[CopartitionGroup, int]]:
+def _read_copartition_group_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[CopartitionGroup, int]]:
     m = object.__new__(CopartitionGroup)
     count, pos = read_compact_count(buf, pos, limit, 2)
     if count > NUMBERS_A_PIECE:
@@ -123,7 +123,7 @@ def _read_copartition_group_held(buf: Buffer, pos: int, limit: int, version: int
     return m, pos
 
 
-def _read_subtopology_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[Subtopology, int]]:
+def _read_subtopology_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[Subtopology, int]]:
     m = object.__new__(Subtopology)
     m.subtopology_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.subtopology_id)
@@ -172,7 +172,7 @@ def _read_subtopology_held(buf: Buffer, pos: int, limit: int, version: int, allo
     return m, pos
 
 
-def _read_topology_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[Topology, int]]:
+def _read_topology_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[Topology, int]]:
     m = object.__new__(Topology)
     (m.epoch,) = _unpack_i(buf, pos)
     pos += 4
@@ -194,7 +194,7 @@ def _read_topology_held(buf: Buffer, pos: int, limit: int, version: int, allowan
     return m, pos
 
 
-def _read_streams_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[StreamsGroupHeartbeatRequest, int]]:
+def _read_streams_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[StreamsGroupHeartbeatRequest, int]]:
     m = object.__new__(StreamsGroupHeartbeatRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)
@@ -297,7 +297,7 @@ def _read_streams_group_heartbeat_request_held(buf: Buffer, pos: int, limit: int
     return m, pos
 
 
-def _read_task_ids_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TaskIds, int]]:
+def _read_task_ids_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[TaskIds, int]]:
     m = object.__new__(TaskIds)
     m.subtopology_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.subtopology_id)
@@ -332,7 +332,7 @@ def _write_task_ids_steps(out: bytearray, m: TaskIds, version: int, pace: Pace) 
         out.append(0)
 
 
-def _read_endpoint_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[Endpoint, int]:
+def _read_endpoint_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> tuple[Endpoint, int]:
     m = object.__new__(Endpoint)
     m.host, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.host)

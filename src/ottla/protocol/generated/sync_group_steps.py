@@ -29,14 +29,14 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
 )
 from ottla.steps import Steps
 
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_sync_group_request_assignment_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> tuple[SyncGroupRequestAssignment, int]:
+def _read_sync_group_request_assignment_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> tuple[SyncGroupRequestAssignment, int]:
     m = object.__new__(SyncGroupRequestAssignment)
     if version >= 4:
         m.member_id, pos = read_compact_string(buf, pos, limit)
@@ -60,7 +60,7 @@ def _read_sync_group_request_assignment_held(buf: Buffer, pos: int, limit: int, 
     return m, pos
 
 
-def _read_sync_group_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[SyncGroupRequest, int]]:
+def _read_sync_group_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[SyncGroupRequest, int]]:
     m = object.__new__(SyncGroupRequest)
     if version >= 4:
         m.group_id, pos = read_compact_string(buf, pos, limit)

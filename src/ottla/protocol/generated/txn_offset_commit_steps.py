@@ -35,7 +35,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -49,7 +49,7 @@ _unpack_i = Struct(">i").unpack_from
 _unpack_qh = Struct(">qh").unpack_from
 
 
-def _read_txn_offset_commit_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TxnOffsetCommitRequestTopic, int]]:
+def _read_txn_offset_commit_request_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[TxnOffsetCommitRequestTopic, int]]:
     m = object.__new__(TxnOffsetCommitRequestTopic)
     if version >= 3:
         m.name, pos = read_compact_string(buf, pos, limit)
@@ -76,7 +76,7 @@ def _read_txn_offset_commit_request_topic_held(buf: Buffer, pos: int, limit: int
     return m, pos
 
 
-def _read_txn_offset_commit_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[TxnOffsetCommitRequest, int]]:
+def _read_txn_offset_commit_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[TxnOffsetCommitRequest, int]]:
     m = object.__new__(TxnOffsetCommitRequest)
     if version >= 3:
         m.transactional_id, pos = read_compact_string(buf, pos, limit)

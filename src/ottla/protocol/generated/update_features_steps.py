@@ -26,7 +26,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -39,7 +39,7 @@ _pack_ih = Struct(">ih").pack
 _unpack_i = Struct(">i").unpack_from
 
 
-def _read_update_features_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[UpdateFeaturesRequest, int]]:
+def _read_update_features_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[UpdateFeaturesRequest, int]]:
     m = object.__new__(UpdateFeaturesRequest)
     (m.timeout_ms,) = _unpack_i(buf, pos)
     pos += 4

@@ -34,7 +34,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -51,7 +51,7 @@ _unpack_q = Struct(">q").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_update_metadata_partition_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[UpdateMetadataPartitionState, int]]:
+def _read_update_metadata_partition_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[UpdateMetadataPartitionState, int]]:
     m = object.__new__(UpdateMetadataPartitionState)
     if version >= 5:
         m.topic_name = ""
@@ -101,7 +101,7 @@ def _read_update_metadata_partition_state_held(buf: Buffer, pos: int, limit: int
     return m, pos
 
 
-def _read_update_metadata_topic_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[UpdateMetadataTopicState, int]]:
+def _read_update_metadata_topic_state_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[UpdateMetadataTopicState, int]]:
     m = object.__new__(UpdateMetadataTopicState)
     if version >= 6:
         m.topic_name, pos = read_compact_string(buf, pos, limit)
@@ -135,7 +135,7 @@ def _read_update_metadata_topic_state_held(buf: Buffer, pos: int, limit: int, ve
     return m, pos
 
 
-def _read_update_metadata_broker_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[UpdateMetadataBroker, int]]:
+def _read_update_metadata_broker_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[UpdateMetadataBroker, int]]:
     m = object.__new__(UpdateMetadataBroker)
     (m.id,) = _unpack_i(buf, pos)
     pos += 4
@@ -175,7 +175,7 @@ def _read_update_metadata_broker_held(buf: Buffer, pos: int, limit: int, version
     return m, pos
 
 
-def _read_update_metadata_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[UpdateMetadataRequest, int]]:
+def _read_update_metadata_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[UpdateMetadataRequest, int]]:
     m = object.__new__(UpdateMetadataRequest)
     (m.controller_id,) = _unpack_i(buf, pos)
     pos += 4
@@ -233,7 +233,7 @@ def _read_update_metadata_request_held(buf: Buffer, pos: int, limit: int, versio
     return m, pos
 
 
-def _read_update_metadata_request_tags_held(m: UpdateMetadataRequest, buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> int:
+def _read_update_metadata_request_tags_held(m: UpdateMetadataRequest, buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> int:
     unknown: dict[int, bytes] = {}
     many, pos = read_tag_count(buf, pos, limit)
     for _ in range(many):

@@ -31,7 +31,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     Pace,
     read_few,
@@ -45,7 +45,7 @@ _unpack_iiiq = Struct(">iiiq").unpack_from
 _unpack_u = Struct(">16s").unpack_from
 
 
-def _read_partition_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[PartitionData, int]]:
+def _read_partition_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[PartitionData, int]]:
     m = object.__new__(PartitionData)
     m.partition, m.state_epoch, m.leader_epoch, m.start_offset = _unpack_iiiq(buf, pos)
     pos += 20
@@ -70,7 +70,7 @@ def _read_partition_data_held(buf: Buffer, pos: int, limit: int, version: int, a
     return m, pos
 
 
-def _read_write_state_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[WriteStateData, int]]:
+def _read_write_state_data_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[WriteStateData, int]]:
     m = object.__new__(WriteStateData)
     (m.topic_id,) = _unpack_u(buf, pos)
     pos += 16
@@ -92,7 +92,7 @@ def _read_write_state_data_held(buf: Buffer, pos: int, limit: int, version: int,
     return m, pos
 
 
-def _read_write_share_group_state_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[WriteShareGroupStateRequest, int]]:
+def _read_write_share_group_state_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[WriteShareGroupStateRequest, int]]:
     m = object.__new__(WriteShareGroupStateRequest)
     m.group_id, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.group_id)

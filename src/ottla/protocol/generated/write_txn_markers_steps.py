@@ -32,7 +32,7 @@ from ottla.protocol.primitives import (
     read_tags,
 )
 from ottla.protocol.stepping import (
-    Allowance,
+    DecodingAllowance,
     FEW,
     NUMBERS_A_PIECE,
     PIECE,
@@ -48,7 +48,7 @@ _unpack_i = Struct(">i").unpack_from
 _unpack_qht = Struct(">qh?").unpack_from
 
 
-def _read_writable_txn_marker_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[WritableTxnMarkerTopic, int]]:
+def _read_writable_txn_marker_topic_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[WritableTxnMarkerTopic, int]]:
     m = object.__new__(WritableTxnMarkerTopic)
     m.name, pos = read_compact_string(buf, pos, limit)
     allowance.left -= getsizeof(m.name)
@@ -69,7 +69,7 @@ def _read_writable_txn_marker_topic_held(buf: Buffer, pos: int, limit: int, vers
     return m, pos
 
 
-def _read_writable_txn_marker_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[WritableTxnMarker, int]]:
+def _read_writable_txn_marker_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[WritableTxnMarker, int]]:
     m = object.__new__(WritableTxnMarker)
     m.producer_id, m.producer_epoch, m.transaction_result = _unpack_qht(buf, pos)
     pos += 11
@@ -98,7 +98,7 @@ def _read_writable_txn_marker_held(buf: Buffer, pos: int, limit: int, version: i
     return m, pos
 
 
-def _read_write_txn_markers_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> Steps[tuple[WriteTxnMarkersRequest, int]]:
+def _read_write_txn_markers_request_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> Steps[tuple[WriteTxnMarkersRequest, int]]:
     m = object.__new__(WriteTxnMarkersRequest)
     count, pos = read_compact_count(buf, pos, limit, 17)
     allowance.take_array(count, 304)

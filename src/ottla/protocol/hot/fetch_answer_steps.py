@@ -24,7 +24,7 @@ _INT32 = Struct(">i").pack
 _PIECE_BYTES = 1 << 16
 
 
-class _Answer:
+class _AnswerPieces:
     """An answer that grows: `pieces`, and `out` that is to be the next one."""
 
     def __init__(self, version: int, limit: int, out: bytearray) -> None:
@@ -96,7 +96,7 @@ def encode_fetch_response_steps(
         raise EncodeError(f"FetchResponse has no version {version}")
     flexible = version >= 12
     put_length = put_compact_count if flexible else put_count
-    answer = _Answer(version, limit, begin_answer(correlation_id, flexible=flexible))
+    answer = _AnswerPieces(version, limit, begin_answer(correlation_id, flexible=flexible))
     try:
         answer.out += ANSWER_HEAD(throttle_ms, error, session_id) if version >= 7 else _INT32(throttle_ms)
         put_length(answer.out, len(topics))

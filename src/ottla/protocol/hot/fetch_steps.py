@@ -34,7 +34,7 @@ from ottla.protocol.primitives import (
     read_numbers,
     read_string,
 )
-from ottla.protocol.stepping import NUMBERS_A_PIECE, PIECE, Allowance, read_many_numbers
+from ottla.protocol.stepping import NUMBERS_A_PIECE, PIECE, DecodingAllowance, read_many_numbers
 from ottla.steps import Steps
 
 #: A tuple of six numbers, and its place in a list; a tuple of a name (whose text is taken besides) and a list; what a
@@ -45,7 +45,9 @@ _TAGGED_BYTES = 512
 _NUMBER_BYTES = 40
 
 
-def parse_fetch_steps(buf: HotBuffer, pos: int, version: int, end: int, allowance: Allowance) -> Steps[FetchRequest]:
+def parse_fetch_steps(
+    buf: HotBuffer, pos: int, version: int, end: int, allowance: DecodingAllowance
+) -> Steps[FetchRequest]:
     if not 4 <= version <= 18:
         raise DecodeError(f"FetchRequest has no version {version}")
     request = FetchRequest()
@@ -61,7 +63,9 @@ def parse_fetch_steps(buf: HotBuffer, pos: int, version: int, end: int, allowanc
     return request
 
 
-def _plain(request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: int, allowance: Allowance) -> Steps[int]:
+def _plain(
+    request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: int, allowance: DecodingAllowance
+) -> Steps[int]:
     if version >= 7:
         head = HEAD_7(buf, pos)
         request.session_id, request.session_epoch = head[5:]
@@ -106,7 +110,7 @@ def _rows(layout: Struct, buf: HotBuffer, start: int, stop: int) -> list[FetchPa
 
 
 def _flexible(
-    request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: int, allowance: Allowance
+    request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: int, allowance: DecodingAllowance
 ) -> Steps[int]:
     request.replica_id = -1
     if version < 15:
@@ -152,7 +156,7 @@ def _partitions(
     pos: int,
     version: int,
     end: int,
-    allowance: Allowance,
+    allowance: DecodingAllowance,
 ) -> Steps[tuple[list[FetchPartition], int]]:
     count, pos = read_compact_count(buf, pos, end, PARTITION_12_SIZE)
     allowance.take_array(count, _PARTITION_BYTES)
@@ -176,7 +180,7 @@ def _partitions(
 
 
 def _forgotten(
-    request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: int, allowance: Allowance
+    request: FetchRequest, buf: HotBuffer, pos: int, version: int, end: int, allowance: DecodingAllowance
 ) -> Steps[int]:
     flexible = version >= 12
     topic_count, pos = read_compact_count(buf, pos, end, 3) if flexible else read_count(buf, pos, end, 6)

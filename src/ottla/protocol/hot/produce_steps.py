@@ -36,7 +36,7 @@ from ottla.protocol.primitives import (
     read_string,
     read_uvarint,
 )
-from ottla.protocol.stepping import PIECE, Allowance
+from ottla.protocol.stepping import PIECE, DecodingAllowance
 from ottla.steps import Steps, pieces
 
 #: A tuple of three numbers, and its place in a list; a tuple of a name (whose text is taken besides) and a list.
@@ -44,7 +44,9 @@ _PARTITION_BYTES = 192
 _TOPIC_BYTES = 160
 
 
-def parse_produce_steps(buf: HotBuffer, pos: int, version: int, end: int, allowance: Allowance) -> Steps[ProduceParts]:
+def parse_produce_steps(
+    buf: HotBuffer, pos: int, version: int, end: int, allowance: DecodingAllowance
+) -> Steps[ProduceParts]:
     if not 0 <= version <= 13:
         raise DecodeError(f"ProduceRequest has no version {version}")
     try:
@@ -56,7 +58,9 @@ def parse_produce_steps(buf: HotBuffer, pos: int, version: int, end: int, allowa
     return parts
 
 
-def _parse(buf: HotBuffer, pos: int, version: int, end: int, allowance: Allowance) -> Steps[tuple[ProduceParts, int]]:
+def _parse(
+    buf: HotBuffer, pos: int, version: int, end: int, allowance: DecodingAllowance
+) -> Steps[tuple[ProduceParts, int]]:
     flexible = version >= 9
     transactional_id = None
     if flexible:

@@ -17,7 +17,7 @@ from ottla.ports.disk import Buffer
 from ottla.records.batch import NO_TIMESTAMP, BatchHeader
 from ottla.records.errors import RecordError
 from ottla.records.rewrite import empty_batch
-from ottla.storage.cleaner.job import Job
+from ottla.storage.cleaner.job import PassJob
 from ottla.storage.cleaner.key_map import KeyMap
 from ottla.storage.cleaner.keys import Span, find_spans, read_keys, read_offsets, with_values
 from ottla.storage.cleaner.rebuild import with_records
@@ -27,7 +27,7 @@ from ottla.storage.cleaner.transactions import Transactions
 from ottla.storage.cleaner.unreadable import Unreadable
 
 
-class Left(NamedTuple):
+class KeptBatch(NamedTuple):
     """What goes into the cleaned segment in a batch's place."""
 
     batch: Buffer
@@ -37,7 +37,7 @@ class Left(NamedTuple):
     as_it_was: bool
 
 
-NOTHING: Final = Left(b"", NO_TIMESTAMP, 0, as_it_was=False)
+NOTHING: Final = KeptBatch(b"", NO_TIMESTAMP, 0, as_it_was=False)
 
 
 class BatchFilter:
@@ -47,7 +47,7 @@ class BatchFilter:
     )
 
     def __init__(
-        self, job: Job, keys: KeyMap, survivors: Survivors, transactions: Transactions, unreadable: Unreadable
+        self, job: PassJob, keys: KeyMap, survivors: Survivors, transactions: Transactions, unreadable: Unreadable
     ) -> None:
         self._unreadable = unreadable
         self._keys = keys
@@ -58,7 +58,7 @@ class BatchFilter:
         self._now_ms = job.now_ms
         self._new_horizon_ms = job.now_ms + job.delete_retention_ms
 
-    def left_of(self, found: Found) -> Left:
+    def left_of(self, found: Found) -> KeptBatch:
         """`NOTHING`, or what stays. A batch in which no records can be read stays as it is."""
         header, data, at = found
         try:
@@ -67,9 +67,9 @@ class BatchFilter:
         except RecordError as fault:
             self._unreadable.note(header.base_offset, fault)
             batch = memoryview(data)[at : at + header.size]
-            return Left(batch, header.max_timestamp, 0, as_it_was=True)
+            return KeptBatch(batch, header.max_timestamp, 0, as_it_was=True)
 
-    def _left_of(self, found: Found) -> Left:
+    def _left_of(self, found: Found) -> KeptBatch:
         header, data, at = found
         horizon_ms = header.delete_horizon_ms
         is_due = horizon_ms is not None and horizon_ms <= self._now_ms
@@ -80,12 +80,12 @@ class BatchFilter:
                 return self._without_records(header)
             if is_done and horizon_ms is None:
                 return self._rebuilt(header, payload_of(found), b"\1" * header.count, self._new_horizon_ms)
-            return Left(batch, header.max_timestamp, header.count, as_it_was=True)
+            return KeptBatch(batch, header.max_timestamp, header.count, as_it_was=True)
         if header.attributes & 0x10 and self._transactions.are_worthless(header, memoryview(b"")):
             return self._without_records(header)
         return self._data_left_of(found, is_due=is_due)
 
-    def _data_left_of(self, found: Found, *, is_due: bool) -> Left:
+    def _data_left_of(self, found: Found, *, is_due: bool) -> KeptBatch:
         header, data, at = found
         flags, payload = self._newest(found)
         kept = flags.count(1)
@@ -103,7 +103,7 @@ class BatchFilter:
                 spans = values
         if new_horizon_ms is None and (kept if spans is None else len(spans)) == header.count:
             batch = memoryview(data)[at : at + header.size]
-            return Left(batch, header.max_timestamp, header.count, as_it_was=True)
+            return KeptBatch(batch, header.max_timestamp, header.count, as_it_was=True)
         return self._rebuilt(header, payload or payload_of(found), flags, new_horizon_ms, spans)
 
     def _newest(self, found: Found) -> tuple[bytes | bytearray, tuple[bytes, int, int] | None]:
@@ -139,20 +139,20 @@ class BatchFilter:
         flags: bytes | bytearray,
         new_horizon_ms: int | None,
         spans: list[Span] | None = None,
-    ) -> Left:
+    ) -> KeptBatch:
         data, begun, end = payload
         if spans is None:
             spans = find_spans(data, begun, end, flags[: flags.rindex(1) + 1])
         if not spans:
             return self._without_records(header)
         batch, latest = with_records(header, data, spans, new_horizon_ms)
-        return Left(batch, latest, len(spans), as_it_was=False)
+        return KeptBatch(batch, latest, len(spans), as_it_was=False)
 
-    def _without_records(self, header: BatchHeader) -> Left:
+    def _without_records(self, header: BatchHeader) -> KeptBatch:
         if not self._proves_something(header):
             return NOTHING
         batch = empty_batch(header)
-        return Left(batch, header.max_timestamp, 0, as_it_was=header.count == 0)
+        return KeptBatch(batch, header.max_timestamp, 0, as_it_was=header.count == 0)
 
     def _proves_something(self, header: BatchHeader) -> bool:
         if header.next_offset == self._end_offset:

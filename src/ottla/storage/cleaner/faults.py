@@ -7,7 +7,7 @@ class CannotClean(Exception):
     """This log cannot be cleaned as it is: it is set aside, reported, and tried again later."""
 
 
-class Interrupted(Exception):
+class PassInterrupted(Exception):
     """The log has changed under the pass, or is gone: nothing is wrong, and what was written is thrown away."""
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.ports import Disk
-from ottla.storage.cleaner.job import Job, Part
+from ottla.storage.cleaner.job import Part, PassJob
 from ottla.storage.formats.names import INDEX, TIME_INDEX, format_segment_file
 
 _OFFSETS_MAX: Final = 2**31 - 1
 
 
-def grouped(disk: Disk, job: Job, cleaned_to: int) -> list[list[Part]]:
+def grouped(disk: Disk, job: PassJob, cleaned_to: int) -> list[list[Part]]:
     """All segments that begin below `cleaned_to`, in groups whose sizes, before cleaning, stay within the limits."""
     groups: list[list[Part]] = []
     size = index_size = time_index_size = 0
@@ -36,7 +36,7 @@ def grouped(disk: Disk, job: Job, cleaned_to: int) -> list[list[Part]]:
     return groups
 
 
-def _size(disk: Disk, job: Job, part: Part, kind: str) -> int:
+def _size(disk: Disk, job: PassJob, part: Part, kind: str) -> int:
     try:
         return disk.size(f"{job.directory}/{format_segment_file(part.base_offset, kind)}")
     except FileNotFoundError:

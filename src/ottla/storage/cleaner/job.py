@@ -15,7 +15,7 @@ class Part(NamedTuple):
     size: int
 
 
-class LastWritten(NamedTuple):
+class LastWrittenBatch(NamedTuple):
     """What a start after a crash has to find in the log of an active producer."""
 
     #: Of its last batch of data; -1 where only a marker is known.
@@ -23,7 +23,7 @@ class LastWritten(NamedTuple):
     epoch: int
 
 
-class Limits(NamedTuple):
+class PassLimits(NamedTuple):
     """What a pass may take of this machine."""
 
     #: All that the pass remembers of keys and offsets fits in here.
@@ -36,7 +36,7 @@ class Limits(NamedTuple):
     bytes_per_second: float
 
 
-class Job(NamedTuple):
+class PassJob(NamedTuple):
     directory: str
     #: All segments below `end_offset`, oldest first.
     parts: tuple[Part, ...]
@@ -46,14 +46,14 @@ class Job(NamedTuple):
     end_offset: int
     #: Those that overlap the parts, in the order of their markers.
     aborted: tuple[AbortedTransaction, ...]
-    producers: Mapping[int, LastWritten]
+    producers: Mapping[int, LastWrittenBatch]
     #: The pass's idea of now: for delete horizons.
     now_ms: int
     delete_retention_ms: int
     segment_bytes: int
     segment_index_bytes: int
     index_interval_bytes: int
-    limits: Limits
+    limits: PassLimits
 
     def parts_with_ends(self) -> list[tuple[Part, int]]:
         """Each with the offset at which the next segment begins."""
@@ -61,7 +61,7 @@ class Job(NamedTuple):
         return list(zip(self.parts, ends, strict=False))
 
 
-class Indexed(NamedTuple):
+class PassIndex(NamedTuple):
     """What the first step found."""
 
     #: Cleaned up to here when all groups are: `end_offset`, or less where the key map was full before.
@@ -75,7 +75,7 @@ class Indexed(NamedTuple):
     bytes_read: int
 
 
-class Cleaned(NamedTuple):
+class CleanedSegment(NamedTuple):
     """A group as one segment, whose files are on the medium and end in `.cleaned`."""
 
     base_offset: int

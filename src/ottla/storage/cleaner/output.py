@@ -10,7 +10,7 @@ from ottla.ports.disk import Buffer
 from ottla.storage.cleaner.faults import CannotClean
 from ottla.storage.cleaner.source import Pace
 from ottla.storage.formats.names import CLEANED, LOG, parse_segment_file
-from ottla.storage.log.indexes.indexed_file import Surroundings
+from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
 from ottla.storage.log.open_files import OpenFiles
 from ottla.storage.log.segment import INDEX_KINDS, Segment
@@ -19,13 +19,13 @@ from ottla.storage.log.segment import INDEX_KINDS, Segment
 SIZE_MAX: Final = 2**31 - 1
 
 
-class Output:
+class SegmentOutput:
     __slots__ = ("_batches", "_buffers", "_bytes_waiting", "_pace", "_segment", "_write_bytes")
 
     def __init__(
         self, disk: Disk, directory: str, base_offset: int, index_interval_bytes: int, write_bytes: int, pace: Pace
     ) -> None:
-        around = Surroundings(disk, directory, OpenFiles(), index_interval_bytes, lambda _: None)
+        around = LogContext(disk, directory, OpenFiles(), index_interval_bytes, lambda _: None)
         self._segment = segment = Segment(around, base_offset, 0, sealed=False, suffix=CLEANED)
         disk.open(segment.path(), create=True).close()
         segment.file.truncate(0)
@@ -92,7 +92,7 @@ def remove_unfinished(disk: Disk, directory: str) -> None:
     """Removes what a worker left that was killed. It must be gone before this pass finishes a segment.
 
     Kafka, at a start after a crash, takes a `.cleaned` file as a sign that nothing from its offset on was finished, and
-    removes any `.swap` there, which may be all that is left of its records. `Output.finish` makes the removal certain.
+    removes any `.swap` there, which may be all that is left of its records. `SegmentOutput.finish` makes that certain.
     """
     for name, is_file in disk.entries(directory):
         file = parse_segment_file(name)

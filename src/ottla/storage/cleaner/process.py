@@ -16,8 +16,8 @@ from typing import Final
 
 from ottla.ports.real.disk import RealDisk
 from ottla.storage.cleaner.courtesy import in_short_slices
-from ottla.storage.cleaner.faults import Interrupted
-from ottla.storage.cleaner.job import Cleaned, Indexed, Job
+from ottla.storage.cleaner.faults import PassInterrupted
+from ottla.storage.cleaner.job import CleanedSegment, PassIndex, PassJob
 from ottla.storage.cleaner.throttle import Throttle
 from ottla.storage.cleaner.work import Work
 
@@ -29,7 +29,7 @@ _LOOK_S: Final = 0.5
 _at_work: Final[dict[str, Work]] = {}
 
 
-def index(job: Job, broker_pid: int) -> Indexed:
+def index(job: PassJob, broker_pid: int) -> PassIndex:
     """`broker_pid`: whose child this process is."""
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
@@ -59,10 +59,10 @@ def index(job: Job, broker_pid: int) -> Indexed:
     return found
 
 
-def clean(directory: str, number: int) -> Cleaned:
+def clean(directory: str, number: int) -> CleanedSegment:
     work = _at_work.get(directory)
     if work is None:
-        raise Interrupted("the worker process was started anew in the middle of a pass")
+        raise PassInterrupted("the worker process was started anew in the middle of a pass")
     with in_short_slices():
         cleaned = work.clean(number)
     if work.is_last(number):

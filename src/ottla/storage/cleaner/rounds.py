@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol
 from ottla import steps
 from ottla.ports import Disk
 from ottla.storage.cleaner.dirt import Dirt
-from ottla.storage.cleaner.faults import CannotClean, Interrupted
-from ottla.storage.cleaner.job import Cleaned, Indexed, Job, LastWritten, Limits, Part
+from ottla.storage.cleaner.faults import CannotClean, PassInterrupted
+from ottla.storage.cleaner.job import CleanedSegment, LastWrittenBatch, Part, PassIndex, PassJob, PassLimits
 from ottla.storage.cleaner.source import Pace
 from ottla.storage.cleaner.swap import Stage, Swap
 from ottla.storage.cleaner.work import Work
@@ -48,10 +48,10 @@ class InTurns(NamedTuple):
 
 
 Step = InProcess | OnThread | InTurns
-Steps = Generator[Step, Any, "Outcome"]
+Steps = Generator[Step, Any, "PassResult"]
 
 
-class Outcome(NamedTuple):
+class PassResult(NamedTuple):
     """A pass that came to its end."""
 
     cleaned_to: int
@@ -68,9 +68,9 @@ class Outcome(NamedTuple):
 class Worker(Protocol):
     """Where a pass's heavy steps run."""
 
-    def index(self, job: Job) -> Step: ...
+    def index(self, job: PassJob) -> Step: ...
 
-    def clean(self, job: Job, number: int) -> Step: ...
+    def clean(self, job: PassJob, number: int) -> Step: ...
 
     def forget(self) -> None: ...
 
@@ -78,12 +78,12 @@ class Worker(Protocol):
 class ProcessWorker:
     """In a process of its own: the files must be such as another process can open."""
 
-    def index(self, job: Job) -> Step:
+    def index(self, job: PassJob) -> Step:
         from ottla.storage.cleaner import process
 
         return InProcess(process.index, (job, os.getpid()))
 
-    def clean(self, job: Job, number: int) -> Step:
+    def clean(self, job: PassJob, number: int) -> Step:
         from ottla.storage.cleaner import process
 
         return InProcess(process.clean, (job.directory, number))
@@ -102,11 +102,11 @@ class ThreadWorker:
         self._pace = pace
         self._work: Work | None = None
 
-    def index(self, job: Job) -> Step:
+    def index(self, job: PassJob) -> Step:
         self._work = work = Work(job, self._disk, self._pace)
         return OnThread(work.index)
 
-    def clean(self, job: Job, number: int) -> Step:
+    def clean(self, job: PassJob, number: int) -> Step:
         del job
         work = self._work
         assert work is not None, "`index` comes first"
@@ -116,11 +116,11 @@ class ThreadWorker:
         self._work = None
 
 
-class Surrounding(NamedTuple):
+class PassContext(NamedTuple):
     """What a pass needs of the broker around the log."""
 
     worker: Worker
-    limits: Limits
+    limits: PassLimits
     wall_ms: Callable[[], int]
     #: Whether the log is still the partition's.
     is_current: Callable[[Log], bool]
@@ -130,7 +130,7 @@ class Surrounding(NamedTuple):
     remove_later: Callable[[Log, Removal], None]
 
 
-def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
+def clean_log(log: Log, dirt: Dirt, around: PassContext) -> Steps:
     """Cleans one log up to `dirt.end_offset`, or as far as memory reaches."""
     log.settle_swap()
     now_ms, generation = around.wall_ms(), log.generation
@@ -145,10 +145,10 @@ def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
     written = read = records = kept = 0
     unreadable: tuple[int, str] | None = None
     try:
-        indexed: Indexed = yield around.worker.index(job)
+        indexed: PassIndex = yield around.worker.index(job)
         for number, bases in enumerate(indexed.groups):
             _check(log, around, generation)
-            cleaned: Cleaned = yield around.worker.clean(job, number)
+            cleaned: CleanedSegment = yield around.worker.clean(job, number)
             if cleaned.changed:
                 swap = Swap(log, [segments[base] for base in bases], cleaned, generation)
                 yield from _swap_in(log, swap, around)
@@ -164,7 +164,7 @@ def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
         raise
     finally:
         around.worker.forget()
-    return Outcome(
+    return PassResult(
         indexed.cleaned_to,
         indexed.keys,
         indexed.fullness,
@@ -176,19 +176,19 @@ def clean_log(log: Log, dirt: Dirt, around: Surrounding) -> Steps:
     )
 
 
-def _last_written(log: Log, end_offset: int) -> Generator[Step, Any, dict[int, LastWritten]]:
+def _last_written(log: Log, end_offset: int) -> Generator[Step, Any, dict[int, LastWrittenBatch]]:
     """Of the producers whose last batch lies below `end_offset`; raises StorageFault.
 
     A log may know a hundred thousand of them, so that others have their turns in between. A producer that writes
     meanwhile has its last batch behind what is cleaned, and needs none here.
     """
-    found: dict[int, LastWritten] = {}
+    found: dict[int, LastWrittenBatch] = {}
     for number, piece in enumerate(log.producers.last_batches()):
         if number:
             yield OnThread(_nothing)
         for producer_id, epoch, last_offset in piece:
             if last_offset < end_offset:
-                found[producer_id] = LastWritten(last_offset, epoch)
+                found[producer_id] = LastWrittenBatch(last_offset, epoch)
     return found
 
 
@@ -199,15 +199,15 @@ def job_for(
     log: Log,
     dirt: Dirt,
     segments: Sequence[Segment],
-    limits: Limits,
+    limits: PassLimits,
     now_ms: int,
-    producers: Mapping[int, LastWritten] = MappingProxyType({}),
-) -> Job:
+    producers: Mapping[int, LastWrittenBatch] = MappingProxyType({}),
+) -> PassJob:
     """Raises StorageFault where aborted transactions cannot be read."""
     with log.telling():
         aborted = entries_between(log, segments[0].base_offset, dirt.end_offset) if segments else []
     config = log.config
-    return Job(
+    return PassJob(
         directory=log.directory,
         parts=tuple(Part(segment.base_offset, segment.size) for segment in segments),
         first_dirty_offset=dirt.first_dirty_offset,
@@ -223,16 +223,16 @@ def job_for(
     )
 
 
-def _check(log: Log, around: Surrounding, generation: int) -> None:
+def _check(log: Log, around: PassContext, generation: int) -> None:
     if not around.is_current(log):
-        raise Interrupted("the partition is not here any more")
+        raise PassInterrupted("the partition is not here any more")
     if log.generation != generation:
-        raise Interrupted("the log was cut")
+        raise PassInterrupted("the log was cut")
     if not log.config.is_compacted:
-        raise Interrupted("the topic is not compacted any more")
+        raise PassInterrupted("the topic is not compacted any more")
 
 
-def _swap_in(log: Log, swap: Swap, around: Surrounding) -> Generator[Step, Any, None]:
+def _swap_in(log: Log, swap: Swap, around: PassContext) -> Generator[Step, Any, None]:
     removals: list[Removal] = []
     try:
         _check(log, around, swap.generation)
@@ -257,7 +257,7 @@ def _swap_in(log: Log, swap: Swap, around: Surrounding) -> Generator[Step, Any, 
             around.remove_later(log, removal)
 
 
-def _checkpoint(log: Log, around: Surrounding) -> Generator[Step, Any, None]:
+def _checkpoint(log: Log, around: PassContext) -> Generator[Step, Any, None]:
     write = yield InTurns(around.checkpointing(log))
     if write is not None:
         yield _told(log, write)
@@ -273,7 +273,7 @@ def _told(log: Log, work: Callable[[], None]) -> OnThread:
     return OnThread(run)
 
 
-def run_here(cleaning: Steps) -> Outcome:
+def run_here(cleaning: Steps) -> PassResult:
     """Drives a pass to its end, one step after the other."""
     try:
         step = next(cleaning)
@@ -285,7 +285,7 @@ def run_here(cleaning: Steps) -> Outcome:
             else:
                 step = cleaning.send(result)
     except StopIteration as end:
-        outcome: Outcome = end.value
+        outcome: PassResult = end.value
         return outcome
 
 

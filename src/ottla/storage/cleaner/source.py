@@ -10,7 +10,7 @@ from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from ottla.records.checksum import crc32c
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX, decompress
 from ottla.records.errors import CorruptBatch
-from ottla.storage.cleaner.faults import Interrupted
+from ottla.storage.cleaner.faults import PassInterrupted
 from ottla.storage.errors import BadBatch
 from ottla.storage.log.batch_walk import header_fault
 
@@ -31,7 +31,7 @@ def batches(disk: Disk, path: str, size: int, read_bytes: int, pace: Pace) -> It
     try:
         while position < size:
             if not disk.exists(path):
-                raise Interrupted(f"{path} is gone")
+                raise PassInterrupted(f"{path} is gone")
             chunk = file.read(min(wanted, size - position), position)
             pace(len(chunk))
             used = 0

@@ -15,8 +15,8 @@ from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from ottla.storage.cleaner.faults import Interrupted
-from ottla.storage.cleaner.job import Cleaned
+from ottla.storage.cleaner.faults import PassInterrupted
+from ottla.storage.cleaner.job import CleanedSegment
 from ottla.storage.formats.names import CLEANED, LOG, SWAP, format_segment_file
 from ottla.storage.log.retention import Removal, set_aside
 from ottla.storage.log.segment import INDEX_KINDS, Segment
@@ -41,7 +41,7 @@ class Swap:
 
     __slots__ = ("_log", "_new", "_old", "generation", "stage")
 
-    def __init__(self, log: Log, old: Sequence[Segment], cleaned: Cleaned, generation: int) -> None:
+    def __init__(self, log: Log, old: Sequence[Segment], cleaned: CleanedSegment, generation: int) -> None:
         """`generation`: the log's when the old segments were as they were read."""
         self._log = log
         self._old = list(old)
@@ -69,7 +69,7 @@ class Swap:
         try:
             self._log.around.disk.sync_directory(self._log.directory)
         except FileNotFoundError:
-            raise Interrupted(f"{self._log.directory} is gone") from None
+            raise PassInterrupted(f"{self._log.directory} is gone") from None
 
     def install(self, now_ms: int) -> list[Removal]:
         """From now on the cleaned segment is read. Then `sync` is due, and the removals some time after it.
@@ -78,7 +78,7 @@ class Swap:
         was in them: it stays, for a start to complete.
         """
         if self.stage is not Stage.NAMED:
-            raise Interrupted("the log was cut while a cleaned segment was about to take its place")
+            raise PassInterrupted("the log was cut while a cleaned segment was about to take its place")
         self._check()
         log, old = self._log, self._old
         number = log.segments.index(old[0])
@@ -154,4 +154,4 @@ class Swap:
             number = segments.index(old[0])
             if segments[number : number + len(old)] == old:
                 return
-        raise Interrupted("segments have gone or changed while they were cleaned")
+        raise PassInterrupted("segments have gone or changed while they were cleaned")

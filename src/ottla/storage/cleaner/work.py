@@ -18,12 +18,12 @@ from ottla.ports import Disk
 from ottla.records.batch import BatchHeader
 from ottla.records.errors import RecordError
 from ottla.storage.cleaner.batch_filter import BatchFilter
-from ottla.storage.cleaner.faults import CannotClean, DiskRefused, Interrupted
+from ottla.storage.cleaner.faults import CannotClean, DiskRefused, PassInterrupted
 from ottla.storage.cleaner.grouping import grouped
-from ottla.storage.cleaner.job import Cleaned, Indexed, Job, Part
+from ottla.storage.cleaner.job import CleanedSegment, Part, PassIndex, PassJob
 from ottla.storage.cleaner.key_map import KeyMap
 from ottla.storage.cleaner.keys import read_keys, read_offsets
-from ottla.storage.cleaner.output import Output, remove_unfinished
+from ottla.storage.cleaner.output import SegmentOutput, remove_unfinished
 from ottla.storage.cleaner.source import Found, Pace, batches, payload_of
 from ottla.storage.cleaner.survivors import Survivors, bytes_for
 from ottla.storage.cleaner.transactions import Transactions
@@ -48,7 +48,7 @@ class Work:
         "_unreadable",
     )
 
-    def __init__(self, job: Job, disk: Disk, pace: Pace) -> None:
+    def __init__(self, job: PassJob, disk: Disk, pace: Pace) -> None:
         self._job = job
         self._disk = disk
         self._pace = pace
@@ -63,7 +63,7 @@ class Work:
 
     # -- the keys
 
-    def index(self) -> Indexed:
+    def index(self) -> PassIndex:
         """Finds the newest offset of each key, in as much of the dirty part as fits in memory."""
         job = self._job
         with self._telling():
@@ -77,7 +77,7 @@ class Work:
         self._filter = BatchFilter(job, keys, survivors, self._transactions, self._unreadable)
         self._groups = grouped(self._disk, job, self._next_offset)
         groups = tuple(tuple(part.base_offset for part in group) for group in self._groups)
-        return Indexed(self._next_offset, groups, keys.used, keys.fullness, self._read)
+        return PassIndex(self._next_offset, groups, keys.used, keys.fullness, self._read)
 
     def _index_part(self, part: Part, end: int, transactions: Transactions) -> bool:
         """Whether there is room for more."""
@@ -141,14 +141,14 @@ class Work:
 
     # -- the records
 
-    def clean(self, number: int) -> Cleaned:
+    def clean(self, number: int) -> CleanedSegment:
         """Writes a group as one segment; where nothing changes it says so and writes none."""
         assert self._filter is not None, "`index` comes first"
         group, job = self._groups[number], self._job
         base = group[0].base_offset
         with self._telling():
             half = job.limits.buffer_bytes // 2
-            output = Output(self._disk, job.directory, base, job.index_interval_bytes, half, self._pace)
+            output = SegmentOutput(self._disk, job.directory, base, job.index_interval_bytes, half, self._pace)
             try:
                 cleaned = self._write_group(group, output)
             except BaseException:
@@ -160,7 +160,7 @@ class Work:
     def is_last(self, number: int) -> bool:
         return number == len(self._groups) - 1
 
-    def _write_group(self, group: list[Part], output: Output) -> Cleaned:
+    def _write_group(self, group: list[Part], output: SegmentOutput) -> CleanedSegment:
         read_before, records_read, records_kept = self._read, 0, 0
         changed = len(group) > 1
         left_of = self._filter.left_of  # type: ignore[union-attr]
@@ -178,7 +178,9 @@ class Work:
             output.finish(aborted)
         else:
             output.drop()
-        return Cleaned(base, size, changed, bool(aborted), read, records_read, records_kept, self._unreadable.first)
+        return CleanedSegment(
+            base, size, changed, bool(aborted), read, records_read, records_kept, self._unreadable.first
+        )
 
     # -- both
 
@@ -195,7 +197,7 @@ class Work:
         try:
             yield
         except FileNotFoundError as gone:
-            raise Interrupted(f"{gone.filename} is gone") from None
+            raise PassInterrupted(f"{gone.filename} is gone") from None
         except OSError as refusal:
             raise DiskRefused(refusal.errno, refusal.strerror or str(refusal)) from None
         except (BadBatch, RecordError) as fault:

@@ -40,7 +40,7 @@ class FoundTopics(NamedTuple):
     left_out: list[str]
 
 
-class _Folder(NamedTuple):
+class _PartitionFolder(NamedTuple):
     partition: int
     path: str
     id: TopicId
@@ -52,7 +52,7 @@ def find_topics(disk: Disk, directories: Sequence[str]) -> FoundTopics:
 
     Raises UnreadableDirectory where one is there and cannot be read.
     """
-    folders: dict[str, list[_Folder]] = defaultdict(list)
+    folders: dict[str, list[_PartitionFolder]] = defaultdict(list)
     left_out: list[str] = []
     for directory in directories:
         for name in _names(disk, directory):
@@ -91,7 +91,7 @@ def _names(disk: Disk, directory: str) -> list[str]:
         ) from error
 
 
-def _look_at(disk: Disk, partition: int, path: str) -> _Folder:
+def _look_at(disk: Disk, partition: int, path: str) -> _PartitionFolder:
     try:
         topic_id = partition_metadata.read(disk, f"{path}/{partition_metadata.FILE_NAME}")
     except (FormatError, FileNotFoundError):
@@ -100,10 +100,10 @@ def _look_at(disk: Disk, partition: int, path: str) -> _Folder:
         epochs = epoch_checkpoint.read(disk, f"{path}/{epoch_checkpoint.FILE_NAME}")
     except FormatError:
         epochs = []  # it is read from the log again; until then the term begins anew
-    return _Folder(partition, path, topic_id, epochs[-1][0] if epochs else -1)
+    return _PartitionFolder(partition, path, topic_id, epochs[-1][0] if epochs else -1)
 
 
-def _fault(name: str, found: Sequence[_Folder]) -> str | None:
+def _fault(name: str, found: Sequence[_PartitionFolder]) -> str | None:
     """Why the folders do not make a topic."""
     if name.startswith(_INTERNAL_PREFIX) and name not in _UNDERSTOOD:
         return "it belongs to a part of Kafka that does not exist here"

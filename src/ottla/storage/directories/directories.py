@@ -17,14 +17,14 @@ from ottla.ports.disk import Disk
 from ottla.ports.entropy import Entropy
 from ottla.steps import DiskSteps, Steps, at_once, done_at_once
 from ottla.storage.directories.checkpoints import CheckpointWrite
-from ottla.storage.directories.directory import Identity, LogDirectory
+from ottla.storage.directories.directory import DirectoryClaim, LogDirectory
 from ottla.storage.directories.errors import MoveRefused, PartitionOffline
 from ottla.storage.directories.events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.directories.folder_batches import FolderRenaming
 from ottla.storage.directories.identity import check_distinct
 from ottla.storage.directories.loading import Loading
 from ottla.storage.directories.moving import CopyCreation, FutureLog, copy_name, drop_copy, remove_marker, take_name
-from ottla.storage.directories.opening import ConfigFor, Job, Opened, Run, TopicIdFor, no_topic_id, run_in_turn
+from ottla.storage.directories.opening import ConfigFor, Job, OpenedFolder, Run, TopicIdFor, no_topic_id, run_in_turn
 from ottla.storage.directories.placing import NewReplica, check_any_online, check_paths
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.directories.replica_folders import ReplicaFolders
@@ -63,7 +63,7 @@ class LogDirectories(ReplicaFolders):
         in threads.
         """
         directories = [LogDirectory(disk, path) for path in check_paths(paths)]
-        identity = Identity(broker_id, cluster_id, entropy)
+        identity = DirectoryClaim(broker_id, cluster_id, entropy)
         try:
             for directory in directories:
                 directory.take(identity, on_event)
@@ -105,7 +105,7 @@ class LogDirectories(ReplicaFolders):
         """How those partitions are opened that lack nothing but room: for workers, with `settle_roomless` after it."""
         return {tp: self._loading.prepare_again(tp) for tp in self._loading.roomless}
 
-    def settle_roomless(self, partition: TopicPartition, opened: Opened) -> bool:
+    def settle_roomless(self, partition: TopicPartition, opened: OpenedFolder) -> bool:
         """Whether the partition is open now."""
         home = self._loading.settle_again(partition, opened)
         if home is None:

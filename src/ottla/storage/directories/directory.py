@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ottla.storage.log.log import Log
 
 
-class Identity(NamedTuple):
+class DirectoryClaim(NamedTuple):
     """What the broker claims its directories with."""
 
     broker_id: int
@@ -119,7 +119,7 @@ class LogDirectory:
     def path_of(self, name: str) -> str:
         return os.path.join(self.path, name)
 
-    def take(self, identity: Identity, on_event: OnEvent) -> None:
+    def take(self, identity: DirectoryClaim, on_event: OnEvent) -> None:
         """Creates, locks, checks and reads; an I/O fault puts it offline.
 
         Raises DirectoryLocked and WrongIdentity, and OSError where it is only that no descriptor is left.

@@ -18,10 +18,10 @@ from ottla.storage.directories import moving
 from ottla.storage.directories.directory import LogDirectory
 from ottla.storage.directories.events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.directories.moving import FutureLog
-from ottla.storage.directories.opening import ConfigFor, Job, Opened, Run, TopicIdFor, open_folder
+from ottla.storage.directories.opening import ConfigFor, Job, OpenedFolder, Run, TopicIdFor, open_folder
 from ottla.storage.directories.placing import adopt_topic_id
 from ottla.storage.directories.removal import FolderRemoval
-from ottla.storage.directories.survey import Found, some_names, survey
+from ottla.storage.directories.survey import DirectorySurvey, some_names, survey
 from ottla.storage.errors import has_no_descriptor, passes
 from ottla.storage.formats.names import FolderKind
 from ottla.storage.log.log import Log
@@ -75,7 +75,7 @@ class Loading:
                 if each.directory.is_online:
                     self._on_device(each.directory, partial(self._resume_copy, each.directory, tp, name))
 
-    def _survey(self) -> list[Found]:
+    def _survey(self) -> list[DirectorySurvey]:
         found = []
         for directory in self._directories:
             if directory.is_online:
@@ -105,7 +105,7 @@ class Loading:
             self._configs[topic] = self._config_for(topic)
         return self._configs[topic]
 
-    def _open(self, directory: LogDirectory, folder: str, partition: TopicPartition, config: LogConfig) -> Opened:
+    def _open(self, directory: LogDirectory, folder: str, partition: TopicPartition, config: LogConfig) -> OpenedFolder:
         return open_folder(
             directory,
             folder,
@@ -121,7 +121,7 @@ class Loading:
         self.offline[partition] = reason
         self._on_event(DirectoryEvent(Severity.ERROR, directory.path, reason, partition))
 
-    def _open_all(self, found: Sequence[Found], refused: set[TopicPartition], run: Run) -> None:
+    def _open_all(self, found: Sequence[DirectorySurvey], refused: set[TopicPartition], run: Run) -> None:
         places: list[tuple[LogDirectory, TopicPartition]] = []
         jobs: list[Job] = []
         for each in found:
@@ -142,7 +142,7 @@ class Loading:
         for (directory, tp), opened in zip(places, run(jobs), strict=True):
             self._install(directory, tp, opened)
 
-    def _install(self, directory: LogDirectory, partition: TopicPartition, opened: Opened) -> None:
+    def _install(self, directory: LogDirectory, partition: TopicPartition, opened: OpenedFolder) -> None:
         opened.warnings.tell()
         if opened.fault and directory.is_online:
             self._fail(directory, opened.fault)
@@ -189,7 +189,7 @@ class Loading:
         assert config is not None, "it was tried with it"
         return partial(self._open, directory, directory.folder(partition), partition, config)
 
-    def settle_again(self, partition: TopicPartition, opened: Opened) -> LogDirectory | None:
+    def settle_again(self, partition: TopicPartition, opened: OpenedFolder) -> LogDirectory | None:
         """Takes what became of it; the directory that it is in now, or None where it is not served yet."""
         directory = self.roomless.get(partition)
         if directory is None or not directory.is_online or partition not in directory.unopened:
@@ -206,7 +206,7 @@ class Loading:
         self._install(directory, partition, opened)
         return directory if partition in directory.logs else None
 
-    def _miss(self, found: Found) -> None:
+    def _miss(self, found: DirectorySurvey) -> None:
         """Finds partitions of known topics whose records were here and whose folder is nowhere.
 
         An empty log in their place would give their offsets a second time. One that was deleted or moved is no
@@ -286,7 +286,9 @@ class Loading:
         path = directory.rename_folder(partition, FolderKind.DELETE, self._entropy)
         self.removals.append(FolderRemoval(directory.disk, path, partition))
 
-    def _drop_markers(self, found: Sequence[Found], doubles: dict[TopicPartition, list[LogDirectory]]) -> None:
+    def _drop_markers(
+        self, found: Sequence[DirectorySurvey], doubles: dict[TopicPartition, list[LogDirectory]]
+    ) -> None:
         for each in found:
             for name in each.half_markers:
                 path = os.path.join(each.directory.path, name)

@@ -20,7 +20,7 @@ from ottla.storage.formats.offset_checkpoint import CLEANER_OFFSETS, LOG_STARTS,
 from ottla.storage.log.log import Log
 
 
-class Opened(NamedTuple):
+class OpenedFolder(NamedTuple):
     """What became of one folder: a log, or why there is none."""
 
     log: Log | None
@@ -38,9 +38,9 @@ class Opened(NamedTuple):
 
 
 #: Opens one folder. It touches nothing but that folder, so threads may do several at once.
-Job = Callable[[], Opened]
+Job = Callable[[], OpenedFolder]
 #: Runs all jobs, in any order or at once, and returns their results in the order given.
-Run = Callable[[Sequence[Job]], list[Opened]]
+Run = Callable[[Sequence[Job]], list[OpenedFolder]]
 #: A topic's settings, or None where the topic is not known.
 ConfigFor = Callable[[str], LogConfig | None]
 #: A topic's id, or None where it is not known.
@@ -51,7 +51,7 @@ def no_topic_id(_topic: str) -> None:
     """For a broker that does not know topics' ids when it starts."""
 
 
-def run_in_turn(jobs: Sequence[Job]) -> list[Opened]:
+def run_in_turn(jobs: Sequence[Job]) -> list[OpenedFolder]:
     """One after the other, which is the fastest too: threads add a fifth, as checking is bound by the processor."""
     return [job() for job in jobs]
 
@@ -65,14 +65,14 @@ def open_folder(
     topic_id: bytes | None,
     now_ms: int,
     on_event: OnEvent,
-) -> Opened:
+) -> OpenedFolder:
     """Opens one log, repairing what a crash left."""
     warnings = LogWarnings(directory.path, partition, on_event)
     checkpoints = directory.checkpoints
     try:
         stored = _topic_id(directory.disk, folder, warnings)
         if topic_id is not None and stored not in {ZERO_TOPIC_ID, topic_id}:
-            return Opened(None, f"{folder} is of an earlier topic with this name", "", warnings, is_stray=True)
+            return OpenedFolder(None, f"{folder} is of an earlier topic with this name", "", warnings, is_stray=True)
         log = Log.open(
             directory.disk,
             folder,
@@ -88,21 +88,23 @@ def open_folder(
         )
     except LostRecords as error:
         # No fault leaves a folder without even the topic's id.
-        return Opened(None, str(error), "", warnings, is_emptied=not directory.disk.names(folder))
+        return OpenedFolder(None, str(error), "", warnings, is_emptied=not directory.disk.names(folder))
     except CorruptLog as error:
-        return Opened(None, str(error), "", warnings)
+        return OpenedFolder(None, str(error), "", warnings)
     except (OSError, StorageFault) as error:
         fault = error if isinstance(error, StorageFault) else StorageFault.of(folder, error)
         if not directory.disk.is_directory(folder):
-            return Opened(None, f"{folder} is not a folder: move it away", "", warnings)
+            return OpenedFolder(None, f"{folder} is not a folder: move it away", "", warnings)
         if fault.kind is FaultKind.LOG_DAMAGED:
-            return Opened(None, f"{fault}: put this right and start the broker again", "", warnings)
+            return OpenedFolder(None, f"{fault}: put this right and start the broker again", "", warnings)
         if not fault.directory_failed:
             what = "a descriptor" if fault.kind is FaultKind.NO_DESCRIPTOR else "room"
-            return Opened(None, f"{fault}: it is tried again until there is {what}", "", warnings, is_roomless=True)
-        return Opened(None, "", str(error), warnings)
+            return OpenedFolder(
+                None, f"{fault}: it is tried again until there is {what}", "", warnings, is_roomless=True
+            )
+        return OpenedFolder(None, "", str(error), warnings)
     log.topic_id = stored
-    return Opened(log, "", "", warnings)
+    return OpenedFolder(log, "", "", warnings)
 
 
 def _topic_id(disk: Disk, folder: str, warn: Callable[[str], None]) -> TopicId:

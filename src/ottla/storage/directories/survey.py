@@ -17,7 +17,7 @@ from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.formats import move_marker
 from ottla.storage.formats.atomic_write import TEMPORARY_SUFFIX
 from ottla.storage.formats.errors import FormatError
-from ottla.storage.formats.names import Folder, FolderKind, parse_folder
+from ottla.storage.formats.names import FolderKind, FolderName, parse_folder
 
 #: Folders of the internal log of Kafka's KRaft mode, of its tiered storage, and of file systems: nothing to warn about.
 _FOREIGN: Final = frozenset({"__cluster_metadata-0", "remote-log-index-cache", "lost+found"})
@@ -25,7 +25,7 @@ _NAMED_MAX: Final = 10
 
 
 @dataclass(slots=True)
-class Found:
+class DirectorySurvey:
     """What a directory's listing shows."""
 
     directory: LogDirectory
@@ -41,9 +41,9 @@ class Found:
     half_markers: list[str] = field(default_factory=list)
 
 
-def survey(directory: LogDirectory, on_event: OnEvent) -> Found:
+def survey(directory: LogDirectory, on_event: OnEvent) -> DirectorySurvey:
     """Sorts the names of one directory; OSError where it cannot be listed."""
-    found = Found(directory)
+    found = DirectorySurvey(directory)
     for name in directory.disk.names(directory.path):
         if "-" not in name or name in _FOREIGN:  # checkpoints have dashes too, and are told apart below
             continue
@@ -71,7 +71,7 @@ def survey(directory: LogDirectory, on_event: OnEvent) -> Found:
     return found
 
 
-def _sort_in(found: Found, name: str, folder: Folder) -> None:
+def _sort_in(found: DirectorySurvey, name: str, folder: FolderName) -> None:
     if folder.kind is FolderKind.CURRENT:
         found.current.append(folder.partition)
     elif folder.kind is FolderKind.FUTURE:

@@ -54,7 +54,7 @@ class FolderKind(Enum):
     STRAY = "-stray"
 
 
-class Folder(NamedTuple):
+class FolderName(NamedTuple):
     #: With a topic name that may have been cut in `-delete` and `-stray`.
     partition: TopicPartition
     kind: FolderKind
@@ -70,7 +70,7 @@ class SegmentFile(NamedTuple):
     suffix: str
 
 
-def parse_folder(name: str) -> Folder:
+def parse_folder(name: str) -> FolderName:
     marked = _MARKED.fullmatch(name)
     if marked:
         topic, digits, unique, suffix = marked.groups()
@@ -88,7 +88,7 @@ def parse_folder(name: str) -> Folder:
         fault = f"{digits} is not a partition number"
     if fault:
         raise FormatError(f"the folder name {name[:80]!r} is not of the form topic-partition: {fault}")
-    return Folder(TopicPartition(topic, partition), kind, unique)
+    return FolderName(TopicPartition(topic, partition), kind, unique)
 
 
 def format_folder(partition: TopicPartition, kind: FolderKind = FolderKind.CURRENT, unique: str = "") -> str:

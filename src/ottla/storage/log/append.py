@@ -32,7 +32,7 @@ from ottla.records.validate import (
     produced_batch,
     stamp_time,
 )
-from ottla.records.walk import Allowance, WalkTooLong
+from ottla.records.walk import WalkAllowance, WalkTooLong
 from ottla.storage.errors import AppendRefused, TooLongToCheck
 
 
@@ -45,7 +45,7 @@ class Origin(Enum):
     COORDINATOR = "coordinator"
 
 
-class Appended(NamedTuple):
+class AppendResult(NamedTuple):
     first_offset: int
     last_offset: int
     #: When the broker stamped the batch; -1 where it keeps the producer's times. Of a duplicate: the time that is
@@ -82,10 +82,10 @@ def rules_of(config: LogConfig) -> AppendRules:
 
 
 #: What the loop looks at by itself: less than a millisecond of walking, a few of compressing.
-IN_THE_LOOP: Final = Allowance(records=1000, bytes=128 * 1024)
+IN_THE_LOOP: Final = WalkAllowance(records=1000, bytes=128 * 1024)
 
 
-class Examined(NamedTuple):
+class ExaminedBatch(NamedTuple):
     #: The batch as it is to be stored, in a writable buffer.
     records: memoryview
     header: BatchHeader
@@ -93,7 +93,7 @@ class Examined(NamedTuple):
     append_time_ms: int
 
 
-def examine(records: memoryview, config: LogConfig, rules: AppendRules, now_ms: int, origin: Origin) -> Examined:
+def examine(records: memoryview, config: LogConfig, rules: AppendRules, now_ms: int, origin: Origin) -> ExaminedBatch:
     """Refuses the batch with AppendRefused, or returns what is to be stored.
 
     TooLongToCheck where that is for another process to find out.
@@ -115,7 +115,7 @@ def examine(records: memoryview, config: LogConfig, rules: AppendRules, now_ms: 
         raise AppendRefused(error.error_code, error.message, error.record_faults) from error
 
 
-class Verdict(NamedTuple):
+class BatchVerdict(NamedTuple):
     """Of `examine_whole`: plain values, since it comes from another process."""
 
     #: Code, message, and index and reason of each record at fault; None where the batch may be stored.
@@ -131,8 +131,8 @@ class Verdict(NamedTuple):
 
 
 def examine_whole(
-    records: bytes | bytearray, config: LogConfig, now_ms: int, within: Allowance | None = None
-) -> Verdict:
+    records: bytes | bytearray, config: LogConfig, now_ms: int, within: WalkAllowance | None = None
+) -> BatchVerdict:
     """The checks of `examine`, however long they take. What it finds good is for `accept`, at the time of storing.
 
     Raises WalkTooLong where they go beyond `within`.
@@ -141,14 +141,16 @@ def examine_whole(
         stored = _checked(memoryview(records), config, rules_of(config), now_ms, within)
         _check_size(len(stored), config)
     except RecordError as error:
-        return Verdict((int(error.error_code), error.message, [(number, text) for number, text in error.record_faults]))
+        return BatchVerdict(
+            (int(error.error_code), error.message, [(number, text) for number, text in error.record_faults])
+        )
     except AppendRefused as refused:
-        return Verdict((int(refused.error), refused.message, []))
-    return Verdict(changed=None if stored.obj is records and len(stored) == len(records) else bytes(stored))
+        return BatchVerdict((int(refused.error), refused.message, []))
+    return BatchVerdict(changed=None if stored.obj is records and len(stored) == len(records) else bytes(stored))
 
 
 def _checked(
-    records: memoryview, config: LogConfig, rules: AppendRules, now_ms: int, within: Allowance | None
+    records: memoryview, config: LogConfig, rules: AppendRules, now_ms: int, within: WalkAllowance | None
 ) -> memoryview:
     """The produced batch in the topic's codec; raises RecordError where it may not be stored."""
     try:
@@ -166,16 +168,16 @@ def _checked(
     return stored
 
 
-def accept(records: memoryview, config: LogConfig, now_ms: int) -> Examined:
+def accept(records: memoryview, config: LogConfig, now_ms: int) -> ExaminedBatch:
     """A checked batch, stamped in place as the topic asks; raises AppendRefused where it is too large for it by now."""
     _check_size(len(records), config)
     return _stamped(records, config, now_ms)
 
 
-def _stamped(records: memoryview, config: LogConfig, now_ms: int) -> Examined:
+def _stamped(records: memoryview, config: LogConfig, now_ms: int) -> ExaminedBatch:
     by_broker = config.uses_log_append_time
     stamp_time(parse_header(records), records, 0, LOG_APPEND_TIME if by_broker else CREATE_TIME, now_ms)
-    return Examined(records, parse_header(records), now_ms if by_broker else -1)
+    return ExaminedBatch(records, parse_header(records), now_ms if by_broker else -1)
 
 
 def _codec(config: LogConfig) -> int | None:

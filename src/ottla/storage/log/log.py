@@ -20,12 +20,12 @@ from ottla.config import LogConfig
 from ottla.model import TopicPartition
 from ottla.ports import Disk
 from ottla.steps import Steps
-from ottla.storage.errors import BadBatch, CorruptLog, FaultKind, OffsetOutOfRange, StorageFault
+from ottla.storage.errors import BadBatch, CorruptLog, FaultKind, OffsetOutsideLog, StorageFault
 from ottla.storage.log import flush as flushes
 from ottla.storage.log import retention, rolling, truncation
 from ottla.storage.log.flush import Flush
 from ottla.storage.log.indexes import txn_lookup
-from ottla.storage.log.indexes.indexed_file import Surroundings
+from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.indexes.time_lookup import (
     Lookup,
     TimestampOffset,
@@ -74,7 +74,7 @@ class Log(AppendableLog):
         `files` bounds what all logs of a directory hold open. It is not used before this returns, so that threads may
         open several logs at once. `cleaned_to` is the cleaner's checkpoint: a log that it was in may have holes.
         """
-        around = Surroundings(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning)
+        around = LogContext(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning)
         try:
             loaded = load(
                 around,
@@ -109,7 +109,7 @@ class Log(AppendableLog):
 
         `files` is not used before this returns.
         """
-        around = Surroundings(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning)
+        around = LogContext(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning)
         try:
             loaded = begun(around, Snapshots(around), 0)
         except OSError as error:
@@ -128,7 +128,7 @@ class Log(AppendableLog):
         if not self.start_offset <= offset < limit_offset or offset >= end:
             if self.start_offset <= offset <= end:
                 return EMPTY
-            raise OffsetOutOfRange(offset, self.start_offset, end)
+            raise OffsetOutsideLog(offset, self.start_offset, end)
         try:
             spot = self.places.find(offset, end)
             if spot is None:

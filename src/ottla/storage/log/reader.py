@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from ottla.ports import Disk, File
 from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_AT, BatchHeader, check_crc, parse_header
 from ottla.records.errors import CorruptBatch
-from ottla.storage.errors import BadBatch, DamagedIndex, OffsetOutOfRange
+from ottla.storage.errors import BadBatch, DamagedIndex, OffsetOutsideLog
 from ottla.storage.formats.names import INDEX, LOG, format_segment_file, parse_segment_file
 from ottla.storage.log.batch_walk import read_header
 from ottla.storage.log.indexes.offset_index import OffsetIndex
@@ -43,7 +43,7 @@ class StoredBatch(NamedTuple):
     data: memoryview
 
 
-class _Given(NamedTuple):
+class _GivenBatch(NamedTuple):
     """The last batch that a reader gave, where the next call goes on."""
 
     base: int
@@ -67,7 +67,7 @@ class LogReader:
         self._check_crcs = check_crcs
         #: Leaves the newest segment out, which is the one that still changes.
         self._sealed_only = sealed_only
-        self._given: _Given | None = None
+        self._given: _GivenBatch | None = None
 
     def segments(self) -> list[int]:
         """The base offsets of the segments that are there now, rising."""
@@ -89,7 +89,7 @@ class LogReader:
             return
         offset = bases[0] if start is None else start
         if offset < bases[0]:
-            raise OffsetOutOfRange(offset, bases[0], bases[-1])
+            raise OffsetOutsideLog(offset, bases[0], bases[-1])
         for number, base in enumerate(bases):
             if number + 1 < len(bases) and bases[number + 1] <= offset:
                 continue
@@ -160,7 +160,7 @@ class LogReader:
                     if tolerant and position + at + header.size >= file.size():
                         return
                     raise BadBatch(position + at, "its checksum differs")
-                self._given = _Given(base, position + at, header)
+                self._given = _GivenBatch(base, position + at, header)
                 yield StoredBatch(header, chunk[at : at + header.size])
                 at += header.size
             position += at

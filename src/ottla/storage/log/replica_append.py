@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ottla.model import ErrorCode
 from ottla.records.batch import HEADER, HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, BatchHeader, check_crc
 from ottla.storage.errors import AppendRefused
-from ottla.storage.log.append import Appended
+from ottla.storage.log.append import AppendResult
 from ottla.storage.log.batch_walk import header_fault
 from ottla.storage.log.markers import apply_written
 from ottla.storage.log.rolling import before_batch
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ottla.storage.log.staging import AppendableLog
 
 
-def stage_replica(log: AppendableLog, records: memoryview, now_ms: int) -> Appended:
+def stage_replica(log: AppendableLog, records: memoryview, now_ms: int) -> AppendResult:
     first, at, size = log.next_offset, 0, len(records)
     while size - at >= HEADER_SIZE:
         header: BatchHeader = tuple.__new__(BatchHeader, HEADER.unpack_from(records, at))
@@ -40,7 +40,7 @@ def stage_replica(log: AppendableLog, records: memoryview, now_ms: int) -> Appen
                 log.staged_aborted.append(aborted)
         log.add_staged(batch, header.base_offset, header.last_offset, header.max_timestamp, header.leader_epoch)
         at += header.size
-    return Appended(first, log.next_offset - 1, -1, False, log.start_offset)
+    return AppendResult(first, log.next_offset - 1, -1, False, log.start_offset)
 
 
 def _check(log: AppendableLog, records: memoryview, at: int, header: BatchHeader) -> None:

@@ -9,7 +9,7 @@ from ottla.storage.errors import DamagedIndex
 from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX
 from ottla.storage.log.batch_walk import read_header, walk
 from ottla.storage.log.indexes import txn_index
-from ottla.storage.log.indexes.indexed_file import UNKNOWN, IndexedFile, Surroundings
+from ottla.storage.log.indexes.indexed_file import UNKNOWN, IndexedFile, LogContext
 from ottla.storage.log.indexes.offset_index import ENTRY_SIZE
 from ottla.storage.log.indexes.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
@@ -23,7 +23,7 @@ class Segment(IndexedFile):
 
     def __init__(
         self,
-        around: Surroundings,
+        around: LogContext,
         base_offset: int,
         size: int,
         *,

@@ -16,7 +16,7 @@ from ottla.records.record import RECORD_BYTES_MIN
 from ottla.records.validate import COUNTED_RECORDS_MAX
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.log import replica_append, rolling
-from ottla.storage.log.append import Appended, Examined, Origin, accept, examine
+from ottla.storage.log.append import AppendResult, ExaminedBatch, Origin, accept, examine
 from ottla.storage.log.markers import read_marker
 from ottla.storage.log.producers.producer_state import WrittenBatch
 from ottla.storage.log.segment import Segment
@@ -40,7 +40,9 @@ _PACK_STAMP: Final = Struct(">qii").pack_into
 class AppendableLog(LogState):
     __slots__ = ()
 
-    def stage(self, records: memoryview, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT) -> Appended:
+    def stage(
+        self, records: memoryview, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT
+    ) -> AppendResult:
         """Takes a batch, in a writable buffer that stays as it is until it is written.
 
         Raises AppendRefused, and the log is as it was; or StorageFault, when the segment was to be rolled: batches that
@@ -49,16 +51,16 @@ class AppendableLog(LogState):
         if origin is Origin.CLIENT:
             first = self.stage_plain(records, leader_epoch, now_ms)
             if first >= 0:
-                return Appended(first, self.next_offset - 1, -1, False, self.start_offset)
+                return AppendResult(first, self.next_offset - 1, -1, False, self.start_offset)
         return self._stage_examined(
             examine(records, self.config, self._rules, now_ms, origin), leader_epoch, now_ms, origin
         )
 
-    def stage_checked(self, records: memoryview, leader_epoch: int, now_ms: int) -> Appended:
+    def stage_checked(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendResult:
         """Takes a producer's batch of which `examine_whole` has said what is to be stored; otherwise as `stage`."""
         return self._stage_examined(accept(records, self.config, now_ms), leader_epoch, now_ms, Origin.CLIENT)
 
-    def _stage_examined(self, examined: Examined, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
+    def _stage_examined(self, examined: ExaminedBatch, leader_epoch: int, now_ms: int, origin: Origin) -> AppendResult:
         records, header, stamped = examined
         size, delta, timestamp = len(records), header.last_offset_delta, header.max_timestamp
         first = self.next_offset
@@ -72,10 +74,10 @@ class AppendableLog(LogState):
                 known = self._stage_sequence(header, first, now_ms, origin)
                 if known is not None:
                     # Kafka answers the time that is stored, also where that is the producer's own.
-                    return Appended(known[1] - known[2], known[1], known[3], True, self.start_offset)
+                    return AppendResult(known[1] - known[2], known[1], known[3], True, self.start_offset)
         _PACK_STAMP(records, 0, first, size - LOG_OVERHEAD, leader_epoch)
         self.add_staged(records, first, last, timestamp, leader_epoch)
-        return Appended(first, last, stamped, False, self.start_offset)
+        return AppendResult(first, last, stamped, False, self.start_offset)
 
     def stage_plain(self, records: memoryview, leader_epoch: int, now_ms: int) -> int:
         """Takes a producer's batch if there is nothing unusual about it, and returns its first offset.
@@ -162,7 +164,7 @@ class AppendableLog(LogState):
         self.next_offset = next_offset
         return next_offset
 
-    def stage_replica(self, records: memoryview, now_ms: int = 0) -> Appended:
+    def stage_replica(self, records: memoryview, now_ms: int = 0) -> AppendResult:
         """Takes a leader's batches as they are; raises AppendRefused where they do not go on from this log's end."""
         return replica_append.stage_replica(self, records, now_ms or self._opened_ms)
 

@@ -16,9 +16,9 @@ from ottla.storage.errors import BadBatch, CorruptLog, StorageFault
 from ottla.storage.log.append import rules_of, usual_attributes
 from ottla.storage.log.epochs import EpochCache
 from ottla.storage.log.flush import Flush, index_paths
-from ottla.storage.log.indexes.indexed_file import Surroundings
+from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
-from ottla.storage.log.opening.loading import Loaded, load_epochs, load_producers
+from ottla.storage.log.opening.loading import LoadedLog, load_epochs, load_producers
 from ottla.storage.log.places import Places
 from ottla.storage.log.producers.producer_state import ProducerStates
 from ottla.storage.log.producers.snapshots import PendingSnapshot, replay
@@ -56,10 +56,10 @@ class LogState:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: LogContext,
         tp: TopicPartition,
         config: LogConfig,
-        loaded: Loaded,
+        loaded: LoadedLog,
         recovery_point: int,
         now_ms: int,
     ) -> None:

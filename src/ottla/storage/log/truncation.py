@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.storage.errors import OffsetOutOfRange, StorageFault
+from ottla.storage.errors import OffsetOutsideLog, StorageFault
 from ottla.storage.log.opening.loading import create_segment
 
 if TYPE_CHECKING:
@@ -89,5 +89,5 @@ def truncate_fully_and_start_at(log: Log, offset: int) -> None:
 def advance_start(log: Log, offset: int, high_watermark: int) -> None:
     """Nothing below `offset` is read any more. OffsetOutOfRange above the high watermark."""
     if offset > high_watermark or offset > log.end_offset:
-        raise OffsetOutOfRange(offset, log.start_offset, min(high_watermark, log.end_offset))
+        raise OffsetOutsideLog(offset, log.start_offset, min(high_watermark, log.end_offset))
     log.start_moved(offset)

@@ -40,7 +40,7 @@ _UNDECIDED: Final = frozenset(
 
 
 @dataclass(slots=True)
-class Topic:
+class OperatedTopic:
     partitions: int
     configs: dict[str, str] = field(default_factory=dict)
     #: Empty until an answer has named it.
@@ -51,7 +51,7 @@ class Operator:
     def __init__(self, client: Client) -> None:
         self._client = client
         #: As acknowledged.
-        self.topics: dict[str, Topic] = {}
+        self.topics: dict[str, OperatedTopic] = {}
 
     async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         topic = CreatableTopic(
@@ -66,7 +66,7 @@ class Operator:
             return answer.topics[0].error_code, answer.topics[0].topic_id
 
         topic_id = await self._until_done(f"create {name}", attempt, ErrorCode.TOPIC_ALREADY_EXISTS)
-        self.topics[name] = Topic(partitions, dict(configs), topic_id or b"")
+        self.topics[name] = OperatedTopic(partitions, dict(configs), topic_id or b"")
 
     async def grow(self, name: str, partitions: int) -> None:
         topic = CreatePartitionsTopic(name=name, count=partitions, assignments=None)

@@ -38,7 +38,7 @@ RETRIABLE: Final = frozenset(
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class SentBatch:
     tp: TopicPartition
     values: list[bytes]
     sequence: int
@@ -51,7 +51,7 @@ class Lane:
 
     tp: TopicPartition
     left: int
-    unacknowledged: deque[Batch] = field(default_factory=deque)
+    unacknowledged: deque[SentBatch] = field(default_factory=deque)
     #: How many of those are in flight; they are the first.
     in_flight: int = 0
     #: Something in flight failed: nothing more is sent before all of it is answered.
@@ -64,7 +64,7 @@ class Lane:
         return not (self.left or self.unacknowledged)
 
 
-InFlight = tuple["asyncio.Future[Any]", list[tuple[Lane, Batch]]]
+InFlight = tuple["asyncio.Future[Any]", list[tuple[Lane, SentBatch]]]
 
 
 class IdempotentProducer:
@@ -135,7 +135,7 @@ class IdempotentProducer:
             else:
                 await asyncio.sleep(0.05)  # all were refused: a client backs off
 
-    def _choose(self) -> list[tuple[Lane, Batch]]:
+    def _choose(self) -> list[tuple[Lane, SentBatch]]:
         """The next batch of some partitions, and of each at most one."""
         ready = [lane for lane in self._lanes if self._may_send(lane)]
         if not ready:
@@ -146,12 +146,12 @@ class IdempotentProducer:
     def _may_send(self, lane: Lane) -> bool:
         return not lane.rewinding and (lane.in_flight < len(lane.unacknowledged) or lane.left > 0)
 
-    def _next(self, lane: Lane) -> Batch:
+    def _next(self, lane: Lane) -> SentBatch:
         if lane.in_flight == len(lane.unacknowledged):
             size = min(lane.left, self._random.randint(1, 4))
             padding = b"." * self._random.randint(0, self._padding)
             values = [b"%s:%d" % (self.name.encode(), lane.made + place) + padding for place in range(size)]
-            lane.unacknowledged.append(Batch(lane.tp, values, lane.sequence, self._clock.wall_ms()))
+            lane.unacknowledged.append(SentBatch(lane.tp, values, lane.sequence, self._clock.wall_ms()))
             lane.left -= size
             lane.made += size
             lane.sequence += size
@@ -159,7 +159,7 @@ class IdempotentProducer:
         lane.in_flight += 1
         return lane.unacknowledged[lane.in_flight - 1]
 
-    def _request(self, chosen: Sequence[tuple[Lane, Batch]]) -> ProduceRequest:
+    def _request(self, chosen: Sequence[tuple[Lane, SentBatch]]) -> ProduceRequest:
         topics: dict[str, list[PartitionProduceData]] = {}
         for lane, batch in chosen:
             data = PartitionProduceData(index=lane.tp.partition, records=self._encoded(batch))
@@ -170,7 +170,7 @@ class IdempotentProducer:
             topic_data=[TopicProduceData(name=name, partition_data=data) for name, data in topics.items()],
         )
 
-    def _encoded(self, batch: Batch) -> bytes:
+    def _encoded(self, batch: SentBatch) -> bytes:
         return encode_batch(
             [Record(place, batch.timestamp, None, value) for place, value in enumerate(batch.values)],
             producer_id=self._producer_id,
@@ -178,7 +178,7 @@ class IdempotentProducer:
             base_sequence=batch.sequence,
         )
 
-    def _take(self, answer: Any, asked: Sequence[tuple[Lane, Batch]]) -> None:
+    def _take(self, answer: Any, asked: Sequence[tuple[Lane, SentBatch]]) -> None:
         by_partition = {
             TopicPartition(topic.name, partition.index): partition
             for topic in answer.responses
@@ -188,7 +188,7 @@ class IdempotentProducer:
             said = by_partition[lane.tp]
             self._decide(lane, batch, ErrorCode(said.error_code), said.base_offset)
 
-    def _decide(self, lane: Lane, batch: Batch, error: ErrorCode, offset: int) -> None:
+    def _decide(self, lane: Lane, batch: SentBatch, error: ErrorCode, offset: int) -> None:
         if not lane.unacknowledged:
             return  # given up
         lane.in_flight -= 1

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.client.consuming.group.commits import Commits, Offsets
-from ottla.client.consuming.reading import Reading
+from ottla.client.consuming.reading import RecordReading
 from ottla.client.errors import KafkaError, RebalanceInProgress
 from ottla.client.settings import ConsumerSettings
 from ottla.logs import logger
@@ -25,7 +25,7 @@ _REPEAT_SECONDS: Final = 60.0
 
 class AutoCommit:
     def __init__(
-        self, settings: ConsumerSettings, commits: Commits, reading: Reading, possible: Callable[[], bool]
+        self, settings: ConsumerSettings, commits: Commits, reading: RecordReading, possible: Callable[[], bool]
     ) -> None:
         self.enabled = settings.enable_auto_commit
         self._interval = settings.auto_commit_interval_ms / 1000

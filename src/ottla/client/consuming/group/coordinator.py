@@ -8,7 +8,7 @@ from typing import Final
 from ottla.client.errors import ClientClosed, KafkaError, error_of
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.connection import Connection
+from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.connections import CONTROL
 from ottla.client.wire.coordinators import coordinators
 from ottla.model import ErrorCode
@@ -34,7 +34,7 @@ class Coordinator:
         self.node_id: int | None = None
         self._search: asyncio.Task[int] | None = None
 
-    async def connection(self, lane: int = CONTROL) -> Connection:
+    async def connection(self, lane: int = CONTROL) -> BrokerConnection:
         """A connection to the coordinator; waits until there is one. Raises what no waiting changes, or a passing fault
         of the way there."""
         node_id = await self.found()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.client.consuming.group.coordinator import Coordinator
-from ottla.client.consuming.group.membership import Membership, State
+from ottla.client.consuming.group.membership import Membership, MembershipState
 from ottla.client.errors import ClientClosed, KafkaError, error_of
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
@@ -92,7 +92,7 @@ class Heartbeats:
             return
         error = error_of(answer.error_code, about=f"group {membership.group_id}")
         if error.code is ErrorCode.REBALANCE_IN_PROGRESS:
-            if membership.state is State.STABLE:
+            if membership.state is MembershipState.STABLE:
                 membership.want("the group is rebalancing")
                 self._on_news()
             return

@@ -35,7 +35,7 @@ from ottla.client.errors import (
 )
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
-from ottla.client.wire.connection import Connection
+from ottla.client.wire.connection import BrokerConnection
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -54,13 +54,13 @@ _AT_ONCE_MAX: Final = 10
 _REASON_CHARACTERS_MAX: Final = 255
 
 
-class Joined(NamedTuple):
+class JoinResult(NamedTuple):
     generation: int
     assignor: Assignor
     assignment: Assignment
 
 
-class Joining:
+class JoinConversation:
     def __init__(
         self,
         settings: ConsumerSettings,
@@ -79,7 +79,7 @@ class Joining:
         self._heartbeats = heartbeats
         self._backoff = backoff
 
-    async def join(self, topics: Callable[[], frozenset[str]], owned: Sequence[TopicPartition]) -> Joined | None:
+    async def join(self, topics: Callable[[], frozenset[str]], owned: Sequence[TopicPartition]) -> JoinResult | None:
         """`owned` is what this member keeps meanwhile. None: it was put out, and owns nothing of that any more."""
         membership = self._membership
         failures = at_once = 0
@@ -106,7 +106,7 @@ class Joining:
             failures += 1
             await asyncio.sleep(self._backoff.pause_ms(failures) / 1000)
 
-    async def _once(self, topics: frozenset[str], owned: Sequence[TopicPartition], reason: str) -> Joined:
+    async def _once(self, topics: frozenset[str], owned: Sequence[TopicPartition], reason: str) -> JoinResult:
         membership = self._membership
         connection = await self._coordinator.connection(JOINS)
         self._heartbeats.stop()
@@ -139,10 +139,10 @@ class Joining:
         if membership.generation != answer.generation_id:
             raise IllegalGeneration(f"group {membership.group_id}: this member was put out while it waited")
         membership.synced()
-        return Joined(answer.generation_id, assignor, assignment)
+        return JoinResult(answer.generation_id, assignor, assignment)
 
     async def _join_group(
-        self, connection: Connection, topics: frozenset[str], owned: Sequence[TopicPartition], reason: str
+        self, connection: BrokerConnection, topics: frozenset[str], owned: Sequence[TopicPartition], reason: str
     ) -> JoinGroupResponse:
         settings, membership = self._settings, self._membership
         request = JoinGroupRequest(
@@ -177,7 +177,7 @@ class Joining:
         )
 
     async def _sync_group(
-        self, connection: Connection, joined: JoinGroupResponse, assignments: dict[str, Assignment]
+        self, connection: BrokerConnection, joined: JoinGroupResponse, assignments: dict[str, Assignment]
     ) -> Assignment:
         settings, membership = self._settings, self._membership
         request = SyncGroupRequest(

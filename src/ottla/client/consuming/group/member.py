@@ -21,7 +21,7 @@ from ottla.client.consuming.group.auto_commit import AutoCommit
 from ottla.client.consuming.group.commits import Commits
 from ottla.client.consuming.group.coordinator import Coordinator
 from ottla.client.consuming.group.heartbeats import Heartbeats
-from ottla.client.consuming.group.joining import Joined, Joining
+from ottla.client.consuming.group.joining import JoinConversation, JoinResult
 from ottla.client.consuming.group.leading import Leading
 from ottla.client.consuming.group.leaving import leave
 from ottla.client.consuming.group.listener import ASSIGNED, LOST, REVOKED, tell
@@ -29,9 +29,9 @@ from ottla.client.consuming.group.membership import NO_MEMBER, POLLED_TOO_LATE, 
 from ottla.client.consuming.group.placing import Placing
 from ottla.client.consuming.group.poll_steps import PollSteps
 from ottla.client.consuming.group.poll_watch import PollWatch
-from ottla.client.consuming.group.subscribed import Subscribed
+from ottla.client.consuming.group.subscribed import SubscribedTopics
 from ottla.client.consuming.group.wire import NO_GENERATION
-from ottla.client.consuming.reading import Reading
+from ottla.client.consuming.reading import RecordReading
 from ottla.client.consuming.resets import Resets
 from ottla.client.errors import AssignorFailed, FencedInstanceId, KafkaError
 from ottla.client.settings import ConsumerSettings
@@ -51,7 +51,7 @@ class GroupMember:
         self,
         settings: ConsumerSettings,
         cluster: Cluster,
-        reading: Reading,
+        reading: RecordReading,
         resets: Resets,
         on_news: Callable[[], None],
         wake: Callable[[], None],
@@ -69,12 +69,12 @@ class GroupMember:
         self._cooperative = all(assignor.cooperative for assignor in assignors)
         self._membership = Membership(settings.group_id, settings.group_instance_id)
         self.coordinator = Coordinator(cluster, settings.group_id)
-        self._subscribed = Subscribed(settings, cluster, backoff, self._matches_others)
+        self._subscribed = SubscribedTopics(settings, cluster, backoff, self._matches_others)
         self._leading = Leading(cluster, settings.group_id)
         self._heartbeats = Heartbeats(
             settings, self.coordinator, self._membership, backoff, self._refused, self._on_news
         )
-        self._joining = Joining(
+        self._joining = JoinConversation(
             settings, self.coordinator, self._membership, assignors, self._leading, self._heartbeats, backoff
         )
         self.commits = Commits(
@@ -225,7 +225,7 @@ class GroupMember:
         finally:
             self._reading.drop(partitions)
 
-    async def _take_over(self, joined: Joined) -> None:
+    async def _take_over(self, joined: JoinResult) -> None:
         topics = self._subscribed.topics
         mine = [tp for tp in joined.assignment.partitions if tp.topic in topics]
         keeps = set(mine)

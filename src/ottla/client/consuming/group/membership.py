@@ -22,14 +22,14 @@ NO_MEMBER: Final = ""
 POLLED_TOO_LATE: Final = "max.poll.interval.ms passed without a poll"
 
 
-class State(Enum):
+class MembershipState(Enum):
     OUT = "out"
     JOINING = "joining"
     SYNCING = "syncing"
     STABLE = "stable"
 
 
-class Event(Enum):
+class MembershipEvent(Enum):
     JOIN = "join"
     JOINED = "joined"
     SYNCED = "synced"
@@ -37,13 +37,13 @@ class Event(Enum):
 
 
 NEXT: Final = {
-    (State.OUT, Event.JOIN): State.JOINING,
-    (State.STABLE, Event.JOIN): State.JOINING,
-    (State.SYNCING, Event.JOIN): State.JOINING,
-    (State.JOINING, Event.JOIN): State.JOINING,
-    (State.JOINING, Event.JOINED): State.SYNCING,
-    (State.SYNCING, Event.SYNCED): State.STABLE,
-    **{(state, Event.OUT): State.OUT for state in State},
+    (MembershipState.OUT, MembershipEvent.JOIN): MembershipState.JOINING,
+    (MembershipState.STABLE, MembershipEvent.JOIN): MembershipState.JOINING,
+    (MembershipState.SYNCING, MembershipEvent.JOIN): MembershipState.JOINING,
+    (MembershipState.JOINING, MembershipEvent.JOIN): MembershipState.JOINING,
+    (MembershipState.JOINING, MembershipEvent.JOINED): MembershipState.SYNCING,
+    (MembershipState.SYNCING, MembershipEvent.SYNCED): MembershipState.STABLE,
+    **{(state, MembershipEvent.OUT): MembershipState.OUT for state in MembershipState},
 }
 
 
@@ -60,7 +60,7 @@ class Membership:
     def __init__(self, group_id: str, instance_id: str | None) -> None:
         self.group_id = group_id
         self.instance_id = instance_id
-        self.state = State.OUT
+        self.state = MembershipState.OUT
         self.member_id = NO_MEMBER
         #: -1 while there is none: what is still assigned then may belong to others.
         self.generation = NO_GENERATION
@@ -73,16 +73,16 @@ class Membership:
     @property
     def heartbeats(self) -> bool:
         """Whether the coordinator expects to hear of this member: not while it keeps a JoinGroup of it unanswered."""
-        return self.state in {State.SYNCING, State.STABLE}
+        return self.state in {MembershipState.SYNCING, MembershipState.STABLE}
 
     @property
     def is_joining(self) -> bool:
-        return self.state in {State.JOINING, State.SYNCING}
+        return self.state in {MembershipState.JOINING, MembershipState.SYNCING}
 
     def described(self) -> GroupMetadata:
         return GroupMetadata(self.group_id, self.generation, self.member_id, self.instance_id)
 
-    def _on(self, event: Event) -> None:
+    def _on(self, event: MembershipEvent) -> None:
         self.state = NEXT[self.state, event]
 
     def want(self, reason: str) -> None:
@@ -91,7 +91,7 @@ class Membership:
             self.rejoin = reason
 
     def join(self) -> None:
-        self._on(Event.JOIN)
+        self._on(MembershipEvent.JOIN)
         self.is_leader = False
 
     def named(self, member_id: str) -> None:
@@ -99,18 +99,18 @@ class Membership:
         self.member_id = member_id
 
     def joined(self, member_id: str, generation: int, *, is_leader: bool) -> None:
-        self._on(Event.JOINED)
+        self._on(MembershipEvent.JOINED)
         self.member_id = member_id
         self.generation = generation
         self.is_leader = is_leader
         self.gone_because = None
 
     def synced(self) -> None:
-        self._on(Event.SYNCED)
+        self._on(MembershipEvent.SYNCED)
 
     def out(self, reason: str, *, forget_member: bool) -> None:
         """Is no member of any generation now; joins again with the next poll."""
-        self._on(Event.OUT)
+        self._on(MembershipEvent.OUT)
         self.generation = NO_GENERATION
         self.is_leader = False
         self.gone_because = reason
@@ -120,7 +120,7 @@ class Membership:
 
     def left(self) -> None:
         """Has unsubscribed: nothing is to be joined."""
-        self._on(Event.OUT)
+        self._on(MembershipEvent.OUT)
         self.generation = NO_GENERATION
         self.member_id = NO_MEMBER
         self.is_leader = False

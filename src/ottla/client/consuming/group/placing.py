@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.consuming.assignment import Assigned
+from ottla.client.consuming.assignment import AssignedPartition
 from ottla.client.consuming.group.coordinator import Coordinator
-from ottla.client.consuming.reading import Reading
+from ottla.client.consuming.reading import RecordReading
 from ottla.client.consuming.resets import Resets
 from ottla.client.errors import ClientClosed, KafkaError, NoOffset, RequestTimedOut, error_of
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.connection import Connection
+from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.leaders import by_topic
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
@@ -48,7 +48,7 @@ class Placing:
         coordinator: Coordinator,
         backoff: Backoff,
         resets: Resets,
-        reading: Reading,
+        reading: RecordReading,
         on_placed: Callable[[], None],
     ) -> None:
         self._settings = settings
@@ -58,12 +58,12 @@ class Placing:
         self._resets = resets
         self._reading = reading
         self._on_placed = on_placed
-        self._waiting: dict[TopicPartition, Assigned] = {}
+        self._waiting: dict[TopicPartition, AssignedPartition] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def fresh(self, tp: TopicPartition) -> Assigned:
+    def fresh(self, tp: TopicPartition) -> AssignedPartition:
         """A partition that waits for its place; `begin` looks it up."""
-        one = Assigned(tp)
+        one = AssignedPartition(tp)
         self._waiting[tp] = one
         return one
 
@@ -72,7 +72,7 @@ class Placing:
         if self._task is None and self._open():
             self._task = asyncio.get_running_loop().create_task(self._place())
 
-    def _open(self) -> dict[TopicPartition, Assigned]:
+    def _open(self) -> dict[TopicPartition, AssignedPartition]:
         """Those that wait still: nobody sought, nobody took them away, and no error waits to be raised first."""
         self._waiting = {
             tp: one
@@ -107,7 +107,7 @@ class Placing:
             self._task = None
             self._on_placed()
 
-    def _put(self, one: Assigned, told: CommittedOffset | None) -> None:
+    def _put(self, one: AssignedPartition, told: CommittedOffset | None) -> None:
         if told is not None:
             self._reading.place(one, told)
             return
@@ -174,7 +174,7 @@ class Placing:
         return found
 
     def _request(
-        self, wanted: list[TopicPartition], connection: Connection
+        self, wanted: list[TopicPartition], connection: BrokerConnection
     ) -> tuple[OffsetFetchRequest, int, dict[bytes, str]]:
         topics = self._cluster.metadata.topics
         version = connection.version(ApiKey.OFFSET_FETCH)

@@ -24,7 +24,7 @@ _PAUSE_SECONDS_MIN: Final = 0.1
 _TOLD: Final = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 
 
-class Subscribed:
+class SubscribedTopics:
     def __init__(
         self, settings: ConsumerSettings, cluster: Cluster, backoff: Backoff, on_change: Callable[[], None]
     ) -> None:

@@ -28,7 +28,7 @@ UNKNOWN: Final = -2
 TAIL_BYTES: Final = 1 << 20
 
 
-class Surroundings(NamedTuple):
+class LogContext(NamedTuple):
     """What all segments of one log share."""
 
     disk: Disk
@@ -38,7 +38,7 @@ class Surroundings(NamedTuple):
     warn: Warn
 
 
-class Place(NamedTuple):
+class BatchPlace(NamedTuple):
     """Where a batch lies in its segment."""
 
     position: int
@@ -65,7 +65,7 @@ class IndexedFile:
         "used",
     )
 
-    def __init__(self, around: Surroundings, base_offset: int, size: int, *, sealed: bool, suffix: str = "") -> None:
+    def __init__(self, around: LogContext, base_offset: int, size: int, *, sealed: bool, suffix: str = "") -> None:
         self.around = around
         self.base_offset = base_offset
         #: Behind the names of its files while the cleaner is not done with it.
@@ -317,7 +317,7 @@ class IndexedFile:
 
     # -- look-up
 
-    def locate(self, offset: int) -> Place | None:
+    def locate(self, offset: int) -> BatchPlace | None:
         """The first batch that ends at or above `offset`; None where all end below."""
         try:
             return self._locate(self.offsets, offset)
@@ -325,7 +325,7 @@ class IndexedFile:
             # Each entry that is used is held against its batch, since an index has no checksum.
             return self._locate(self.rebuild_indexes(f"{self.path(INDEX)} is rebuilt: {damage}"), offset)
 
-    def _locate(self, index: OffsetIndex, offset: int) -> Place | None:
+    def _locate(self, index: OffsetIndex, offset: int) -> BatchPlace | None:
         number = index.floor(offset - self.base_offset)
         start = index.positions[number] if number >= 0 else 0
         file = self.file
@@ -343,7 +343,7 @@ class IndexedFile:
                 return _place(position, header)
         return None
 
-    def place_at(self, position: int) -> Place:
+    def place_at(self, position: int) -> BatchPlace:
         """The batch that begins at `position`."""
         return _place(position, read_header(self.file, position, self.size))
 
@@ -363,8 +363,8 @@ class IndexedFile:
         return self._max_timestamp, self._max_timestamp_offset
 
 
-def _place(position: int, header: BatchHeader) -> Place:
-    return Place(position, header.size, header.base_offset, header.next_offset)
+def _place(position: int, header: BatchHeader) -> BatchPlace:
+    return BatchPlace(position, header.size, header.base_offset, header.next_offset)
 
 
 def _check_entry(index: OffsetIndex, number: int, base_offset: int, header: BatchHeader) -> None:

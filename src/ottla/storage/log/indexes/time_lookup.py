@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.ports import File
 from ottla.records.batch import NO_TIMESTAMP, BatchHeader
 from ottla.records.errors import RecordError
-from ottla.records.walk import Allowance, WalkTooLong, find_latest, find_time
+from ottla.records.walk import WalkAllowance, WalkTooLong, find_latest, find_time
 from ottla.storage.errors import BadBatch
 from ottla.storage.log.append import IN_THE_LOOP
 from ottla.storage.log.batch_walk import read_header, walk
@@ -40,7 +40,7 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-class Pause(NamedTuple):
+class LookupPause(NamedTuple):
     """Others may have their turn. Nothing is sent back."""
 
 
@@ -53,7 +53,7 @@ class Elsewhere(NamedTuple):
 
 
 #: What is sent back is the timestamp and offset that were found, if any.
-Lookup = Generator[Pause | Elsewhere, "tuple[int, int] | None", TimestampOffset | None]
+Lookup = Generator[LookupPause | Elsewhere, "tuple[int, int] | None", TimestampOffset | None]
 
 
 def at_once(lookup: Lookup) -> TimestampOffset | None:
@@ -61,7 +61,7 @@ def at_once(lookup: Lookup) -> TimestampOffset | None:
     try:
         step = next(lookup)
         while True:
-            if isinstance(step, Pause):
+            if isinstance(step, LookupPause):
                 step = lookup.send(None)
                 continue
             try:
@@ -81,7 +81,7 @@ def first_at_or_after(log: Log, timestamp: int, limit_offset: int) -> Lookup:
         if segment.base_offset >= limit_offset:
             return None
         if number % SEGMENTS_AT_ONCE == 0:
-            yield Pause()
+            yield LookupPause()
             if segment not in log.places:
                 continue
         if segment.size == 0 or segment.max_timestamp()[0] < timestamp:
@@ -114,22 +114,22 @@ def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> Lookup:
         for position, header in walk(file, place.position, segment.size):
             headers += 1
             if headers % HEADERS_AT_ONCE == 0:
-                yield Pause()
+                yield LookupPause()
             if header.max_timestamp < timestamp:
                 continue
             found = yield from _in_batch(file, position, header, (timestamp, start_offset, False), allowance)
             if found is not None:
                 return TimestampOffset(*found, header.leader_epoch)
             allowance = allowance._replace(records=allowance.records - header.count - _RECORDS_A_BATCH)
-        yield Pause()
+        yield LookupPause()
     finally:
         file.release()
     return None
 
 
 def _in_batch(
-    file: File, position: int, header: BatchHeader, wanted: tuple[int, int, bool], allowance: Allowance
-) -> Generator[Pause | Elsewhere, tuple[int, int] | None, tuple[int, int] | None]:
+    file: File, position: int, header: BatchHeader, wanted: tuple[int, int, bool], allowance: WalkAllowance
+) -> Generator[LookupPause | Elsewhere, tuple[int, int] | None, tuple[int, int] | None]:
     """The record that `find_time` finds: here, if that is little work."""
     read = partial(_arguments, file, position, header.size, wanted)
     try:
@@ -149,7 +149,7 @@ def _arguments(file: File, position: int, size: int, wanted: tuple[int, int, boo
 
 
 def find_time_in(
-    raw: bytes, timestamp: int, start_offset: int, exactly: bool, within: Allowance | None = None
+    raw: bytes, timestamp: int, start_offset: int, exactly: bool, within: WalkAllowance | None = None
 ) -> tuple[int, int] | None:
     return find_time(raw, timestamp, start_offset, exactly=exactly, within=within)
 
@@ -164,7 +164,7 @@ def of_largest_timestamp(log: Log) -> Lookup:
     found: TimestampOffset | None = None
     for number, segment in enumerate(_segments(log), 1):
         if number % SEGMENTS_AT_ONCE == 0:
-            yield Pause()
+            yield LookupPause()
             if segment not in log.places:
                 continue
         if segment.size == 0:
@@ -201,7 +201,7 @@ def _latest_behind(segment: Segment, start_offset: int) -> Lookup:
         for position, header in walk(file, place.position, segment.size):
             headers += 1
             if headers % HEADERS_AT_ONCE == 0:
-                yield Pause()
+                yield LookupPause()
             if header.base_offset < start_offset:
                 found = yield from _latest_in_batch(file, position, header, start_offset)
                 best = found.timestamp if found is not None else best

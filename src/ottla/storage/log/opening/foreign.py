@@ -21,13 +21,13 @@ from ottla.records.batch import OFFSET_MAX
 from ottla.storage.errors import BadBatch
 from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, format_segment_file
 from ottla.storage.log.batch_walk import walk
-from ottla.storage.log.indexes.indexed_file import Surroundings
+from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.segment import Segment
 
 FOREIGN: Final = ".foreign"
 
 
-class Known(NamedTuple):
+class KnownExtent(NamedTuple):
     """What is known of a log before anything of it is read."""
 
     #: Whether it was left by a clean stop.
@@ -38,7 +38,7 @@ class Known(NamedTuple):
     gaps_allowed: bool
 
 
-def own_segments(around: Surroundings, sizes: Mapping[int, int], known: Known) -> list[int]:
+def own_segments(around: LogContext, sizes: Mapping[int, int], known: KnownExtent) -> list[int]:
     """Of segments, by their base offsets that rise, those that can be this log's. The others lose their names.
 
     Reads nothing of a log whose segments all have records, or that ends where its checkpoint says.
@@ -54,7 +54,7 @@ def own_segments(around: Surroundings, sizes: Mapping[int, int], known: Known) -
 
 
 def _fault(
-    around: Surroundings, own: Sequence[int], base: int, sizes: Mapping[int, int], known: Known, *, is_last: bool
+    around: LogContext, own: Sequence[int], base: int, sizes: Mapping[int, int], known: KnownExtent, *, is_last: bool
 ) -> str:
     clean, recovery_point, gaps_allowed = known
     if base > OFFSET_MAX:
@@ -72,7 +72,7 @@ def _fault(
     return f"the segment before it ends at offset {end}"
 
 
-def end_of(around: Surroundings, base: int, size: int) -> int | None:
+def end_of(around: LogContext, base: int, size: int) -> int | None:
     """Behind the last batch of a segment; None where that cannot be said for certain."""
     segment = Segment(around, base, size, sealed=True)
     end = base
@@ -93,7 +93,7 @@ def floor_of(bases: Sequence[int], offset: int) -> int | None:
     return bases[number] if number >= 0 else None
 
 
-def _set_aside_segment(around: Surroundings, base: int, fault: str) -> None:
+def _set_aside_segment(around: LogContext, base: int, fault: str) -> None:
     around.warn(f"{around.directory}/{format_segment_file(base, LOG)} is not of this log: {fault}")
     for kind in (INDEX, TIME_INDEX, TXN_INDEX, LOG):
         name = format_segment_file(base, kind)

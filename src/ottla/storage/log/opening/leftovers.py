@@ -31,9 +31,9 @@ from ottla.storage.formats.names import (
     format_segment_file,
     parse_segment_file,
 )
-from ottla.storage.log.indexes.indexed_file import Surroundings
+from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.opening.foreign import end_of, floor_of, set_aside
-from ottla.storage.log.opening.swaps import Fate, Folder, judged
+from ottla.storage.log.opening.swaps import Fate, FolderContents, judged
 
 _INDEXES: Final = (INDEX, TIME_INDEX, TXN_INDEX)
 
@@ -53,7 +53,7 @@ class Contents(NamedTuple):
     changed: bool
 
 
-class _Found(NamedTuple):
+class _SuffixedNames(NamedTuple):
     #: Names without the work suffix, by suffix ("" for none), by kind, as offsets.
     offsets: dict[tuple[str, str], list[int]]
     #: Names of that form that no file bears.
@@ -71,7 +71,7 @@ class _Found(NamedTuple):
         return frozenset(offset for kind in _INDEXES for offset in self.taken_away(kind))
 
 
-def tidy(around: Surroundings, tp: TopicPartition, *, gaps_allowed: bool) -> Contents:
+def tidy(around: LogContext, tp: TopicPartition, *, gaps_allowed: bool) -> Contents:
     """Raises CorruptLog where what the cleaner has left is damaged, and nothing else has these records."""
     disk, directory = around.disk, around.directory
     found = _look(disk, directory)
@@ -82,7 +82,7 @@ def tidy(around: Surroundings, tp: TopicPartition, *, gaps_allowed: bool) -> Con
         removed = _remove_orphans(disk, directory, found, segments)
         changed = removed or bool(found.no_files)
         return Contents(segments, found.take(SNAPSHOT), frozenset(found.take(TXN_INDEX)), [], changed)
-    folder = Folder(around, found.take(LOG), found.taken_away(LOG), found.without_index(), gaps_allowed)
+    folder = FolderContents(around, found.take(LOG), found.taken_away(LOG), found.without_index(), gaps_allowed)
     _settle_swaps(folder, tp, found)
     for (kind, suffix), offsets in found.offsets.items():
         if suffix == CLEANED:
@@ -98,7 +98,7 @@ def tidy(around: Surroundings, tp: TopicPartition, *, gaps_allowed: bool) -> Con
     return Contents(segments, found.take(SNAPSHOT), frozenset(found.take(TXN_INDEX)), deleted, True)
 
 
-def remnants(around: Surroundings, segments: list[int], deleted: list[int], start_offset: int) -> list[int]:
+def remnants(around: LogContext, segments: list[int], deleted: list[int], start_offset: int) -> list[int]:
     """Of a log without compaction: the segments that retention had taken out, and whose renaming a crash undid.
 
     They lie below the log's start, or before one that is `.deleted`: retention takes from the front. Left where they
@@ -115,7 +115,7 @@ def remnants(around: Surroundings, segments: list[int], deleted: list[int], star
     return [base for base, following in pairwise(segments) if base < gone_below or following <= start_offset]
 
 
-def _size(around: Surroundings, base: int) -> int:
+def _size(around: LogContext, base: int) -> int:
     return around.disk.size(f"{around.directory}/{format_segment_file(base, LOG)}")
 
 
@@ -131,7 +131,7 @@ def sweep(disk: Disk, directory: str) -> None:
             _remove(disk, directory, kind, suffix, offsets)
 
 
-def _look(disk: Disk, directory: str) -> _Found:
+def _look(disk: Disk, directory: str) -> _SuffixedNames:
     offsets: dict[tuple[str, str], list[int]] = defaultdict(list)
     no_files: list[str] = []
     for name, is_file in disk.entries(directory):
@@ -140,7 +140,7 @@ def _look(disk: Disk, directory: str) -> _Found:
                 offsets[file.kind, file.suffix].append(file.offset)
             else:
                 no_files.append(name)
-    return _Found(dict(offsets), no_files)
+    return _SuffixedNames(dict(offsets), no_files)
 
 
 def _remove(disk: Disk, directory: str, kind: str, suffix: str, offsets: list[int]) -> None:
@@ -149,7 +149,7 @@ def _remove(disk: Disk, directory: str, kind: str, suffix: str, offsets: list[in
             disk.remove(f"{directory}/{format_segment_file(offset, kind, suffix)}")
 
 
-def _settle_swaps(folder: Folder, tp: TopicPartition, found: _Found) -> None:
+def _settle_swaps(folder: FolderContents, tp: TopicPartition, found: _SuffixedNames) -> None:
     """Each `.swap` takes its place, or goes, or is set aside."""
     around = folder.around
     disk, directory = around.disk, around.directory
@@ -172,7 +172,7 @@ def _settle_swaps(folder: Folder, tp: TopicPartition, found: _Found) -> None:
                     set_aside(disk, directory, format_segment_file(base, kind, SWAP))
 
 
-def _swap_in(disk: Disk, directory: str, found: _Found, base: int, end: int) -> None:
+def _swap_in(disk: Disk, directory: str, found: _SuffixedNames, base: int, end: int) -> None:
     # What it replaces: its own range, with the same names among them.
     for kind in (*_INDEXES, LOG):
         _remove(disk, directory, kind, "", [base, *(each for each in found.take(kind) if base < each < end)])
@@ -189,7 +189,7 @@ def _take_name(disk: Disk, directory: str, base: int, kind: str) -> None:
     )
 
 
-def _name_indexes(disk: Disk, directory: str, found: _Found) -> None:
+def _name_indexes(disk: Disk, directory: str, found: _SuffixedNames) -> None:
     """Those of a segment that has its name already, as a power cut may leave them. None takes another's place."""
     for kind in _INDEXES:
         for base in found.take(kind, SWAP):
@@ -199,7 +199,7 @@ def _name_indexes(disk: Disk, directory: str, found: _Found) -> None:
                 _remove(disk, directory, kind, SWAP, [base])
 
 
-def _remove_orphans(disk: Disk, directory: str, found: _Found, segments: list[int]) -> bool:
+def _remove_orphans(disk: Disk, directory: str, found: _SuffixedNames, segments: list[int]) -> bool:
     known = frozenset(segments)
     removed = False
     for kind in _INDEXES:

@@ -17,10 +17,10 @@ from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import INDEX, LOG, format_segment_file
 from ottla.storage.log.batch_walk import CHUNK_BYTES, read_header, walk
 from ottla.storage.log.epochs import EpochCache
-from ottla.storage.log.indexes.indexed_file import Surroundings
+from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.indexes.offset_index import ENTRY_SIZE
 from ottla.storage.log.open_files import OpenFiles
-from ottla.storage.log.opening.foreign import Known, own_segments
+from ottla.storage.log.opening.foreign import KnownExtent, own_segments
 from ottla.storage.log.opening.leftovers import Contents, remnants, remove_segment, sweep, tidy
 from ottla.storage.log.opening.recovery import RecoveryReport, recover
 from ottla.storage.log.producers.producer_state import ProducerStates
@@ -32,7 +32,7 @@ _LAST_ENTRY: Final = ENTRY_SIZE
 SNAPSHOT_BYTES_LATER_MAX: Final = 46 * 1024
 
 
-class Loaded(NamedTuple):
+class LoadedLog(NamedTuple):
     segments: list[Segment]
     start_offset: int
     end_offset: int
@@ -44,7 +44,7 @@ class Loaded(NamedTuple):
     #: Whether names in the folder changed.
     changed: bool
 
-    def kept_in(self, files: OpenFiles) -> Surroundings:
+    def kept_in(self, files: OpenFiles) -> LogContext:
         """From now on `files` bounds what the log holds open."""
         around = self.snapshots.around = self.snapshots.around._replace(files=files)
         for segment in self.segments:
@@ -53,7 +53,7 @@ class Loaded(NamedTuple):
 
 
 def load(
-    around: Surroundings,
+    around: LogContext,
     tp: TopicPartition,
     *,
     clean: bool,
@@ -61,13 +61,13 @@ def load(
     start_offset: int,
     now_ms: int,
     gaps_allowed: bool,
-) -> Loaded:
+) -> LoadedLog:
     disk, directory = around.disk, around.directory
     contents = tidy(around, tp, gaps_allowed=gaps_allowed)
     snapshots = Snapshots(around, contents.snapshots)
     existing = _existing(around, contents, start_offset, clean=clean, gaps_allowed=gaps_allowed)
     sizes = {base: disk.size(f"{directory}/{format_segment_file(base, LOG)}") for base in existing}
-    bases = own_segments(around, sizes, Known(clean, recovery_point, gaps_allowed))
+    bases = own_segments(around, sizes, KnownExtent(clean, recovery_point, gaps_allowed))
     if not bases:
         if start_offset < recovery_point:
             raise LostRecords(tp, directory, start_offset, recovery_point)
@@ -113,17 +113,17 @@ def load(
         with suppress(BadBatch):  # a caller that needs them gets the fault
             producers = load_producers(tp, segments, snapshots, start, end, now_ms)
     changed = contents.changed or report is not None
-    return Loaded(segments, start, end, epochs, producers, snapshots, report, changed)
+    return LoadedLog(segments, start, end, epochs, producers, snapshots, report, changed)
 
 
-def begun(around: Surroundings, snapshots: Snapshots, start_offset: int) -> Loaded:
+def begun(around: LogContext, snapshots: Snapshots, start_offset: int) -> LoadedLog:
     """A log without records, whose first segment is made."""
     segment = create_segment(around, start_offset)
-    return Loaded([segment], start_offset, start_offset, None, None, snapshots, None, True)
+    return LoadedLog([segment], start_offset, start_offset, None, None, snapshots, None, True)
 
 
 def _existing(
-    around: Surroundings, contents: Contents, start_offset: int, *, clean: bool, gaps_allowed: bool
+    around: LogContext, contents: Contents, start_offset: int, *, clean: bool, gaps_allowed: bool
 ) -> list[int]:
     """The base offsets of the segments that belong to the log; all others are removed."""
     bases = contents.segments
@@ -141,7 +141,7 @@ def _existing(
     return bases
 
 
-def create_segment(around: Surroundings, base_offset: int) -> Segment:
+def create_segment(around: LogContext, base_offset: int) -> Segment:
     """A new, empty segment, whose file is there."""
     segment = Segment(around, base_offset, 0, sealed=False)
     file = around.files.opening(lambda: around.disk.open(segment.path(), create=True))
@@ -190,7 +190,7 @@ def _near_end(segment: Segment) -> int:
     return position if header.last_offset == segment.base_offset + int.from_bytes(entry[:4], "big") else 0
 
 
-def load_epochs(around: Surroundings, segments: list[Segment]) -> EpochCache:
+def load_epochs(around: LogContext, segments: list[Segment]) -> EpochCache:
     """The terms as they are on disk, or as the batches say where that file is damaged."""
     path = f"{around.directory}/{epoch_checkpoint.FILE_NAME}"
     try:
@@ -211,13 +211,13 @@ def load_epochs(around: Surroundings, segments: list[Segment]) -> EpochCache:
 
 
 def _begin_anew(
-    around: Surroundings,
+    around: LogContext,
     segments: list[Segment],
     snapshots: Snapshots,
     start_offset: int,
     end: int,
     report: RecoveryReport | None,
-) -> Loaded:
+) -> LoadedLog:
     """All records were deleted, up to an offset that the log, as it is on disk, never reached."""
     around.warn(f"{around.directory}: the log ends at {end}, below its start {start_offset}, and begins anew there")
     for segment in segments:
@@ -225,10 +225,10 @@ def _begin_anew(
     snapshots.remove(snapshots.offsets)
     fresh = create_segment(around, start_offset)
     around.disk.sync_directory(around.directory)
-    return Loaded([fresh], start_offset, start_offset, EpochCache(), None, snapshots, report, True)
+    return LoadedLog([fresh], start_offset, start_offset, EpochCache(), None, snapshots, report, True)
 
 
-def _warn(around: Surroundings, tp: TopicPartition, report: RecoveryReport) -> None:
+def _warn(around: LogContext, tp: TopicPartition, report: RecoveryReport) -> None:
     if report.truncated_bytes:
         kept = ", ".join(report.kept_aside) or "nothing: they are all zeros"
         if report.lost_bytes:
@@ -239,7 +239,7 @@ def _warn(around: Surroundings, tp: TopicPartition, report: RecoveryReport) -> N
         )
 
 
-def _is_large(around: Surroundings, snapshots: Snapshots) -> bool:
+def _is_large(around: LogContext, snapshots: Snapshots) -> bool:
     """Whether the first producer that writes would wait for more than some milliseconds, and all others with it."""
     if not snapshots.offsets:
         return False

@@ -56,7 +56,7 @@ class RecoveryReport:
     lost_bytes: int = 0
 
 
-class Recovered(NamedTuple):
+class RecoveredLog(NamedTuple):
     segments: list[Segment]
     end_offset: int
     report: RecoveryReport
@@ -88,7 +88,7 @@ class _Recovery:
         self.report = RecoveryReport()
         self.buffer = bytearray(0)
 
-    def run(self, first: int, snapshots: Snapshots, log_start: int) -> Recovered:
+    def run(self, first: int, snapshots: Snapshots, log_start: int) -> RecoveredLog:
         """Checks the segments from number `first` on."""
         start = self._start(self.segments[first])
         self.report.from_offset = self.next_offset
@@ -116,7 +116,7 @@ class _Recovery:
                 self._write_indexes(segment)
         self.report.end_offset = self.next_offset
         self.producers.commit()
-        return Recovered(self.segments, self.next_offset, self.report)
+        return RecoveredLog(self.segments, self.next_offset, self.report)
 
     @staticmethod
     def _write_indexes(segment: Segment) -> None:
@@ -370,7 +370,7 @@ def recover(
     now_ms: int,
     *,
     gaps_allowed: bool,
-) -> Recovered:
+) -> RecoveredLog:
     """Checks everything above the recovery point and cuts the log where it is not sound; raises CorruptLog.
 
     `epochs` comes as it was on disk and `producers` empty; both and the indexes are then as the log's end needs them.

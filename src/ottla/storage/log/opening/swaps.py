@@ -22,16 +22,16 @@ from ottla.records.checksum import crc32c
 from ottla.storage.errors import BadBatch, CorruptLog
 from ottla.storage.formats.names import DELETED, LOG, SWAP, format_segment_file
 from ottla.storage.log.batch_walk import walk
-from ottla.storage.log.indexes.indexed_file import Surroundings
+from ottla.storage.log.indexes.indexed_file import LogContext
 
 #: What the cleaner keeps of a batch: where it begins, how far it goes, and whose it is.
 _Identity = tuple[int, int, int, int, int, int]
 
 
-class Folder(NamedTuple):
+class FolderContents(NamedTuple):
     """What a partition's folder holds beside the swaps."""
 
-    around: Surroundings
+    around: LogContext
     #: Base offsets of the segments, rising.
     segments: list[int]
     #: Of those that are `.deleted`, and have no other of their name in their place.
@@ -51,7 +51,7 @@ class Fate(Enum):
     FOREIGN = auto()
 
 
-class Verdict(NamedTuple):
+class SwapVerdict(NamedTuple):
     fate: Fate
     #: Behind the last offset of the segment.
     end: int
@@ -59,7 +59,7 @@ class Verdict(NamedTuple):
     fault: str = ""
 
 
-def judged(folder: Folder, tp: TopicPartition, base: int) -> Verdict:
+def judged(folder: FolderContents, tp: TopicPartition, base: int) -> SwapVerdict:
     """Raises CorruptLog for a damaged one whose origins are not in the log any more."""
     around = folder.around
     path = f"{around.directory}/{format_segment_file(base, LOG, SWAP)}"
@@ -85,15 +85,15 @@ def judged(folder: Folder, tp: TopicPartition, base: int) -> Verdict:
     if fault and has_deleted and folder.gaps_allowed:
         raise CorruptLog(tp, path, position, fault)
     if fault:
-        return Verdict(Fate.FOREIGN, end, fault)
+        return SwapVerdict(Fate.FOREIGN, end, fault)
     if has_own_names and not has_deleted:
-        return Verdict(Fate.NOT_NEEDED, end)
+        return SwapVerdict(Fate.NOT_NEEDED, end)
     if not origins and not has_deleted and not folder.gaps_allowed:
-        return Verdict(Fate.FOREIGN, end, "nothing was ever cleaned here")
-    return Verdict(Fate.COMPLETED, end)
+        return SwapVerdict(Fate.FOREIGN, end, "nothing was ever cleaned here")
+    return SwapVerdict(Fate.COMPLETED, end)
 
 
-def _overlapping(folder: Folder, base: int, end: int) -> Iterator[tuple[int, str]]:
+def _overlapping(folder: FolderContents, base: int, end: int) -> Iterator[tuple[int, str]]:
     """The segments that may have offsets from `base` up to `end`: those between them, and the one before."""
     for bases, suffix in ((folder.segments, ""), (folder.deleted, DELETED)):
         first = max(bisect_right(bases, base) - 1, 0)
@@ -103,7 +103,7 @@ def _overlapping(folder: Folder, base: int, end: int) -> Iterator[tuple[int, str
             yield each, suffix
 
 
-def _origins(around: Surroundings, segment: int, suffix: str, base: int, end: int) -> Iterator[_Identity]:
+def _origins(around: LogContext, segment: int, suffix: str, base: int, end: int) -> Iterator[_Identity]:
     """The batches of a segment in the range, as far as they can be read."""
     with suppress(BadBatch):
         for header in _batches(around, f"{around.directory}/{format_segment_file(segment, LOG, suffix)}"):
@@ -113,7 +113,7 @@ def _origins(around: Surroundings, segment: int, suffix: str, base: int, end: in
                 yield _identity(header)
 
 
-def _batches(around: Surroundings, path: str, *, check_crcs: bool = False) -> Iterator[BatchHeader]:
+def _batches(around: LogContext, path: str, *, check_crcs: bool = False) -> Iterator[BatchHeader]:
     file = around.disk.open_read_only(path)
     try:
         for position, header in walk(file, 0, file.size()):

@@ -42,7 +42,7 @@ class WrittenBatch(NamedTuple):
     timestamp: int
 
 
-class Producer(NamedTuple):
+class KnownProducer(NamedTuple):
     epoch: int
     #: Of the transaction coordinator that wrote the last marker; -1 before.
     coordinator_epoch: int
@@ -81,7 +81,7 @@ class ProducerStates:
     def __init__(self, tp: TopicPartition) -> None:
         self._tp = tp
         #: An overlay while a snapshot is being written of what was known when it began.
-        self._known: dict[int, Producer] | Overlay[Producer] = {}
+        self._known: dict[int, KnownProducer] | Overlay[KnownProducer] = {}
         #: First offset of each open transaction, lowest first.
         self._open: dict[int, int] = {}
         #: (first offset, marker's offset) of ended transactions whose marker may not be committed yet.
@@ -89,7 +89,7 @@ class ProducerStates:
         #: How many of those are written.
         self._decided_kept = 0
         #: The state before what is staged, of each producer that it changed.
-        self._undo: dict[int, Producer | None] = {}
+        self._undo: dict[int, KnownProducer | None] = {}
         #: Epoch and sequence of the first batch of a producer, where the disk had no room for it. A client has others
         #: in flight behind it: without this they would pass for the beginning, and the first one for a gap.
         self._unwritten: dict[int, tuple[int, int]] = {}
@@ -120,7 +120,7 @@ class ProducerStates:
             if self._unwritten and origin is Origin.CLIENT:
                 self._check_beginning(producer_id, epoch, base_sequence, first_offset)
             begun = first_offset if transactional else NO_TRANSACTION
-            new = Producer(epoch, -1, timestamp, begun, (batch,), now_ms)
+            new = KnownProducer(epoch, -1, timestamp, begun, (batch,), now_ms)
         else:
             known_epoch, coordinator_epoch, _, begun, batches, _ = known
             if epoch != known_epoch:
@@ -137,7 +137,7 @@ class ProducerStates:
                     f"{self._tp}",
                 )
             kept = (*batches[1 - BATCHES_KEPT :], batch)
-            new = tuple.__new__(Producer, (epoch, coordinator_epoch, timestamp, begun, kept, now_ms))
+            new = tuple.__new__(KnownProducer, (epoch, coordinator_epoch, timestamp, begun, kept, now_ms))
         if producer_id not in self._undo:
             self._undo[producer_id] = known
         if begun == first_offset and transactional:
@@ -170,7 +170,7 @@ class ProducerStates:
             )
 
     def _check_new_epoch(
-        self, producer_id: int, known: Producer, epoch: int, base_sequence: int, offset: int, origin: Origin
+        self, producer_id: int, known: KnownProducer, epoch: int, base_sequence: int, offset: int, origin: Origin
     ) -> None:
         if origin is Origin.REPLICATION:
             return
@@ -212,7 +212,9 @@ class ProducerStates:
         batches = known.batches if known is not None and known.epoch == epoch else ()
         if producer_id not in self._undo:
             self._undo[producer_id] = known
-        self._known[producer_id] = Producer(epoch, marker.coordinator_epoch, timestamp, NO_TRANSACTION, batches, now_ms)
+        self._known[producer_id] = KnownProducer(
+            epoch, marker.coordinator_epoch, timestamp, NO_TRANSACTION, batches, now_ms
+        )
         begun = self._open.pop(producer_id, NO_TRANSACTION)
         if begun < 0:
             # Nothing was written in this transaction here: readers need not know of it.
@@ -223,7 +225,7 @@ class ProducerStates:
         stable = next(iter(self._open.values()), offset + 1)
         return AbortedTransaction(producer_id, begun, offset, stable)
 
-    def _check_marker(self, producer_id: int, known: Producer, epoch: int, marker: Marker, offset: int) -> None:
+    def _check_marker(self, producer_id: int, known: KnownProducer, epoch: int, marker: Marker, offset: int) -> None:
         if epoch < known.epoch:
             raise AppendRefused(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -262,7 +264,7 @@ class ProducerStates:
         del self._decided[self._decided_kept :]
         self._index_open({*self._open, *undone})
 
-    def _remember_unwritten(self, producer_id: int, staged: Producer) -> None:
+    def _remember_unwritten(self, producer_id: int, staged: KnownProducer) -> None:
         if not staged.batches or producer_id in self._unwritten:
             return
         while len(self._unwritten) >= UNWRITTEN_MAX:
@@ -360,7 +362,7 @@ class ProducerStates:
     def snapshot(self) -> list[ProducerEntry]:
         return [ProducerEntry._make(fields) for fields in entries_of(self._known)]
 
-    def freeze(self) -> Mapping[int, Producer] | None:
+    def freeze(self) -> Mapping[int, KnownProducer] | None:
         """What is known now, for another thread to read until `thaw`; None where somebody does so already."""
         assert not self._undo, "a snapshot says what is in the log"
         if isinstance(self._known, Overlay):
@@ -377,7 +379,7 @@ class ProducerStates:
         """Takes over a snapshot, which knows only the last batch of each producer."""
         for entry in entries:
             batch = WrittenBatch(entry.last_sequence, entry.last_offset, entry.offset_delta, entry.timestamp)
-            self._known[entry.producer_id] = Producer(
+            self._known[entry.producer_id] = KnownProducer(
                 entry.epoch,
                 entry.coordinator_epoch,
                 entry.timestamp,
@@ -402,7 +404,7 @@ class ProducerStates:
             self._known[producer_id] = known._replace(batches=tuple(batches))
 
 
-def entries_of(known: Mapping[int, Producer]) -> Iterator[tuple[int, int, int, int, int, int, int, int]]:
+def entries_of(known: Mapping[int, KnownProducer]) -> Iterator[tuple[int, int, int, int, int, int, int, int]]:
     """The fields of a snapshot's entries, in the order of `ProducerEntry`."""
     for producer_id, (epoch, coordinator_epoch, timestamp, begun, batches, _) in known.items():
         if batches:

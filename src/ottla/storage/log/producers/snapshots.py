@@ -20,9 +20,9 @@ from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import SNAPSHOT, format_segment_file
 from ottla.storage.formats.producer_snapshot import HEAD_SIZE, Encoder
 from ottla.storage.log.batch_walk import walk
-from ottla.storage.log.indexes.indexed_file import Surroundings
+from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.markers import apply_written
-from ottla.storage.log.producers.producer_state import Producer, ProducerStates, entries_of
+from ottla.storage.log.producers.producer_state import KnownProducer, ProducerStates, entries_of
 from ottla.storage.log.producers.recall import recall
 from ottla.storage.log.segment import Segment
 
@@ -33,7 +33,7 @@ ENTRIES_AT_ONCE: Final = 256
 class Snapshots:
     __slots__ = ("around", "offsets")
 
-    def __init__(self, around: Surroundings, offsets: Sequence[int] = ()) -> None:
+    def __init__(self, around: LogContext, offsets: Sequence[int] = ()) -> None:
         self.around = around
         #: Of the files that there are, rising.
         self.offsets = tuple(sorted(offsets))
@@ -87,7 +87,9 @@ class PendingSnapshot:
 
     __slots__ = ("_disk", "_file", "_frozen", "_producers", "is_needed", "is_void", "is_written", "offset", "path")
 
-    def __init__(self, snapshots: Snapshots, producers: ProducerStates, frozen: Mapping[int, Producer], offset: int):
+    def __init__(
+        self, snapshots: Snapshots, producers: ProducerStates, frozen: Mapping[int, KnownProducer], offset: int
+    ):
         self.offset = offset
         self.path = snapshots.path(offset)
         #: Whether a clean stop relies on it. Otherwise it is left out where the disk is full.
