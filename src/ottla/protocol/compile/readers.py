@@ -36,9 +36,7 @@ def reader(schema: Schema, struct: Struct, twins: Twins | None = None) -> list[s
         head = f"def _read_{name}(buf: Buffer, pos: int, limit: int, version: int) -> {result}:"
     else:
         result = f"Steps[{result}]" if twins.has_arrays(struct) else result
-        head = (
-            f"def _read_{name}_held(buf: Buffer, pos: int, limit: int, version: int, allowance: Allowance) -> {result}:"
-        )
+        head = f"def _read_{name}_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> {result}:"
     return [head, *indent(lines), "", "", *_tag_reader(schema, struct, twins)]
 
 
@@ -232,7 +230,7 @@ def _tag_reader(schema: Schema, struct: Struct, twins: Twins | None) -> list[str
         head = f"def _read_{name}_tags({parameters}) -> int:"
     else:
         result = "Steps[int]" if twins.has_tagged_arrays(struct) else "int"
-        head = f"def _read_{name}_tags_held({parameters}, allowance: Allowance) -> {result}:"
+        head = f"def _read_{name}_tags_held({parameters}, allowance: DecodingAllowance) -> {result}:"
     return [head, *indent(lines), "", ""]
 
 

@@ -13,7 +13,7 @@ from ottla.protocol.compile.shape import snake
 from ottla.protocol.compile.twins import Twins
 from ottla.protocol.compile.writers import writer
 
-_STEPPING = re.compile(r"\b(?:Allowance|FEW|Pace|[A-Z_]*PIECE|(?:read|write)_[a-z_]+)\b")
+_STEPPING = re.compile(r"\b(?:DecodingAllowance|FEW|Pace|[A-Z_]*PIECE|(?:read|write)_[a-z_]+)\b")
 _OWN = re.compile(r"\b_(?:read|write)_\w+|\b_TAGS_\w+|\b_DEFAULT_\w+")
 _CLASSES = re.compile(r"\b[A-Z][A-Za-z0-9]+\b")
 
