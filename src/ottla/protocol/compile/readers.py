@@ -36,7 +36,8 @@ def reader(schema: Schema, struct: Struct, twins: Twins | None = None) -> list[s
         head = f"def _read_{name}(buf: Buffer, pos: int, limit: int, version: int) -> {result}:"
     else:
         result = f"Steps[{result}]" if twins.has_arrays(struct) else result
-        head = f"def _read_{name}_held(buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance) -> {result}:"
+        parameters = "buf: Buffer, pos: int, limit: int, version: int, allowance: DecodingAllowance"
+        head = f"def _read_{name}_held({parameters}) -> {result}:"
     return [head, *indent(lines), "", "", *_tag_reader(schema, struct, twins)]
 
 
