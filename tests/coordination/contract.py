@@ -15,7 +15,7 @@ from ottla.coordination import (
     Check,
     Coordination,
     Create,
-    Created,
+    CreatedNode,
     Delete,
     EventType,
     SessionEvent,
@@ -240,9 +240,9 @@ async def a_multi_is_one_transaction(provider: Provider, base: str) -> None:
     )
     check, a, b, s, set_a, check_a, deleted = results
     assert check is check_a is deleted is None
-    assert isinstance(a, Created)
-    assert isinstance(b, Created)
-    assert isinstance(s, Created)
+    assert isinstance(a, CreatedNode)
+    assert isinstance(b, CreatedNode)
+    assert isinstance(s, CreatedNode)
     assert isinstance(set_a, Stat)
     assert s.path == f"{base}/a/s0000000001"
     data, stat = await session.get(f"{base}/a")
@@ -475,7 +475,7 @@ async def one_of_two_wins(provider: Provider, base: str) -> None:
     outcomes = await asyncio.gather(
         *(session.create(f"{base}/leader", b"", ephemeral=True) for session in sessions), return_exceptions=True
     )
-    assert sum(isinstance(outcome, Created) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, CreatedNode) for outcome in outcomes) == 1
     assert sum(isinstance(outcome, NodeExists) for outcome in outcomes) == 3
 
 
@@ -495,7 +495,7 @@ async def calls_of_a_session_take_effect_in_order(provider: Provider, base: str)
         session.exists(path),
     )
     assert before is None
-    assert isinstance(created, Created)
+    assert isinstance(created, CreatedNode)
     assert read == (b"0", created.stat)
     assert again == (b"1", was_set)
     assert deleted is after is None
