@@ -251,7 +251,7 @@ def knowledge(world: World) -> dict[str, object]:
 @pytest.mark.parametrize("seed", range(40))
 def test_any_requests_in_any_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
-    output = logs.Output(level="WARN", sink=lines.append)
+    output = logs.LogOutput(level="WARN", sink=lines.append)
     monkeypatch.setattr("ottla.groups.shard.log_event", logs.Logger("groups", output))
     world = with_topics(World(group_initial_rebalance_delay_ms="500"))
     clients = Clients(world, seed)

@@ -22,7 +22,7 @@ def world() -> World:
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     written: list[str] = []
-    output = logs.Output(sink=written.append)
+    output = logs.LogOutput(sink=written.append)
     monkeypatch.setattr("ottla.groups.shard.log_event", logs.Logger("groups", output))
     monkeypatch.setattr("ottla.groups.loading.log_event", logs.Logger("groups", output))
     return written
