@@ -109,8 +109,8 @@ def _parse_flexible(buf: HotBuffer, pos: int, version: int, end: int, room: int)
     topic_count = buf[pos - 1] - 1
     if not 0 <= topic_count < 0x7F:
         topic_count, pos = read_compact_count(buf, pos - 1, end, 3)
-        if topic_count > room:
-            raise TooManyParts
+    if topic_count > room:
+        raise TooManyParts
     topics: list[TopicRecords] = []
     for _ in range(topic_count):
         topic: str | bytes
