@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.server import answer_memory
-from ottla.server.answer_memory import HELD_BYTES_MAX, LARGE_BYTES, STALLED_MS, AnswerMemory
+from ottla.server.answer_memory import CLOSED_AT_ONCE, HELD_BYTES_MAX, LARGE_BYTES, STALLED_MS, AnswerMemory
 
 
 class Clock:
@@ -180,3 +180,24 @@ def test_a_fault_of_one_who_goes_on_costs_no_other_its_turn(room: Room) -> None:
 
     asyncio.run(scenario())
     assert resumed == [True]
+
+
+def test_a_crowd_that_stalls_is_closed_some_at_a_time(room: Room) -> None:
+    crowd: list[Any] = [Holder() for _ in range(3 * CLOSED_AT_ONCE)]
+
+    async def scenario() -> None:
+        for holder in crowd:
+            room.memory.note(holder, HELD_BYTES_MAX // CLOSED_AT_ONCE)
+        # There is no room even when two thirds of them are gone.
+        room.memory.wait(lambda: room.memory.wait(lambda: None))
+        room.clock.ms += STALLED_MS + 1
+        counts = []
+        while len(room.closed) < len(crowd):
+            before = len(room.closed)
+            room.memory._look()
+            counts.append(len(room.closed) - before)
+            room.memory.wait(lambda: None)
+        room.memory.close()
+        assert counts == [CLOSED_AT_ONCE] * 3
+
+    asyncio.run(scenario())

@@ -28,6 +28,9 @@ HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 #: How long a client may take less than `LARGE_BYTES` of its answer while others wait for the room.
 STALLED_MS: Final = 5_000
 _LOOK_S: Final = 0.5
+#: In one turn of the loop: to close a connection takes as long as to serve some requests, and thousands may stall.
+CLOSED_AT_ONCE: Final = 64
+_NEXT_S: Final = 0.005
 
 
 class AnswerMemory:
@@ -85,9 +88,10 @@ class AnswerMemory:
         if not self._waiting:
             return
         late_ms = self._clock.monotonic_ms() - STALLED_MS
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
         stalled = [connection for connection, (_, since_ms) in self._taken.items() if since_ms < late_ms]
-        for connection in stalled:
+        delay_s = _LOOK_S if len(stalled) <= CLOSED_AT_ONCE else _NEXT_S
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._look)
+        for connection in stalled[:CLOSED_AT_ONCE]:
             log_event.warning_limited(
                 "closing a connection that does not take its answer", peer=connection.host, bytes=self.held[connection]
             )
