@@ -1,4 +1,4 @@
-"""docs/evidence.md names tests, files and rows of the bench that exist, so that what shows a claim can be run."""
+"""docs/audit/evidence.md names tests, files and rows of the bench that exist, so that what shows a claim can be run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from bench.command import every_scenario
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PAGE = REPOSITORY / "docs" / "evidence.md"
+PAGE = REPOSITORY / "docs" / "audit" / "evidence.md"
 FOLDERS = ("tests/", "src/", "bench/", "docs/", ".ci/")
 FILES = ("pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md")
 
