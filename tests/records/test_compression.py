@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from ottla.records import compression, zstd_frame
 from ottla.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
-from ottla.records.errors import CorruptBatch, DecompressionTooLarge, RecordError, UnsupportedCodec
+from ottla.records.errors import CorruptBatch, CorruptBlock, DecompressionTooLarge, RecordError, UnsupportedCodec
 
 PACKED = [GZIP, SNAPPY, LZ4, ZSTD]
 TEXT = b"".join(b"line %d of a text that compresses; " % index for index in range(5000))  # 180 KB: several blocks
@@ -257,3 +257,22 @@ def test_no_compression_library_is_loaded_before_it_is_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_kept_zstd_context_forgets_what_it_has_seen() -> None:
+    """One context is kept for each thread: neither a corrupt block nor a bomb is in the way of the next one."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    good = [bytes([number]) * 5_000 * (number + 1) for number in range(8)]
+
+    def turn(number: int) -> bool:
+        block = compress(ZSTD, good[number % 8], 1 + number % 3)
+        for bad in (block[: len(block) // 2], block[:6] + b"\xff" * 20, bytes(block) + b"rest"):
+            with pytest.raises(CorruptBlock):
+                decompress(ZSTD, bad)
+        with pytest.raises(DecompressionTooLarge):
+            decompress(ZSTD, block, 100)
+        return bytes(decompress(ZSTD, block)) == good[number % 8]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(turn, range(200)))

@@ -9,6 +9,7 @@ Libraries are imported at first use: a broker that stores what it gets needs non
 
 from __future__ import annotations
 
+import threading
 import zlib
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,8 @@ from ottla.records.errors import CorruptBlock, DecompressionTooLarge, Unsupporte
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import zstandard
 
 NONE: Final = 0
 GZIP: Final = 1
@@ -48,6 +51,32 @@ _GZIP_WINDOW: Final = 31  # zlib's name for its largest window (15) inside a gzi
 _LZ4_FAST: Final = 0
 _LZ4_LEVEL_MIN: Final = 3
 _LZ4_LEVEL_MAX: Final = 12
+
+
+class _Zstd(threading.local):
+    """To make a context takes longer than to work on most batches, so that each thread keeps one."""
+
+    def __init__(self) -> None:
+        self._reader: zstandard.ZstdDecompressor | None = None
+        self._writer: zstandard.ZstdCompressor | None = None
+        self._level = 0
+
+    def reader(self) -> zstandard.ZstdDecompressor:
+        if self._reader is None:
+            import zstandard
+
+            self._reader = zstandard.ZstdDecompressor(max_window_size=zstd_frame.WINDOW_BYTES_MAX)
+        return self._reader
+
+    def writer(self, level: int) -> zstandard.ZstdCompressor:
+        if self._writer is None or self._level != level:
+            import zstandard
+
+            self._writer, self._level = zstandard.ZstdCompressor(level=level), level
+        return self._writer
+
+
+_zstd: Final = _Zstd()
 
 
 def codec_id(name: str) -> int:
@@ -125,9 +154,7 @@ def _compress_lz4(data: Readable, level: int | None) -> bytes:
 
 
 def _compress_zstd(data: Readable, level: int | None) -> bytes:
-    import zstandard
-
-    return zstandard.ZstdCompressor(level=LEVELS[ZSTD][2] if level is None else level).compress(data)
+    return _zstd.writer(LEVELS[ZSTD][2] if level is None else level).compress(data)
 
 
 def _decompress_gzip(data: Readable, max_size: int) -> bytes:
@@ -188,7 +215,7 @@ def _decompress_zstd(data: Readable, max_size: int) -> bytes:
 
     # The library's readers end quietly at a cut frame, so the frames' own chain of blocks is walked first.
     size = zstd_frame.size_bound(data)
-    reader = zstandard.ZstdDecompressor(max_window_size=zstd_frame.WINDOW_BYTES_MAX)
+    reader = _zstd.reader()
     try:
         if size <= min(max_size, _ONE_STEP_BYTES):
             with reader.stream_reader(data, read_across_frames=True) as stream:
