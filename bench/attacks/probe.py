@@ -56,7 +56,11 @@ def asked_until(ended: Callable[[], bool], port: int, pid: int) -> Waits:
     with socket.create_connection((HOST, port), timeout=0.2) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         while not ended() and not lost:
-            loop, own, began = scheduled(pid), scheduled(os.getpid()), time.monotonic()
+            try:
+                loop, own, began = scheduled(pid), scheduled(os.getpid()), time.monotonic()
+            except OSError:
+                lost = True  # the broker has gone between two questions
+                break
             lost = not _answered(connection, ended)
             wait = (time.monotonic() - began) * 1000
             waits.append(wait)
