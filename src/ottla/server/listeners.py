@@ -25,8 +25,9 @@ from ottla.ports import Channel, Clock, Listening, Network
 from ottla.server.answer_memory import AnswerMemory
 from ottla.server.connection import Connection
 from ottla.server.connection_rate import UNLIMITED, ConnectionRates
+from ottla.server.dispatching import Dispatch
 from ottla.server.request_memory import BoundedRounds
-from ottla.server.rounds import Dispatch, Rounds
+from ottla.server.rounds import Rounds
 
 log_event = logs.logger("server")
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from struct import Struct
-from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ottla import logs
-from ottla.handlers.calls.peer import RequestBuffer
 from ottla.ports import Clock
 from ottla.ports.network import BROKEN, READABLE, WRITABLE
 from ottla.server.buffers import Buffer
 from ottla.server.connection import Connection
+from ottla.server.dispatching import Dispatch, NotYet
 from ottla.server.incoming import IncomingBuffers
 from ottla.server.sending import Sending
 
@@ -50,62 +49,10 @@ PATIENT_A_ROUND: Final = 64
 _REQUEST_BYTES_MIN: Final = 8
 _HEAD: Final = Struct(">ihhi")
 
-#: (connection, buffer, start, end, version, correlation id); start is behind the length, at the API key.
-ServeFrame = Callable[[Connection, RequestBuffer, int, int, int, int], None]
-
-
-class Dispatch(Protocol):
-    @property
-    def hot(self) -> Mapping[int, ServeFrame]:
-        """By API key: those that serve themselves inside the round."""
-        ...
-
-    @property
-    def patient(self) -> frozenset[int]:
-        """API keys of requests that come in crowds, and whose senders wait for one another anyway."""
-        ...
-
-    @property
-    def round(self) -> Brackets:
-        """What stands around the requests of a round."""
-        ...
-
-    def serve(self, connection: Connection, buffer: RequestBuffer, start: int, end: int) -> None: ...
-
-
-class Brackets(Protocol):
-    #: When the round began that is open.
-    began_ms: int
-
-    def begin(self) -> None: ...
-
-    def end(self) -> None:
-        """Writes what the round staged and makes the answers that waited for it. Faults stay inside."""
-        ...
-
-
-class _NotYet:
-    """Stands in until the broker is open: nothing is read before, so there is nothing to serve or to write."""
-
-    hot: Mapping[int, ServeFrame] = MappingProxyType({})
-    patient: frozenset[int] = frozenset()
-    began_ms = 0
-
-    @property
-    def round(self) -> Brackets:
-        return self
-
-    def serve(self, connection: Connection, buffer: RequestBuffer, start: int, end: int) -> None:
-        connection.abort()
-
-    def begin(self) -> None: ...
-
-    def end(self) -> None: ...
-
 
 class Rounds:
     def __init__(self, clock: Clock, frame_bytes_max: int, closed: Callable[[Connection], None]) -> None:
-        self._dispatch: Dispatch = _NotYet()
+        self._dispatch: Dispatch = NotYet()
         self._clock = clock
         self._frame_bytes_max = frame_bytes_max
         self._closed = closed
