@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, NewType
 
 #: The position of a record in its partition: the first record ever written is 0.
 Offset = NewType("Offset", int)
-#: A leader's term in one partition; rises with each election. -1 where a client sent none.
+#: A leader's epoch in one partition; rises with each election. -1 where a client sent none.
 Epoch = NewType("Epoch", int)
 BrokerId = NewType("BrokerId", int)
 #: Sixteen raw bytes of a UUID: hashed and compared on the fetch path, where a UUID object costs a microsecond.

@@ -261,7 +261,7 @@ def test_a_coordinator_that_moves_in_the_middle() -> None:
     run(scene)
 
 
-def test_another_term_of_the_same_broker() -> None:
+def test_another_epoch_of_the_same_broker() -> None:
     async def scene(house: House) -> None:
         journal = MemoryJournal()
         await house.elect(journal)

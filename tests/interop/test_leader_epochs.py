@@ -1,6 +1,6 @@
 """A consumer that stands at a partition's end while the broker is killed, with nothing written in between.
 
-Each unclean start begins a new term. The consumer holds the term of before, which has no record, and asks where it
+Each unclean start begins a new epoch. The consumer holds the epoch of before, which has no record, and asks where it
 ended: it must not be told that the log was cut.
 """
 
@@ -59,7 +59,7 @@ def test_a_consumer_at_the_end_of_a_partition_keeps_its_place_through_kills(own_
     for number in range(count):
         producer.produce("idle", b"%d" % number)
     assert producer.flush(SECONDS_MAX) == 0
-    # The first of these terms has the records, the next ones have none.
+    # The first of these leader epochs has the records, the next ones have none.
     own_broker.server.kill()
     own_broker.server.start()
     consumer = _consumer(own_broker, "idle")

@@ -13,8 +13,8 @@ from ottla.storage.errors import AppendRefused
 from ottla.storage.formats import offset_checkpoint
 from ottla.storage.log.log import Log
 
-#: Epoch and first value of the records of a term, in order.
-Terms = list[tuple[int, int]]
+#: Epoch and first value of the records of a leader epoch, in order.
+Epochs = list[tuple[int, int]]
 
 
 def following(high_watermark: int = 0) -> RolesWorld:
@@ -25,15 +25,15 @@ def following(high_watermark: int = 0) -> RolesWorld:
 
 
 def sent(offset: int, *values: bytes, epoch: int) -> memoryview:
-    """A batch as a leader of this term has it in its log."""
+    """A batch as a leader of this leader epoch has it in its log."""
     return batch(*values, base_offset=offset, leader_epoch=epoch)
 
 
-def filled(terms: Terms) -> RolesWorld:
+def filled(epochs: Epochs) -> RolesWorld:
     """A follower with `count` batches of one record each for (epoch, count)."""
     world = following()
     offset = 0
-    for epoch, count in terms:
+    for epoch, count in epochs:
         for _ in range(count):
             world.follower.append(sent(offset, b"%d" % epoch, epoch=epoch), 0)
             offset += 1
@@ -41,14 +41,14 @@ def filled(terms: Terms) -> RolesWorld:
 
 
 def written(log: Log) -> str:
-    """The term of each record."""
+    """The leader epoch of each record."""
     return "".join(value.decode() for _, value in read_all(log))
 
 
 # Appending
 
 
-def test_batches_keep_the_leaders_offsets_and_terms() -> None:
+def test_batches_keep_the_leaders_offsets_and_epochs() -> None:
     world = following()
     follower = world.follower
     data = memoryview(bytearray(bytes(sent(0, b"a", b"b", epoch=3)) + bytes(sent(2, b"c", epoch=4))))
@@ -113,7 +113,7 @@ def test_a_follower_begins_with_the_watermark_that_was_known_within_its_log() ->
 @pytest.mark.parametrize(
     ("own", "answer", "left"),
     [
-        # The leader knows our last term, and less of it.
+        # The leader knows our last leader epoch, and less of it.
         ([(1, 3), (2, 3)], (2, 5), "11122"),
         # As much of it, and more: nothing is cut.
         ([(1, 3), (2, 3)], (2, 6), "111222"),
@@ -122,7 +122,7 @@ def test_a_follower_begins_with_the_watermark_that_was_known_within_its_log() ->
         ([(1, 3), (3, 3)], (1, 2), "11"),
         ([(1, 3), (3, 3)], (1, 3), "111"),
         ([(1, 3), (3, 3)], (1, 8), "111"),
-        # It answers with a term between two of ours: what we have of the later one is not its.
+        # It answers with a leader epoch between two of ours: what we have of the later one is not its.
         ([(1, 3), (5, 3)], (3, 8), "111"),
         ([(1, 3), (5, 3)], (3, 2), "11"),
         # One below all of ours.
@@ -132,7 +132,7 @@ def test_a_follower_begins_with_the_watermark_that_was_known_within_its_log() ->
         ([(1, 3)], (7, 9), "111"),
     ],
 )
-def test_what_the_leader_does_not_have_is_cut(own: Terms, answer: tuple[int, int], left: str) -> None:
+def test_what_the_leader_does_not_have_is_cut(own: Epochs, answer: tuple[int, int], left: str) -> None:
     follower = filled(own).follower
     assert follower.truncate_to_leader(*answer) == len(left)
     assert written(follower.log) == left
@@ -146,7 +146,7 @@ def test_committed_records_above_the_own_watermark_are_kept() -> None:
     assert follower.high_watermark == 3
 
 
-def test_a_cut_takes_the_watermark_and_the_terms_along() -> None:
+def test_a_cut_takes_the_watermark_and_the_epochs_along() -> None:
     follower = filled([(1, 3), (2, 3)]).follower
     follower.leader_committed(6)
     follower.truncate_to_leader(1, 2)
@@ -191,14 +191,14 @@ def test_no_checkpoint_speaks_of_more_than_a_cut_leaves(inside: bool) -> None:
 
 
 def test_two_logs_become_one_however_they_parted() -> None:
-    """Any two histories of terms: asking, cutting and fetching make the follower's log the leader's."""
+    """Any two histories of leader epochs: asking, cutting and fetching make the follower's log the leader's."""
     for seed in range(60):
         rng = Random(seed)
         common = [(1, rng.randrange(4)), (2, rng.randrange(4))]
         leader = filled([*common, *((epoch, rng.randrange(4)) for epoch in (4, 6, 8))]).follower.log
         follower = filled([*common, *((epoch, rng.randrange(4)) for epoch in (3, 5, 7))]).follower
-        # Its own term, which it knows without a record: no follower can ask for a later one.
-        leader.begin_term(9)
+        # Its own leader epoch, which it knows without a record: no follower can ask for a later one.
+        leader.begin_epoch(9)
         for _ in range(10):
             latest = follower.log.epochs.latest
             answer = leader.epochs.end_offset_for(latest, leader.end_offset) if latest >= 0 else None

@@ -214,7 +214,7 @@ def test_while_a_write_has_failed_nothing_is_accepted() -> None:
     assert answers == [NOT_COORDINATOR]
 
 
-def test_a_disk_that_fails_ends_the_term_and_everyone_hears_of_it() -> None:
+def test_a_disk_that_fails_ends_the_epoch_and_everyone_hears_of_it() -> None:
     world = JournalWorld()
     world.ports.disk.fail("append", f"*/{TP}/*.log", errno.EIO)
     with world.round():
@@ -253,7 +253,7 @@ def test_another_leader_ends_the_waits() -> None:
     assert len(world.replicas.waiters) == 0
 
 
-def test_a_new_term_is_a_new_journal_over_the_same_log() -> None:
+def test_a_new_epoch_is_a_new_journal_over_the_same_log() -> None:
     world = JournalWorld()
     with world.round():
         world.write("a", (b"k", b"v"))

@@ -55,7 +55,7 @@ def test_a_leader_becomes_a_follower_and_a_leader_again() -> None:
     assert world.told == [("leads", 1), ("resigned", -1), ("follows", 2), ("leads", 3)]
 
 
-def test_a_state_of_an_older_term_changes_nothing() -> None:
+def test_a_state_of_an_older_epoch_changes_nothing() -> None:
     world = RolesWorld()
     world.role(epoch=5, replicas=BOTH, isr=(US,))
     leader = world.leader
@@ -68,7 +68,7 @@ def test_a_state_of_an_older_term_changes_nothing() -> None:
     assert world.follower is follower
 
 
-def test_the_same_term_again_changes_only_who_is_in_sync() -> None:
+def test_the_same_epoch_again_changes_only_who_is_in_sync() -> None:
     world = RolesWorld()
     world.role(epoch=1, replicas=BOTH)
     leader = world.leader
@@ -176,7 +176,7 @@ def test_an_offline_partition_does_not_keep_others_from_being_made() -> None:
     assert [answers[each] for each in sorted(answers)] == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
 
 
-def test_terms_survive_a_crash_after_a_change_of_roles() -> None:
+def test_epochs_survive_a_crash_after_a_change_of_roles() -> None:
     world = RolesWorld()
     world.role(epoch=1, replicas=BOTH, isr=(US,))
     append(world.leader.log, b"a", epoch=1)

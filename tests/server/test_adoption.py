@@ -88,7 +88,7 @@ def test_a_new_producer_is_not_taken_for_one_that_the_log_knows(kafka_directory:
         assert produce(peer, first, topic="golden").error_code == ErrorCode.NONE
 
 
-def test_a_leaders_term_goes_on_above_those_in_the_log(kafka_directory: Path) -> None:
+def test_a_leaders_epoch_goes_on_above_those_in_the_log(kafka_directory: Path) -> None:
     checkpoint = kafka_directory / "golden-0" / "leader-epoch-checkpoint"
     checkpoint.write_text("0\n2\n0 0\n7 110\n")
     with over(kafka_directory) as running:

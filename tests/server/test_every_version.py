@@ -207,7 +207,7 @@ def offset_for_leader_epoch(scene: Scene) -> None:
         return answer.error_code, answer.leader_epoch, answer.end_offset
 
     assert ends(epoch) == (NONE, epoch, 5)
-    # A partition that nobody has written to knows its term too.
+    # A partition that nobody has written to knows its leader epoch too.
     empty = f"{scene.name}-empty"
     scene.running.create_topic(empty)
     assert ends(epoch, topic=empty) == (NONE, epoch, 0)

@@ -156,8 +156,8 @@ class Holding(BrokerThread):
             deleted = admin.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 3, DeleteTopicsResponse)
             assert deleted.responses[0].error_code == NONE
 
-    def new_term(self) -> None:
-        """The same broker leads again, in a later term, as after an election."""
+    def new_epoch(self) -> None:
+        """The same broker leads again, in a later leader epoch, as after an election."""
 
         def lead(broker: Broker) -> None:
             known = broker.metadata.partition("t", 0)
@@ -204,7 +204,7 @@ def again(running: Holding, **configs: str) -> None:
 CHANGES: dict[str, tuple[Callable[[Holding], None], bool]] = {
     "gone": (Holding.delete, False),
     "made again": (again, False),
-    "a new term": (Holding.new_term, True),
+    "a new leader epoch": (Holding.new_epoch, True),
     "a moved log": (Holding.move, True),
 }
 each_change = pytest.mark.parametrize("change", CHANGES)
@@ -281,7 +281,7 @@ def test_produces_that_stand_in_one_round_with_the_change(running: Holding, by_i
         assert running.end() == (0 if by_id else 2)
 
 
-@pytest.mark.parametrize("change", ["a new term", "a moved log", "made again"])
+@pytest.mark.parametrize("change", ["a new leader epoch", "a moved log", "made again"])
 def test_a_connection_gets_a_lane_again(running: Holding, change: str) -> None:
     """Else its requests took two ways for ever: the old leader's lane, and then the ordinary one."""
     with running.connect() as peer:
@@ -420,17 +420,17 @@ def test_fetches_that_were_recognised(running: Holding, change: str, by_id: bool
             assert [values(answer)[0] for answer in answers] == [b"B", b"C", b"D"]
 
 
-def test_a_fetch_of_an_older_term_is_fenced(running: Holding) -> None:
+def test_a_fetch_of_an_older_epoch_is_fenced(running: Holding) -> None:
     with running.connect() as peer:
         assert produce(peer, batch(b"a")).error_code == NONE
-        term = running.look(lambda broker: broker.services.replicas.leaders[TP].epoch)
+        epoch = running.look(lambda broker: broker.services.replicas.leaders[TP].epoch)
 
         def read() -> Any:
-            asked = asked_fetch(0, None, current_leader_epoch=term)
+            asked = asked_fetch(0, None, current_leader_epoch=epoch)
             return peer.ask(asked, 12, FetchResponse).responses[0].partitions[0]
 
         assert [values(read()) for _ in range(3)] == [[b"a"]] * 3
-        running.new_term()
+        running.new_epoch()
         assert [read().error_code for _ in range(2)] == [ErrorCode.FENCED_LEADER_EPOCH] * 2
 
 

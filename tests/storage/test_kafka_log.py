@@ -83,7 +83,7 @@ def test_producers_from_the_batches_are_those_of_kafkas_snapshot(tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def our_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Many segments, all codecs, several terms, idempotent and transactional producers; closed."""
+    """Many segments, all codecs, several leader epochs, idempotent and transactional producers; closed."""
     folder = tmp_path_factory.mktemp("ours") / "orders-0"
     folder.mkdir()
     config = LogConfig(segment_bytes=40_000, index_interval_bytes=1000, retention_ms=-1)

@@ -162,17 +162,17 @@ class CrashRun:
 
     def check_parts(self, log: Log, where: str) -> None:
         """Epochs and producers say what the batches say."""
-        terms: list[tuple[int, int]] = []
+        epochs: list[tuple[int, int]] = []
         sequence: int | None = None
         for header, data in read_batches(log):
             assert check_crc(data, 0, header.size)
-            if not terms or header.leader_epoch > terms[-1][0]:
-                terms.append((header.leader_epoch, header.base_offset))
+            if not epochs or header.leader_epoch > epochs[-1][0]:
+                epochs.append((header.leader_epoch, header.base_offset))
             if header.producer_id == 1:
                 sequence = header.last_sequence
         known = log.epochs.entries()
-        assert [term for term in known if term[1] > log.start_offset] == [
-            term for term in terms if term[1] > log.start_offset
+        assert [epoch for epoch in known if epoch[1] > log.start_offset] == [
+            epoch for epoch in epochs if epoch[1] > log.start_offset
         ], where
         producers = {each.producer_id: each.last_sequence for each in log.describe_producers()}
         if sequence is not None:

@@ -46,7 +46,7 @@ CALLS: dict[str, Callable[[Log], object]] = {
 
 
 def _filled() -> tuple[MemoryDisk, World, list[tuple[int, bytes]]]:
-    """A closed log of several segments with producers, terms and an aborted transaction: nothing of it in memory."""
+    """A closed log of several segments with producers, epochs and an aborted transaction: nothing of it in memory."""
     disk = memory_disk()
     world = World(disk)
     log = world.open()

@@ -1,4 +1,4 @@
-"""The small parts of a log by themselves: indexes as bytes, terms, the bound on open files, the reader from outside."""
+"""Small parts of a log by themselves: indexes as bytes, epochs, the bound on open files, the reader from outside."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_txn_index_bytes() -> None:
             txn_index.decode(damaged, 0)
 
 
-def test_terms_and_where_they_end() -> None:
+def test_epochs_and_where_they_end() -> None:
     cache = EpochCache([(1, 0), (3, 10), (4, 20)])
     assert cache.latest == 4
     answers = {epoch: cache.end_offset_for(epoch, 33) for epoch in range(-1, 6)}
@@ -100,7 +100,7 @@ def test_terms_and_where_they_end() -> None:
     assert EpochCache().latest == -1
 
 
-def test_a_term_is_known_before_it_has_records_and_costs_no_file() -> None:
+def test_an_epoch_is_known_before_it_has_records_and_costs_no_file() -> None:
     cache = EpochCache([(1, 0)])
     cache.begin(3, 10)
     assert (cache.entries(), cache.dirty) == ([(1, 0), (3, 10)], False)
@@ -120,7 +120,7 @@ def test_a_term_is_known_before_it_has_records_and_costs_no_file() -> None:
     cache.begin(5, 12)
     cache.truncate_from_end(12)
     assert (cache.entries(), cache.is_pending) == ([(1, 0), (4, 10)], False)
-    # A leader of an older term, as after the loss of a controller's memory: what contradicts it goes.
+    # A leader of an older leader epoch, as after the loss of a controller's memory: what contradicts it goes.
     cache.dirty = False
     cache.begin(2, 15)
     assert (cache.entries(), cache.dirty) == ([(1, 0), (2, 15)], True)

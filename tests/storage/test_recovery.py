@@ -211,7 +211,7 @@ def test_only_what_is_above_the_recovery_point_is_read() -> None:
     assert {kind: world.disk.read_file(log.active.path(kind)) for kind in indexes} == indexes
 
 
-def test_terms_that_were_cut_do_not_come_back() -> None:
+def test_epochs_that_were_cut_do_not_come_back() -> None:
     world = World(config=LogConfig())
     log = world.open()
     for epoch in range(4):

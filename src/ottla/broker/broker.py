@@ -186,7 +186,7 @@ class Broker:
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__, compiled=compiled)
 
     def _end_of_start(self, tree: TreeStore, directories: LogDirectories) -> None:
-        """What the start wrote is in the tree, or waits for room; until then nothing is appended under its terms."""
+        """What the start wrote is in the tree, or waits for room; until then nothing is appended under its epochs."""
         tree.start_ends()
         if not tree.is_behind:
             return

@@ -71,7 +71,7 @@ async def _register(
     }
     for partition, epoch in enumerate(topic.epochs):
         nodes[partition_path(topic.name, partition)] = b""
-        # A term of its own: consumers that have seen the last one must not take the log for cut.
+        # A leader epoch of its own: consumers that have seen the last one must not take the log for cut.
         state = LeaderAndIsr(Epoch(0), broker_id, Epoch(epoch + 1), (broker_id,))
         nodes[state_path(topic.name, partition)] = encode_state(state)
     there = await coordination.get_many(list(nodes))

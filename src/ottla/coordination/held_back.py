@@ -7,7 +7,7 @@ from typing import Final
 
 from ottla.coordination.journal import FRAME_BYTES_MAX, encode_frame
 
-#: The terms of some 200,000 partitions, and half of what a frame may have.
+#: The leader epochs of some 200,000 partitions, and half of what a frame may have.
 HELD_BYTES_MAX: Final = FRAME_BYTES_MAX // 2
 
 

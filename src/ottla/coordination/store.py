@@ -4,7 +4,7 @@ Writes that wait are applied to the tree together, written as one frame, synced 
 handed to watches; what comes meanwhile waits for the next frame. Reads wait behind the writes that came before them, so
 that nobody sees what a power cut could still take back; with no write under way they are answered at once. A disk that
 has no room for the frame costs nothing but these writes: they are undone. A start is another matter: a broker whose
-disk is full is to serve what it has, and what it writes then (sessions, registrations, terms) means nothing without it.
+disk is full is to serve what it has, and what it writes (sessions, registrations, epochs) means nothing without it.
 So until `start_ends` such writes are held back in memory, and are one frame once there is room. After a sync that
 failed nobody knows what is on the medium: the store gives up for good, and says so to all sessions.
 """

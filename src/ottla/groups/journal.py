@@ -23,7 +23,7 @@ Written = Callable[[ErrorCode], None]
 
 
 class Journal(Protocol):
-    #: The term in which this broker leads the partition; a later one is another journal.
+    #: The leader epoch in which this broker leads the partition; a later one is another journal.
     epoch: int
 
     def write(self, records: Sequence[JournalRecord], wall_ms: int, written: Written) -> ErrorCode:

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23), versions 2 to 4: where a term ended in this leader's log (KIP-101, KIP-320).
+"""OffsetForLeaderEpoch (23), versions 2 to 4: where a leader epoch ended in this leader's log (KIP-101, KIP-320).
 
 A follower cuts its log there, a consumer learns from it that the log it read was cut.
 """
@@ -46,7 +46,7 @@ def _partition(call: Call, topic: str, asked: OffsetForLeaderPartition) -> Epoch
         return EpochEndOffset(error_code=leader, partition=asked.partition)
     log = leader.log
     try:
-        # The latest term is the leader's own, records or none, and ends where its log ends now.
+        # The latest leader epoch is the leader's own, records or none, and ends where its log ends now.
         found = log.epochs.end_offset_for(asked.leader_epoch, log.end_offset)
     except StorageFault:
         return EpochEndOffset(error_code=ErrorCode.KAFKA_STORAGE_ERROR, partition=asked.partition)

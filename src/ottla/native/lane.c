@@ -406,7 +406,7 @@ static PyObject *run_lane(Run *run, PyObject *args);
 
 static PyMethodDef run_methods[] = {
     {"lane", (PyCFunction)run_lane, METH_VARARGS, "A lane that collects here."},
-    {"stamp", (PyCFunction)run_stamp, METH_VARARGS, "Gives the batches their offsets and term."},
+    {"stamp", (PyCFunction)run_stamp, METH_VARARGS, "Gives the batches their offsets and leader epoch."},
     {"producers", (PyCFunction)run_producers, METH_NOARGS, "Index, producer's id, epoch and sequence where there are."},
     {"data", (PyCFunction)run_data, METH_NOARGS, "The batches, one behind the other."},
     {"requests", (PyCFunction)run_requests, METH_NOARGS, "Token, correlation id, size, first and last offset of each."},

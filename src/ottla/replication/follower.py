@@ -1,7 +1,7 @@
-"""The follower's side of a partition: a copy of the leader's log, byte for byte, cut by terms and never by watermark.
+"""The follower's side of a partition: a copy of the leader's log, byte for byte, cut by epochs and never by watermark.
 
 Cutting a follower's log at its own high watermark loses committed records, since the watermark lags one fetch behind.
-A follower therefore asks the leader where its own last term ended, and cuts there (Kafka's KIP-101).
+A follower therefore asks the leader where its own last leader epoch ended, and cuts there (Kafka's KIP-101).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Follower:
         self._truncating = truncating
 
     def append(self, records: memoryview, leader_high_watermark: int) -> None:
-        """Takes what a fetch brought: batches that carry the leader's offsets and terms already.
+        """Takes what a fetch brought: batches that carry the leader's offsets and leader epochs already.
 
         Raises AppendRefused where they do not go on from this log's end, and StorageFault.
         """
@@ -55,10 +55,10 @@ class Follower:
         self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.end_offset))
 
     def truncate_to_leader(self, leader_epoch: int, leader_end: int) -> int:
-        """Cuts what the leader does not have, given the leader's answer for our last term; returns the new end.
+        """Cuts what the leader does not have, given the leader's answer for our last leader epoch; returns the new end.
 
-        The leader answers with the largest term it knows up to ours, and where that ended with it. Where this log does
-        not know that very term, what is left may still part from the leader's: the next answer tells (KIP-279).
+        The leader answers with the largest epoch it knows up to ours, and where that ended with it. Where this log does
+        not know that very leader epoch, what is left may still part from the leader's: the next answer tells (KIP-279).
         """
         log = self.log
         own = log.epochs.end_offset_for(leader_epoch, log.end_offset)

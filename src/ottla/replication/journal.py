@@ -120,13 +120,13 @@ class Journals(Participant):
         self._staged: list[PartitionJournal] = []
 
     def open(self, leader: Leader, owner: JournalOwner) -> PartitionJournal:
-        """The journal of one term of a leader."""
+        """The journal of one leader epoch of a leader."""
         assert leader.tp not in self._open, leader.tp
         journal = self._open[leader.tp] = PartitionJournal(self, leader, owner)
         return journal
 
     def close(self, tp: TopicPartition) -> None:
-        """The term is over: all who wait get NOT_COORDINATOR."""
+        """The leader epoch is over: all who wait get NOT_COORDINATOR."""
         journal = self._open.pop(tp, None)
         if journal is not None:
             journal.close()
@@ -169,7 +169,7 @@ class Journals(Participant):
 
 
 class PartitionJournal:
-    """What its coordinator sees of one partition, for one term. Also a waiter: for its oldest write."""
+    """What its coordinator sees of one partition, for one leader epoch. Also a waiter: for its oldest write."""
 
     __slots__ = (
         "_closed",
@@ -203,7 +203,7 @@ class PartitionJournal:
         self._parked = False
 
     def _current(self) -> Leader | None:
-        """The leader of this term, which is another object once its log was moved to another directory."""
+        """The leader of this leader epoch, which is another object once its log was moved to another directory."""
         if not self._leader.active:
             moved = self._journals.replicas.leaders.get(self.tp)
             if self._closed or moved is None or moved.epoch != self.epoch:

@@ -32,7 +32,7 @@ class Leader:
         self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
         #: False once the role has moved on: those who kept a reference must look again.
         self.active = True
-        #: The leader in its place, with all of its records: in a later term, or with a log that has moved.
+        #: The leader in its place, with all of its records: in a later leader epoch, or with a log that has moved.
         self.successor: Leader | None = None
         #: The answer to requests that waited for it when it ceased to lead.
         self.end_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -43,7 +43,7 @@ class Leader:
         self.fault: ErrorCode | None = None
         #: What compiled lanes collect for this leader in a round, once there are any.
         self.run: Run | None = None
-        log.begin_term(epoch)
+        log.begin_epoch(epoch)
         self.advance()
 
     @property
@@ -93,7 +93,7 @@ class Leader:
         return self.isr.follower_has(replica, offset) and self.advance()
 
     def fencing(self, current_leader_epoch: int) -> ErrorCode:
-        """What to answer to one who thinks that this term is `current_leader_epoch` (-1: does not say)."""
+        """What to answer to one who thinks that this leader epoch is `current_leader_epoch` (-1: does not say)."""
         if current_leader_epoch < 0 or current_leader_epoch == self.epoch:
             return ErrorCode.NONE
         if current_leader_epoch < self.epoch:

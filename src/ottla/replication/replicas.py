@@ -97,7 +97,7 @@ class Replicas:
     def take_on(
         self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]
     ) -> DiskSteps[dict[TopicPartition, ErrorCode]]:
-        """Takes on the roles that the controller gave; a state of an older term changes nothing.
+        """Takes on the roles that the controller gave; a state of an older leader epoch changes nothing.
 
         Run it with `change`. A partition that is being made is served to nobody before all of them are made.
         """

@@ -29,6 +29,6 @@ def test_bytes_are_kafkas():
 
 
 @pytest.mark.parametrize("text", [b"0\n2\n1 5\n1 6\n", b"0\n2\n2 5\n1 6\n", b"0\n2\n1 6\n2 5\n", b"0\n1\n1 5 7\n"])
-def test_terms_out_of_order_are_refused(text):
+def test_epochs_out_of_order_are_refused(text):
     with pytest.raises(FormatError):
         epoch_checkpoint.decode(text)

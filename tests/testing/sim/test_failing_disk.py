@@ -40,7 +40,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("operation", "pattern"), FAULTS, ids=[f"{a} {b}" for a, b in FAULTS])
 def test_one_fault_takes_one_directory_offline(operation: str, pattern: str) -> None:
-    for after in (0,) if "epoch" in pattern else (0, 1, 3):  # a term begins once only
+    for after in (0,) if "epoch" in pattern else (0, 1, 3):  # a leader epoch begins once only
         with OneBroker(after, TWO) as one:
             one.run(_fail_one(one, operation, pattern, after))
 

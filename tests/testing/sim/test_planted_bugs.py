@@ -49,7 +49,7 @@ def recovery_point_before_the_flush(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(flush, "prepare", prepared)
 
 
-def terms_never_written(patch: pytest.MonkeyPatch) -> None:
+def epochs_never_written(patch: pytest.MonkeyPatch) -> None:
     """Then nothing syncs the folder either, in which a new log file stands."""
     patch.setattr(epoch_checkpoint, "write", lambda *_: None)
 
@@ -82,7 +82,7 @@ PLANTED: dict[Plant, int] = {
     acknowledged_before_the_flush: 3,
     high_watermark_above_the_flush: 3,
     recovery_point_before_the_flush: 31,
-    terms_never_written: 2,
+    epochs_never_written: 2,
     journal_not_synced: 2,
     names_not_synced: 0,
     repetitions_stored_again: 0,

@@ -15,7 +15,7 @@ from tests.testing.sim.random_faults import RandomFaults
 #: Found faults of the broker, and are run again each time.
 KEPT_SEEDS = {
     7: "a batch's time could not be read while the next was staged, and the round ended with an OSError",
-    478: "terms that could not be read left a batch in its producer's state that was never written: sent again, it was "
+    478: "epochs that could not be read left a batch in its producer's state never written: sent again, it was "
     "acknowledged as a repetition",
     57: "a stop could not end its session with the tree",
 }

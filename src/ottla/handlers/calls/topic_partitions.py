@@ -9,7 +9,7 @@ from ottla.security.authorizer import Operation
 
 
 def leader_for(call: Call, topic: str, partition: int, operation: Operation, epoch: int = -1) -> Leader | ErrorCode:
-    """The leader here, or the error that the partition is answered with; `epoch` is the term the client thinks of."""
+    """The leader here, or the error that the partition is answered with; `epoch` is the epoch the client thinks of."""
     if not call.allowed_on_topic(operation, topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     replicas = call.services.replicas

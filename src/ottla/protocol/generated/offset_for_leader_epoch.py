@@ -1,4 +1,4 @@
-"""Where a leader's term ended in the log.
+"""Where a leader's epoch ended in the log.
 
 Made from schemas/offset_for_leader_epoch.schema by `python -m ottla.protocol.compile`: change that file.
 """

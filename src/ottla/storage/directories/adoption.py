@@ -1,6 +1,6 @@
 """Partition folders that were here before any coordination tree: what they say about their topics.
 
-Names give topics and partition numbers, `partition.metadata` the topics' ids, the leader-epoch checkpoints the terms
+Names give topics and partition numbers, `partition.metadata` the topics' ids, the leader-epoch checkpoints the epochs
 from which a new leader has to go on. Nothing is changed here, and nothing is guessed: a topic whose folders contradict
 each other, or of which some are missing, is reported and left out.
 """
@@ -99,7 +99,7 @@ def _look_at(disk: Disk, partition: int, path: str) -> _PartitionFolder:
     try:
         epochs = epoch_checkpoint.read(disk, f"{path}/{epoch_checkpoint.FILE_NAME}")
     except FormatError:
-        epochs = []  # it is read from the log again; until then the term begins anew
+        epochs = []  # it is read from the log again; until then the leader epoch begins anew
     return _PartitionFolder(partition, path, topic_id, epochs[-1][0] if epochs else -1)
 
 

@@ -1,4 +1,4 @@
-"""`leader-epoch-checkpoint`: where in this partition each leader's term began.
+"""`leader-epoch-checkpoint`: where in this partition each leader's epoch began.
 
 An entry is `epoch startOffset`; both rise from line to line, which is what makes the look-up "where does epoch e end"
 (the start of the next one) well defined.

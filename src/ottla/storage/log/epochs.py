@@ -1,8 +1,8 @@
-"""Where each leader's term began in this log, to find where two replicas' logs part.
+"""Where each leader's epoch began in this log, to find where two replicas' logs part.
 
 Every batch carries its leader's epoch, so the file beside the log only saves a scan: it is written with the flush that
-makes its records durable, and after a crash the terms above the recovery point come from the batches again. That keeps
-a change of leaders of many partitions free of fsyncs. A leader's own term is known here from its beginning on, records
+makes its records durable, and after a crash the epochs above the recovery point come from the batches again. That keeps
+a change of leaders of many partitions free of fsyncs. A leader's own epoch is known here from its beginning on, records
 or none: clients hold it, and one that is not known looks to them like a log that was cut.
 
 Invariant: epochs rise strictly, and their start offsets as well, except that the first may be moved up by retention.
@@ -25,9 +25,9 @@ class EpochCache:
     def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
         self._epochs = [epoch for epoch, _ in entries or ()]
         self._starts = [start for _, start in entries or ()]
-        #: Whether the file beside the log says something else, of terms that have records.
+        #: Whether the file beside the log says something else, of leader epochs that have records.
         self.dirty = False
-        #: Whether the latest term has no record yet.
+        #: Whether the latest leader epoch has no record yet.
         self.is_pending = False
 
     @classmethod
@@ -43,7 +43,7 @@ class EpochCache:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def begin(self, epoch: int, log_end: int) -> None:
-        """A leader takes over: its term begins at the log's end, and is known before anything is written in it.
+        """A leader takes over: its leader epoch begins at the log's end, and is known before anything is written in it.
 
         That is no reason to write the file, since the next start drops a leader epoch without records, Kafka as well:
         leading 1,500 partitions at a start, or stopping before anybody wrote, then costs no fsync.
@@ -58,7 +58,7 @@ class EpochCache:
         self.is_pending = True
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """A leader's term has its first record. Terms that had none, or that this one contradicts, go."""
+        """A leader's epoch has its first record. Leader epochs that had none, or that this one contradicts, go."""
         if epoch < 0:
             return
         self.dirty = self.dirty or self.is_pending
@@ -74,7 +74,7 @@ class EpochCache:
         self.dirty = True
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int] | None:
-        """The largest term up to `epoch` and where it ended here; None for a term that this log cannot know of."""
+        """The largest epoch up to `epoch` and where it ended here; None for an epoch that this log cannot know of."""
         if epoch < 0 or not self._epochs or epoch > self._epochs[-1]:
             return None
         if epoch == self._epochs[-1]:
@@ -83,12 +83,12 @@ class EpochCache:
         return (self._epochs[above - 1] if above else epoch), self._starts[above]
 
     def epoch_at(self, offset: int) -> int:
-        """The term in which the record at this offset was written; -1 where that is not known."""
+        """The leader epoch in which the record at this offset was written; -1 where that is not known."""
         above = bisect_right(self._starts, offset)
         return self._epochs[above - 1] if above else NO_EPOCH
 
     def truncate_from_end(self, offset: int) -> None:
-        """Forgets the terms that began at or above the log's new end."""
+        """Forgets the leader epochs that began at or above the log's new end."""
         while self._starts and self._starts[-1] >= offset:
             self._starts.pop()
             self._epochs.pop()
@@ -96,7 +96,7 @@ class EpochCache:
             self.is_pending = False
 
     def truncate_from_start(self, offset: int) -> None:
-        """Forgets the terms that ended at or below the log's new start; the one that it falls into begins there."""
+        """Forgets the epochs that ended at or below the log's new start; the one that it falls into begins there."""
         below = bisect_right(self._starts, offset) - 1
         if below < 0 or (below == 0 and self._starts[0] == offset):
             return

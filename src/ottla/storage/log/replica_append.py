@@ -1,4 +1,4 @@
-"""Appending what a leader sent: batches that carry their offsets and terms already.
+"""Appending what a leader sent: batches that carry their offsets and leader epochs already.
 
 They are stored byte for byte. The checksum is looked at once more, since the network lies between; sequences are not
 refused, since the leader has done that. A last batch that the leader's answer cut is left for the next fetch.

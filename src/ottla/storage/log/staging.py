@@ -192,7 +192,7 @@ class AppendableLog(LogState):
                 self.staged_aborted.append(aborted)
 
     def add_staged(self, batch: memoryview, first: int, last: int, timestamp: int, leader_epoch: int) -> None:
-        """Stages a batch that has its offsets and term."""
+        """Stages a batch that has its offsets and leader epoch."""
         if leader_epoch != self._leader_epoch:
             self._begin_epoch(leader_epoch, first)
         self._staged.append(batch)

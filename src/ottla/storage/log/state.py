@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: The next batch is looked at by `rolling.before_batch`, whatever it is.
 ALWAYS: Final = -2
-#: The leader's term of the next batch has to be compared with the log's.
+#: The leader's epoch of the next batch has to be compared with the log's.
 UNSET_EPOCH: Final = -2
 
 
@@ -42,7 +42,7 @@ class LogState:
             "_staged",
             "_staged_batches",
             "_staged_epochs",
-            "_term",
+            "_own_epoch",
             "_unflushed_since_ms",
             "_usual",
             "_usual_bits",
@@ -87,8 +87,8 @@ class LogState:
         self.recovery = loaded.report
         self.snapshots = loaded.snapshots
         self._epochs = loaded.epochs
-        #: The term that began last and the log's end then, for when the terms before it are read.
-        self._term: tuple[int, int] | None = None
+        #: The leader epoch that began last and the log's end then, for when the leader epochs before it are read.
+        self._own_epoch: tuple[int, int] | None = None
         self._producers = loaded.producers
         self._opened_ms = now_ms
         #: Sealed segments with bytes that are not on the medium.
@@ -177,16 +177,16 @@ class LogState:
                 self._epochs = load_epochs(self.around, self.segments)
             dirty = self._epochs.dirty
             self._epochs.truncate_from_end(self.end_offset)
-            # A term without records may stand in the file: the next start drops it again.
+            # A leader epoch without records may stand in the file: the next start drops it again.
             self._epochs.dirty = dirty
             self._epochs.truncate_from_start(self.start_offset)
-            if self._term is not None:
-                self._epochs.begin(*self._term)
+            if self._own_epoch is not None:
+                self._epochs.begin(*self._own_epoch)
         return self._epochs
 
-    def begin_term(self, epoch: int) -> None:
-        """This broker leads from here on. Reads nothing: at a start, most logs' terms are never asked for."""
-        self._term = (epoch, self.end_offset)
+    def begin_epoch(self, epoch: int) -> None:
+        """This broker leads from here on. Reads nothing: at a start, most logs' leader epochs are never asked for."""
+        self._own_epoch = (epoch, self.end_offset)
         if self._epochs is not None:
             self._epochs.begin(epoch, self.end_offset)
 

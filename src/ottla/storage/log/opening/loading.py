@@ -191,7 +191,7 @@ def _near_end(segment: Segment) -> int:
 
 
 def load_epochs(around: LogContext, segments: list[Segment]) -> EpochCache:
-    """The terms as they are on disk, or as the batches say where that file is damaged."""
+    """The leader epochs as they are on disk, or as the batches say where that file is damaged."""
     path = f"{around.directory}/{epoch_checkpoint.FILE_NAME}"
     try:
         return EpochCache.load(around.disk, path)

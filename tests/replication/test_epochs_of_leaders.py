@@ -1,4 +1,4 @@
-"""A leader's term is known from its beginning on, whether or not anything is written in it (Kafka's makeLeader)."""
+"""A leader's epoch is known from its beginning on, whether or not anything is written in it (Kafka's makeLeader)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.storage.log_world import append
 FILE = f"{DIRECTORIES[0]}/{TP.topic}-{TP.partition}/leader-epoch-checkpoint"
 
 
-def test_a_new_leader_knows_its_term() -> None:
+def test_a_new_leader_knows_its_epoch() -> None:
     world = RolesWorld()
     world.role(epoch=0)
     assert world.leader.log.epochs.entries() == [(0, 0)]
@@ -22,7 +22,7 @@ def test_a_new_leader_knows_its_term() -> None:
     assert world.ports.disk.read_file(FILE) == b"0\n2\n0 0\n4 2\n"
 
 
-def test_a_term_without_records_is_known_after_each_start_and_writes_nothing() -> None:
+def test_an_epoch_without_records_is_known_after_each_start_and_writes_nothing() -> None:
     world = RolesWorld()
     world.role(epoch=0)
     world.stop()
@@ -34,7 +34,7 @@ def test_a_term_without_records_is_known_after_each_start_and_writes_nothing() -
         assert not world.ports.disk.exists(FILE)
 
 
-def test_the_terms_of_a_log_are_not_read_before_somebody_asks() -> None:
+def test_the_epochs_of_a_log_are_not_read_before_somebody_asks() -> None:
     world = RolesWorld()
     world.role(epoch=0)
     append(world.leader.log, b"a", epoch=0)
@@ -50,8 +50,8 @@ def test_the_terms_of_a_log_are_not_read_before_somebody_asks() -> None:
     assert reads.count(FILE) == 1
 
 
-def test_a_term_without_records_stands_in_the_file_beside_others() -> None:
-    """The file names the term that has no records as well, where a flush has another reason to write it."""
+def test_an_epoch_without_records_stands_in_the_file_beside_others() -> None:
+    """The file names the leader epoch that has no records as well, where a flush has another reason to write it."""
     world = RolesWorld()
     world.role(epoch=0)
     append(world.leader.log, b"a", epoch=0)
