@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.broker.test_broker_metrics import numbers
 from tests.handlers.frames import batch, fetch, fetch_request, produce, produce_request, values
 from tests.handlers.groups import commit, find
 from tests.server.conftest import BrokerThread
-from tests.server.test_broker_metrics import numbers
 
 from ottla.app import assemble
 from ottla.config import Config

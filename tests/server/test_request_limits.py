@@ -211,7 +211,7 @@ def test_a_starved_connection_is_not_late() -> None:
 
 def test_another_setting_that_changes_does_not_begin_the_rate_anew() -> None:
     async def scenario(one: OneBroker) -> None:
-        from tests.server.test_settings_at_work import must_alter
+        from tests.broker.test_settings_at_work import must_alter
 
         await asyncio.sleep(5)
         clients = await opened(one, 20)

@@ -3,7 +3,7 @@
 What is used no more goes at once, by its count of references; the collector finds circles only. It looks through new
 objects often, which takes little. To look through all takes 0.3 s where there are twenty thousand partitions, and
 stops all work for so long. So it does that in a moment of rest, and what it leaves is kept from it from then on. A
-broker that never rests does without: what a request makes stands in no circle (`tests/server/test_garbage.py`).
+broker that never rests does without: what a request makes stands in no circle (`tests/broker/test_garbage.py`).
 """
 
 from __future__ import annotations

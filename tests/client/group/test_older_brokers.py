@@ -9,7 +9,7 @@ from ottla.client.errors import UnsupportedVersion
 from ottla.model import TopicPartition
 from ottla.protocol.apis import ApiKey
 from tests.client.group.members import Member, close, poll_on, shares, until, write
-from tests.client.test_older_brokers import older
+from tests.client.wire.test_older_brokers import older
 
 ASKED = {
     ApiKey.FIND_COORDINATOR,

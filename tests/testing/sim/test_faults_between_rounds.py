@@ -160,7 +160,7 @@ def test_a_replica_moves_after_a_fault(site: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(FutureLog, name, property(planted) if isinstance(plain, property) else planted)
 
     async def scenario(one: OneBroker) -> None:
-        from tests.server.test_moving_replicas import move, origin, until_it_is_in
+        from tests.broker.test_moving_replicas import move, origin, until_it_is_in
 
         assert await one.create() == ErrorCode.NONE
         await one.must_produce(batches=5)
@@ -183,7 +183,7 @@ def test_a_leader_that_did_not_hear_of_its_moved_log_writes_no_more_to_the_old_o
     plant.calls_left = 0
 
     async def scenario(one: OneBroker) -> None:
-        from tests.server.test_moving_replicas import move, origin
+        from tests.broker.test_moving_replicas import move, origin
 
         assert await one.create() == ErrorCode.NONE
         await one.must_produce(batches=5)
@@ -229,7 +229,7 @@ def test_the_cleaner_goes_on_after_something_cancelled_its_turn(monkeypatch: pyt
 
 def test_a_leader_goes_on_in_its_new_directory_when_the_old_one_fails_at_the_change_over() -> None:
     async def scenario(one: OneBroker) -> None:
-        from tests.server.test_moving_replicas import move, origin
+        from tests.broker.test_moving_replicas import move, origin
 
         assert await one.create() == ErrorCode.NONE
         await one.must_produce(batches=5)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.client.proxy import Action, Cut, Pass, Proxy, Raw, Reply, Request
+from tests.client.reading import read_all
 
 from ottla.client.admin.admin import Admin
 from ottla.client.consuming.consumer import Consumer
@@ -22,8 +24,6 @@ from ottla.client.producing.producer import Producer
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.fetch import FetchResponse
-from tests.client.proxy import Action, Cut, Pass, Proxy, Raw, Reply, Request
-from tests.client.reading import read_all
 
 IMPATIENT = {"retry_backoff_ms": 2, "retry_backoff_max_ms": 10, "reconnect_backoff_ms": 1, "fetch_max_wait_ms": 50}
 

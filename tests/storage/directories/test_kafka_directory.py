@@ -16,7 +16,7 @@ from ottla.storage.dump import dump_file
 from ottla.storage.dump.entries import RecordEntry
 
 GOLDEN = TopicPartition("golden", 0)
-DATA = Path(__file__).parent / "golden" / "kafka" / "data"
+DATA = Path(__file__).parents[1] / "golden" / "kafka" / "data"
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from ottla.ports.real.disk import RealDisk
 from ottla.storage.log.append import Origin
 from ottla.storage.log.log import Log
 
-GOLDEN = Path(__file__).parent / "golden" / "kafka" / "data"
+GOLDEN = Path(__file__).parents[1] / "golden" / "kafka" / "data"
 FOLDERS = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir())
 #: What the directory was written with.
 INTERVALS = {"golden-0": 300}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.client.proxy import Action, Pass, Proxy, Request
+from tests.conftest import WatchServer
 from tools.ottla_server import ottla_up
 
 from ottla.client.admin.admin import Admin
@@ -15,8 +17,6 @@ from ottla.client.producing.producer import Producer
 from ottla.model import TopicPartition
 from ottla.protocol.apis import APIS, ApiKey
 from ottla.protocol.generated.api_versions import ApiVersionsResponse
-from tests.client.proxy import Action, Pass, Proxy, Request
-from tests.conftest import WatchServer
 
 #: Versions that a broker may list and no broker has alone: Metadata 0 names no controller, Produce 0 to 2 are listed
 #: for old clients' sake and not served.

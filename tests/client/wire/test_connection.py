@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.client.scripted_peer import Peer, Script, ScriptedServer, all_versions, frame
 from tools.server_process import free_port
 
 from ottla.client.errors import (
@@ -32,7 +33,6 @@ from ottla.protocol.generated.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
 )
-from tests.client.scripted_peer import Peer, Script, ScriptedServer, all_versions, frame
 
 
 async def connect(server: ScriptedServer, **options: Any) -> BrokerConnection:

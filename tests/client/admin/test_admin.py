@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.client.proxy import Action, Pass, Proxy, Reply, Request
+from tests.client.reading import eventually
 from tools.server_process import free_port
 
 from ottla.client.admin.admin import Admin
@@ -33,8 +35,6 @@ from ottla.client.producing.producer import Producer
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.create_topics import CreatableTopicResult, CreateTopicsResponse
-from tests.client.proxy import Action, Pass, Proxy, Reply, Request
-from tests.client.reading import eventually
 
 
 async def has_partitions(admin: Admin, topic: str, count: int) -> bool:

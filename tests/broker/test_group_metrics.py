@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from confluent_kafka import Consumer, Producer
-from tests.server.test_broker_metrics import numbers
+from tests.broker.test_broker_metrics import numbers
 
 from ottla import testing
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.client.proxy import Action, Cut, Pass, Proxy, Reply, Request, Rule, produce_refusal
+from tests.client.reading import values_of
 
 from ottla.client.producing.producer import Producer
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
-from tests.client.proxy import Action, Cut, Pass, Proxy, Reply, Request, Rule, produce_refusal
-from tests.client.reading import values_of
 
 
 def first_attempt_fails(proxy: Proxy, how: str, *, warm: bool) -> Rule:

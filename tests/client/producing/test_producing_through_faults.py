@@ -6,6 +6,9 @@ import asyncio
 from random import Random
 
 import pytest
+from tests.client.conftest import make_topic
+from tests.client.proxy import Action, Cut, Pass, Proxy, Raw, Reply, Request, Silence, produce_refusal
+from tests.client.reading import read_all, values_of
 
 from ottla.client.admin.admin import Admin
 from ottla.client.errors import (
@@ -19,9 +22,6 @@ from ottla.client.errors import (
 from ottla.client.producing.producer import Producer
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
-from tests.client.conftest import make_topic
-from tests.client.proxy import Action, Cut, Pass, Proxy, Raw, Reply, Request, Silence, produce_refusal
-from tests.client.reading import read_all, values_of
 
 #: Short pauses: the tests' faults are over at once.
 IMPATIENT = {

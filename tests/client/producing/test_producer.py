@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.client.conftest import make_topic
+from tests.client.reading import read_all, values_of
 
 from ottla.client.admin.admin import Admin
 from ottla.client.admin.results import ConfigChange, ConfigResource
@@ -16,8 +18,6 @@ from ottla.client.producing.partitioners import murmur2_partitioner
 from ottla.client.producing.producer import Producer
 from ottla.client.records import ProducerRecord
 from ottla.model import TopicPartition
-from tests.client.conftest import make_topic
-from tests.client.reading import read_all, values_of
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.client.proxy import Action, Cut, Pass, Proxy, Request, read_frame
+from tests.client.scripted_peer import Peer, ScriptedServer
 
 from ottla.client.errors import ClientClosed, ConnectionLost, NoBrokerReached, UnknownTopicOrPartition
 from ottla.client.settings import AdminSettings, parse_settings
@@ -24,8 +26,6 @@ from ottla.protocol.generated.metadata import (
     MetadataResponseTopic,
 )
 from ottla.protocol.header import decode_request_header
-from tests.client.proxy import Action, Cut, Pass, Proxy, Request, read_frame
-from tests.client.scripted_peer import Peer, ScriptedServer
 
 ID = bytes(range(16))
 OTHER_ID = bytes(range(1, 17))
