@@ -5,12 +5,13 @@ from setuptools import Extension, setup
 setup(
     ext_modules=[
         Extension(
-            "ottla.native.lane",
-            ["src/ottla/native/lane.c"],
+            f"ottla.native.{name}",
+            [f"src/ottla/native/{name}.c"],
             extra_compile_args=["-O2", "-Wall", "-Wextra"],
             py_limited_api=True,
             optional=True,
         )
+        for name in ("lane", "records")
     ],
     # One build serves Python 3.11 and all that follow.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

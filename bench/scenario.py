@@ -30,6 +30,7 @@ class Effort:
     kafka_restarts: int = 1
     idle_seconds: float = 10.0
     librdkafka_records: int = 2_000_000
+    client_records: int = 500_000
 
     @staticmethod
     def quick() -> Effort:
@@ -40,6 +41,7 @@ class Effort:
             restarts=1,
             idle_seconds=3.0,
             librdkafka_records=400_000,
+            client_records=200_000,
         )
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src/ottla/native/lane.c"
-TESTS = Path(__file__).with_name("test_lane.py")
+SOURCES = Path(__file__).parents[2] / "src/ottla/native"
+TESTS = Path(__file__).parent
 SANITIZERS = ("address", "undefined")
 
 #: Runs pytest with this build in the place of the installed one.
@@ -22,10 +22,13 @@ from importlib.util import module_from_spec, spec_from_file_location
 import ottla.native
 import pytest
 
-spec = spec_from_file_location("ottla.native.lane", sys.argv[1])
-sys.modules["ottla.native.lane"] = ottla.native.lane = module_from_spec(spec)
-spec.loader.exec_module(ottla.native.lane)
-sys.exit(pytest.main([sys.argv[2], "-p", "no:cacheprovider", "-p", "no:xdist"]))
+name, built, tests = sys.argv[1:]
+spec = spec_from_file_location("ottla.native." + name, built)
+module = module_from_spec(spec)
+sys.modules["ottla.native." + name] = module
+setattr(ottla.native, name, module)
+spec.loader.exec_module(module)
+sys.exit(pytest.main([tests, "-p", "no:cacheprovider", "-p", "no:xdist"]))
 """
 
 
@@ -37,14 +40,15 @@ def libraries(compiler: str) -> list[str]:
     return found
 
 
-def test_no_step_outside_of_its_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["lane", "records"])
+def test_no_step_outside_of_its_memory(name: str, tmp_path: Path) -> None:
     compiler, headers = shutil.which("cc"), sysconfig.get_paths()["include"]
     if compiler is None or not Path(headers, "Python.h").exists():
         pytest.skip("there is no C compiler, or Python's headers are missing")
     preloaded = " ".join(libraries(compiler))
-    built = str(tmp_path / "lane.abi3.so")
+    built = str(tmp_path / f"{name}.abi3.so")
     options = ["-shared", "-fPIC", "-g", "-O1", f"-fsanitize={','.join(SANITIZERS)}", "-fno-sanitize-recover=all"]
-    subprocess.run([compiler, *options, f"-I{headers}", str(SOURCE), "-o", built], check=True)
+    subprocess.run([compiler, *options, f"-I{headers}", str(SOURCES / f"{name}.c"), "-o", built], check=True)
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "OTTLA_PURE"))},
         "LD_PRELOAD": preloaded,
@@ -53,7 +57,7 @@ def test_no_step_outside_of_its_memory(tmp_path: Path) -> None:
         "PYTHONMALLOC": "malloc",
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
-    command = [sys.executable, "-c", RUN, built, str(TESTS)]
+    command = [sys.executable, "-c", RUN, name, built, str(TESTS / f"test_{name}.py")]
     ran = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=150)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
     assert "passed" in ran.stdout

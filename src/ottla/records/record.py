@@ -3,18 +3,22 @@
 A record is its length, then attributes (none are defined), the distances of its time and offset from the batch's, key,
 value and headers, each behind its length. All numbers are varints, so that a small record costs seven bytes beside its
 data. Clients and tools live here; the broker looks at headers only, and what needs no objects uses `scan`.
+
+Where compiled code is there, it decodes what is sound; everything else it leaves to the loop here, which judges it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
+from ottla.native import compiled_records
 from ottla.records import varint
 from ottla.records.batch import (
     CREATE_TIME,
     HEADER_SIZE,
     INT32_MAX,
+    LOG_APPEND_TIME,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
@@ -28,10 +32,24 @@ from ottla.records.builder import BatchBuilder, Headers, attribute_bits, build_b
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX, NONE, UNFOLDS_MAX, decompress
 from ottla.records.errors import CorruptBatch
 
-__all__ = ["BatchBuilder", "Headers", "Record", "batch_payload", "decode_batch", "decode_headers", "encode_batch"]
+__all__ = [
+    "BatchBuilder",
+    "Headers",
+    "Record",
+    "batch_payload",
+    "decode_batch",
+    "decode_headers",
+    "decode_placed",
+    "encode_batch",
+]
 
 #: Length, attributes, two distances, two lengths and the number of headers, one byte each.
 RECORD_BYTES_MIN: Final = 7
+
+_compiled: Final = compiled_records()
+
+#: A record with the place it comes from; see `decode_placed`.
+Placed = TypeVar("Placed", bound=tuple[Any, ...])
 
 
 def most_records(codec: int, size: int) -> int:
@@ -76,6 +94,44 @@ def decode_batch(
 ) -> list[Record]:
     """All records of the batch at `pos`; raises a RecordError on anything that is not one whole, sound batch."""
     header, payload = batch_payload(buf, pos, max_decompressed, check_crcs=check_crcs)
+    if _compiled is not None:
+        timestamp = header.max_timestamp if header.is_log_append_time else None
+        records: list[Record] | None = _compiled.decode(
+            Record, payload, header.count, header.base_offset, header.base_timestamp, timestamp, None
+        )
+        if records is not None:
+            return records
+    return _judged(payload, header)
+
+
+def decode_placed(
+    kind: type[Placed], topic: str, partition: int, buf: Readable, pos: int, *, check_crcs: bool = True
+) -> list[Placed]:
+    """As `decode_batch`, for a kind of tuple with the fields of the client's `ConsumerRecord`, made in one go."""
+    header, payload = batch_payload(buf, pos, DECOMPRESSED_BYTES_MAX, check_crcs=check_crcs)
+    of_log, epoch = header.is_log_append_time, header.leader_epoch
+    timestamp_type = LOG_APPEND_TIME if of_log else CREATE_TIME
+    if _compiled is not None:
+        records: list[Placed] | None = _compiled.decode(
+            kind,
+            payload,
+            header.count,
+            header.base_offset,
+            header.base_timestamp,
+            header.max_timestamp if of_log else None,
+            (topic, partition, timestamp_type, epoch),
+        )
+        if records is not None:
+            return records
+    new = tuple.__new__
+    return [
+        new(kind, (topic, partition, offset, timestamp, timestamp_type, key, value, headers, epoch))
+        for offset, timestamp, key, value, headers in _judged(payload, header)
+    ]
+
+
+def _judged(payload: bytes, header: BatchHeader) -> list[Record]:
+    """The records of a payload, or what is wrong with it."""
     try:
         records, end = _decode_records(payload, header)
     except IndexError:
@@ -86,7 +142,7 @@ def decode_batch(
 
 
 def _decode_records(data: bytes, header: BatchHeader) -> tuple[list[Record], int]:
-    """The loop of `decode_batch`: short varints are read in place, since a call costs a tenth of a record.
+    """The loop of `_judged`: short varints are read in place, since a call costs a tenth of a record.
 
     Reading behind the end raises IndexError; a field that is too long makes the record end elsewhere than it says.
     """

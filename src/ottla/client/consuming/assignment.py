@@ -17,12 +17,10 @@ from ottla.model import NO_BROKER, NO_EPOCH, TopicPartition
 from ottla.records.batch import BatchHeader, Readable, parse_header
 from ottla.records.control import ControlType, parse_control
 from ottla.records.errors import RecordError
-from ottla.records.record import Record, decode_batch
+from ottla.records.record import decode_batch, decode_placed
 
 #: Answers of one partition that are kept: one to give out, one to have ready when that is empty.
 CHUNKS_MAX: Final = 2
-
-_new: Final = tuple.__new__
 
 
 class Chunk:
@@ -89,7 +87,7 @@ class AssignedPartition:
         self.chunks: deque[Chunk] = deque()
         #: The batch that is being given out: its header, its records, and how many of them are out.
         self._batch: BatchHeader | None = None
-        self._records: list[Record] = []
+        self._records: list[ConsumerRecord] = []
         self._index = 0
         #: To be raised when everything before it has been given out.
         self.error: KafkaError | None = None
@@ -153,16 +151,10 @@ class AssignedPartition:
         header, records, index = self._batch, self._records, self._index
         if index or limit < len(records):
             records = records[index : index + limit]
-        topic, partition = self.tp
-        kind = 1 if header.is_log_append_time else 0
-        epoch = header.leader_epoch
         if key_deserializer is None and value_deserializer is None:
-            taken = [
-                _new(ConsumerRecord, (topic, partition, offset, timestamp, kind, key, value, headers, epoch))
-                for offset, timestamp, key, value, headers in records
-            ]
+            taken = records
         else:
-            taken = self._deserialized(records, kind, epoch, key_deserializer, value_deserializer)
+            taken = self._deserialized(records, key_deserializer, value_deserializer)
         self._index += len(taken)
         if self._index >= len(self._records):
             self.position = header.next_offset
@@ -174,14 +166,12 @@ class AssignedPartition:
 
     def _deserialized(
         self,
-        records: list[Record],
-        kind: int,
-        epoch: int,
+        records: list[ConsumerRecord],
         key_deserializer: Deserializer | None,
         value_deserializer: Deserializer | None,
     ) -> list[ConsumerRecord]:
         taken: list[ConsumerRecord] = []
-        for offset, timestamp, key, value, headers in records:
+        for topic, partition, offset, timestamp, kind, key, value, headers, epoch in records:
             try:
                 made_key = key_deserializer(key) if key_deserializer is not None and key is not None else key
                 made = value_deserializer(value) if value_deserializer is not None and value is not None else value
@@ -191,7 +181,7 @@ class AssignedPartition:
                 raise SerializationFailed(
                     f"{self.tp}: the record at offset {offset} cannot be deserialized: {error}; seek past it to go on"
                 ) from error
-            taken.append(ConsumerRecord(*self.tp, offset, timestamp, kind, made_key, made, headers, epoch))
+            taken.append(ConsumerRecord(topic, partition, offset, timestamp, kind, made_key, made, headers, epoch))
         return taken
 
     def _open_next_batch(self, check_crcs: bool) -> None:
@@ -216,7 +206,7 @@ class AssignedPartition:
         if chunk.pos >= chunk.end:
             self.chunks.popleft()
 
-    def _visible(self, chunk: Chunk, header: BatchHeader, check_crcs: bool) -> list[Record]:
+    def _visible(self, chunk: Chunk, header: BatchHeader, check_crcs: bool) -> list[ConsumerRecord]:
         position = self.position
         assert position is not None
         if header.last_offset < position:
@@ -228,7 +218,7 @@ class AssignedPartition:
             return []
         if hidden:
             return []
-        records = decode_batch(chunk.buf, chunk.pos, check_crcs=check_crcs)
+        records = decode_placed(ConsumerRecord, *self.tp, chunk.buf, chunk.pos, check_crcs=check_crcs)
         if header.base_offset < position:
             return [record for record in records if record.offset >= position]
         return records
