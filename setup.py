@@ -11,7 +11,7 @@ setup(
             py_limited_api=True,
             optional=True,
         )
-        for name in ("lane", "records")
+        for name in ("keys", "lane", "records")
     ],
     # One build serves Python 3.11 and all that follow.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

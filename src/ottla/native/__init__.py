@@ -7,6 +7,7 @@ OTTLA_PURE is set, everything works; small requests then cost a third more, and 
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,11 +28,19 @@ def compiled_run() -> type[Run] | None:
 
 
 def compiled_records() -> ModuleType | None:
-    """The module that decodes records, or None where nothing is compiled."""
+    """The module that decodes and encodes records, or None where nothing is compiled."""
+    return _compiled("records")
+
+
+def compiled_keys() -> ModuleType | None:
+    """The module that reads and notes keys for the log cleaner, or None where nothing is compiled."""
+    return _compiled("keys")
+
+
+def _compiled(name: str) -> ModuleType | None:
     if os.environ.get("OTTLA_PURE"):
         return None
     try:
-        from ottla.native import records
+        return import_module(f"ottla.native.{name}")
     except ImportError:
         return None
-    return records

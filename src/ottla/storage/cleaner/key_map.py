@@ -6,16 +6,19 @@ four times as much here. A slot is three 64-bit numbers, one behind the other so
 both hashes, and the offset's distance from the first dirty one, plus one.
 
 Slots are a prime number, so that each probing distance visits them all (Knuth, open addressing with double hashing):
-at a load of 0.9 a known key is found in two or three steps.
+at a load of 0.9 a known key is found in two or three steps. Compiled code works on the same slots with the same hashes.
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
+from ottla.native import compiled_keys
+
+_compiled: Final = compiled_keys()
 _FIELDS: Final = 3
 SLOT_BYTES: Final = 8 * _FIELDS
 _PREFIX: Final = b"\x9e"
@@ -54,9 +57,13 @@ class KeyMap:
     def fullness(self) -> float:
         return self.used / self._slots
 
-    def put(self, keys: Iterable[bytes | None], offsets: Iterable[int]) -> None:
+    def put(self, keys: list[bytes | None], offsets: Iterable[int]) -> None:
         """Notes the offsets, which rise, of keys. There is room for as many; a null key is passed over."""
         cells, slots, first = self._cells, self._slots, self.first_offset - 1
+        if _compiled is not None:
+            self.used += _compiled.put(cells, slots, first, keys, offsets)
+            assert self.used <= self.capacity
+            return
         end = slots * _FIELDS
         added = 0
         for key, offset in zip(keys, offsets, strict=True):
@@ -79,9 +86,12 @@ class KeyMap:
         self.used += added
         assert self.used <= self.capacity
 
-    def are_newest(self, keys: Sequence[bytes | None], offsets: Iterable[int]) -> bytearray:
+    def are_newest(self, keys: list[bytes | None], offsets: Iterable[int]) -> bytearray:
         """1 for each record that no later one of its key supersedes, else 0, as for a null key."""
         cells, slots, first = self._cells, self._slots, self.first_offset - 1
+        if _compiled is not None:
+            verdicts: bytearray = _compiled.are_newest(cells, slots, first, keys, offsets)
+            return verdicts
         end = slots * _FIELDS
         newest = bytearray(b"\1") * len(keys)
         for number, (key, offset) in enumerate(zip(keys, offsets, strict=True)):

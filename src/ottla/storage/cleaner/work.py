@@ -111,7 +111,7 @@ class Work:
         elif header.last_offset - keys.first_offset >= self._offsets_max():
             return False
         data, begun, end = payload_of(found)
-        noted: Sequence[bytes | None] = read_keys(data, begun, end, header.count)
+        noted = read_keys(data, begun, end, header.count)
         offsets = self._offsets(header, data, begun)
         skipped = bisect_left(offsets, keys.first_offset)
         while skipped < len(noted):
