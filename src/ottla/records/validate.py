@@ -43,6 +43,7 @@ from ottla.records.errors import (
     UnreadableBatch,
     UnsupportedCodec,
 )
+from ottla.records.plain import COUNTED_RECORDS_MAX
 from ottla.records.record import RECORD_BYTES_MIN, most_records
 from ottla.records.walk import WalkAllowance, unpacked, walk_records
 
@@ -50,8 +51,6 @@ from ottla.records.walk import WalkAllowance, unpacked, walk_records
 NO_BOUND_MS: Final = 2**63 - 1
 #: Produce requests below this version may not carry zstd.
 ZSTD_PRODUCE_VERSION: Final = 7
-#: Uncompressed batches of so few records have them counted with the header, since that costs less than the checksum.
-COUNTED_RECORDS_MAX: Final = 16
 #: A refused batch names so many of its records, and an answer stays small.
 RECORD_FAULTS_MAX: Final = 1000
 #: A produced batch may unfold to so much where its records are looked at, or to twice the topic's max.message.bytes.

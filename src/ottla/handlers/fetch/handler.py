@@ -106,10 +106,10 @@ class FetchHandler(Participant):
         if segment.sealed and file.is_cold(size, position):
             return False
         head, data, view = memo.head, buffer.data, buffer.view
-        if size + head.room > len(data) or not peer.is_clear or not self._has_room:
+        if size + memo.room > len(data) or not peer.is_clear or not self._has_room:
             if not may_hold_files(self._disk):
                 return False
-            before = bytearray(head.room)
+            before = bytearray(memo.room)
             at = head.fill(before, correlation, leader.high_watermark, log.start_offset, size)
             peer.answer(before[:at])
             peer.answer(FilePiece(file, position, size))

@@ -17,12 +17,12 @@ from itertools import chain
 from ottla.ports import Disk
 from ottla.records.batch import BatchHeader
 from ottla.records.errors import RecordError
+from ottla.records.keys import read_keys, read_offsets
 from ottla.storage.cleaner.batch_filter import BatchFilter
 from ottla.storage.cleaner.faults import CannotClean, DiskRefused, PassInterrupted
 from ottla.storage.cleaner.grouping import grouped
 from ottla.storage.cleaner.job import CleanedSegment, Part, PassIndex, PassJob
 from ottla.storage.cleaner.key_map import KeyMap
-from ottla.storage.cleaner.keys import read_keys, read_offsets
 from ottla.storage.cleaner.output import SegmentOutput, remove_unfinished
 from ottla.storage.cleaner.source import Found, Pace, batches, payload_of
 from ottla.storage.cleaner.survivors import Survivors, bytes_for

@@ -13,7 +13,7 @@ from ottla.records import varint
 from ottla.records.batch import DELETE_HORIZON, BatchHeader
 from ottla.records.builder import build_batch
 from ottla.records.errors import CorruptBatch
-from ottla.storage.cleaner.keys import Span
+from ottla.records.keys import Span
 
 _ATTRIBUTE_BITS: Final = 0x7F
 
