@@ -98,7 +98,7 @@ def is_plain(batch: Readable) -> bool:
 
 def are_whole(batch: Readable, size: int, count: int) -> bool:
     """Whether `count` records of less than 8 KiB, by their lengths of one or two bytes, fill the batch exactly."""
-    at = HEADER_SIZE
+    at, length_end = HEADER_SIZE, _LENGTH_END
     try:
         for _ in range(count):
             # Zigzag: a length that is not negative is even, and its double.
@@ -107,7 +107,7 @@ def are_whole(batch: Readable, size: int, count: int) -> bool:
             else:
                 length += (batch[at + 1] << 7) - 128
                 at += 2
-            if length & 1 or length >= _LENGTH_END:
+            if length & 1 or length >= length_end:
                 return False
             at += length >> 1
     except IndexError:
