@@ -230,14 +230,6 @@ def check_crc(buf: Readable, pos: int, size: int) -> bool:
     return matches
 
 
-def patch_base_offset(buf: Writable, pos: int, offset: int) -> None:
-    _INT64.pack_into(buf, pos, offset)
-
-
-def patch_leader_epoch(buf: Writable, pos: int, epoch: int) -> None:
-    _INT32.pack_into(buf, pos + LEADER_EPOCH_AT, epoch)
-
-
 def set_max_timestamp(buf: Writable, pos: int, timestamp: int, *, log_append_time: bool) -> None:
     """Stamps the batch's time and its type, and the new checksum unless nothing changed.
 
@@ -258,16 +250,6 @@ def set_max_timestamp(buf: Writable, pos: int, timestamp: int, *, log_append_tim
 def set_log_append_time(buf: Writable, pos: int, timestamp: int) -> None:
     """The broker's time for every record of the batch (message.timestamp.type=LogAppendTime)."""
     set_max_timestamp(buf, pos, timestamp, log_append_time=True)
-
-
-def set_delete_horizon(buf: Writable, pos: int, horizon_ms: int) -> None:
-    """Marks an empty batch in place. Records count their times from the horizon: `rewrite.filter_batch` does that."""
-    (count,) = _INT32.unpack_from(buf, pos + COUNT_AT)
-    assert count == 0, "the horizon replaces the base timestamp of a batch, which its records count from"
-    (attributes,) = _INT16.unpack_from(buf, pos + ATTRIBUTES_AT)
-    _INT16.pack_into(buf, pos + ATTRIBUTES_AT, attributes | DELETE_HORIZON)
-    _INT64.pack_into(buf, pos + BASE_TIMESTAMP_AT, horizon_ms)
-    patch_crc(buf, pos)
 
 
 def patch_crc(buf: Writable, pos: int) -> None:

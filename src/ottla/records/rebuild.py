@@ -1,6 +1,6 @@
 """A batch with some of its records left out, byte for byte as Kafka's cleaner writes it.
 
-`records.rewrite.filter_batch` does the same from a scan of the whole batch. The cleaner knows where the records lie
+`rewrite.filter_batch` does the same from a scan of the whole batch. The cleaner knows where the records lie
 that stay, and they are few: it reads their times and nothing of the others.
 """
 

@@ -113,25 +113,6 @@ def _following(buf: Readable, pos: int, end: int) -> int | None:
     return following if following <= end else None
 
 
-def validate_for_append(
-    header: BatchHeader,
-    buf: Readable,
-    pos: int,
-    *,
-    compacted: bool,
-    max_message_bytes: int,
-    timestamp_type: int,
-    before_max_ms: int,
-    after_max_ms: int,
-    now_ms: int,
-) -> None:
-    """All checks of a client's batch that the topic needs; raises the RecordError whose code is the answer."""
-    rules = AppendRules(max_message_bytes, compacted, timestamp_type, before_max_ms, after_max_ms)
-    check_header(header, buf, pos, rules, now_ms)
-    if needs_records(header, rules):
-        check_records(header, buf, pos, rules, now_ms)
-
-
 def check_header(
     header: BatchHeader, buf: Readable, pos: int, rules: AppendRules, now_ms: int, within: WalkAllowance | None = None
 ) -> None:
