@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import ottla.native
+from ottla.handlers.produce.lanes import LANE_FRAME_BYTES_MAX
 from ottla.protocol import fields
 from ottla.protocol.generated.catalogue import ApiKey
 from ottla.protocol.hot import produce_template
@@ -16,7 +17,6 @@ SOURCE = Path(ottla.native.__file__).with_name("lane.c").read_text()
 #: Bounds of its own, which nothing outside knows.
 OWN = {"PY_SSIZE_T_CLEAN", "Py_LIMITED_API", "MSG_NOSIGNAL", "PROCESSOR_HAS_CRC32C", "crc32c_by_processor"} | {
     "ANSWER_MAX",
-    "FRAME_MAX",
     "KEPT_MAX",
     "TAKEN",
 }
@@ -44,6 +44,7 @@ def expected() -> dict[str, int]:
         "COUNTED_RECORDS_MAX": plain.COUNTED_RECORDS_MAX,
         "RECORD_BYTES_MIN": record.RECORD_BYTES_MIN,
         "PLAIN_SIZE_MIN": plain.PLAIN_SIZE_MIN,
+        "FRAME_MAX": LANE_FRAME_BYTES_MAX,
     }
 
 
