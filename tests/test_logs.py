@@ -130,14 +130,6 @@ def test_logging_never_raises_and_says_what_was_lost() -> None:
     assert lines.lines[1].endswith("again\n")
 
 
-def test_warning_once_is_once_for_each_key() -> None:
-    lines = Lines()
-    for key in ("a", "b", "a", "a"):
-        lines.log.warning_once("unknown property", key, name=key)
-        lines.now += 10_000
-    assert [line.split()[-1] for line in lines.lines] == ["name=a", "name=b"]
-
-
 def test_limited_warnings_say_how_often_they_came() -> None:
     lines = Lines()
     for _ in range(5):
@@ -157,7 +149,7 @@ def test_a_clock_set_back_does_not_silence() -> None:
 def test_what_is_remembered_is_bounded() -> None:
     lines = Lines(level="OFF")
     for number in range(3 * REMEMBERED_MAX):
-        lines.log.warning_once("event", str(number))
+        lines.log.warning_limited("event", str(number))
     assert len(lines.log._remembered) == REMEMBERED_MAX
 
 

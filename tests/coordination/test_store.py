@@ -604,7 +604,7 @@ def test_a_snapshot_that_fails_in_an_unforeseen_way_is_not_tried_at_each_write(
     def planted(*_: object) -> None:
         raise ValueError("planted")
 
-    monkeypatch.setattr(snapshotting, "write_snapshot", planted)
+    monkeypatch.setattr(snapshotting, "write_atomically", planted)
     ports = new_world(3).machine("a")
 
     async def work() -> None:

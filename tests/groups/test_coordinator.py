@@ -11,7 +11,6 @@ from tests.groups.world import DAY_MS, GROUP, TOPIC, Answer, commit_error, group
 
 from ottla.groups.caller import Caller, Now
 from ottla.groups.coordinator import LOAD_RETRY_S, GroupCoordinator
-from ottla.groups.records.offset_records import offset_key, offset_value
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import OFFSETS_TOPIC, BrokerId, Epoch, ErrorCode, TopicId
@@ -32,6 +31,7 @@ from ottla.protocol.generated.offset_commit import (
 from ottla.protocol.generated.offset_delete import OffsetDeleteRequest
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from ottla.protocol.generated.sync_group import SyncGroupRequest
+from ottla.protocol.hot.offset_records import offset_key, offset_value
 from ottla.steps import Steps, at_once
 
 PARTITIONS = 5

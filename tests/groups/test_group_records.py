@@ -15,8 +15,12 @@ from ottla.groups.records.group_records import (
     read_group_key,
     read_group_value,
 )
-from ottla.groups.records.kinds import BadRecord, kind_of
-from ottla.groups.records.offset_records import (
+from ottla.groups.records.kinds import kind_of
+from ottla.protocol.errors import DecodeError, EncodeError
+from ottla.protocol.generated.group_metadata_value import GroupMetadataValue, MemberMetadata
+from ottla.protocol.generated.offset_commit_key import OffsetCommitKey
+from ottla.protocol.generated.offset_commit_value import OffsetCommitValue
+from ottla.protocol.hot.offset_records import (
     OffsetRecord,
     check_offset_value,
     group_prefix,
@@ -26,10 +30,6 @@ from ottla.groups.records.offset_records import (
     read_offset_value,
     topic_prefix,
 )
-from ottla.protocol.errors import EncodeError
-from ottla.protocol.generated.group_metadata_value import GroupMetadataValue, MemberMetadata
-from ottla.protocol.generated.offset_commit_key import OffsetCommitKey
-from ottla.protocol.generated.offset_commit_value import OffsetCommitValue
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -79,7 +79,7 @@ def test_values_of_all_versions_are_read(version: int) -> None:
 @given(st.binary(max_size=80))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for read in (read_offset_key, read_offset_value, read_group_key, read_group_value, kind_of):
-        with suppress(BadRecord):
+        with suppress(DecodeError):
             read(data)
 
 
@@ -87,7 +87,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 def test_a_damaged_value_is_refused_or_says_something_else(at: int, noise: bytes) -> None:
     value = offset_value(5, 3, "note", 99, -1, b"7" * 16)
     damaged = value[: at % len(value)] + noise + value[at % len(value) :]
-    with suppress(BadRecord):
+    with suppress(DecodeError):
         check_offset_value(damaged)
         read_offset_value(damaged)
 
@@ -99,8 +99,8 @@ def test_what_is_checked_is_what_can_be_read() -> None:
             damaged = bytes(value[:at]) + bytes([byte]) + bytes(value[at + 1 :])
             try:
                 check_offset_value(damaged)
-            except BadRecord:
-                with pytest.raises(BadRecord):
+            except DecodeError:
+                with pytest.raises(DecodeError):
                     read_offset_value(damaged)
             else:
                 read_offset_value(damaged)
@@ -108,11 +108,11 @@ def test_what_is_checked_is_what_can_be_read() -> None:
 
 @pytest.mark.parametrize("tail", [b"\0", b"more"])
 def test_bytes_behind_a_record_are_refused(tail: bytes) -> None:
-    with pytest.raises(BadRecord):
+    with pytest.raises(DecodeError):
         read_offset_key(offset_key("g", "t", 1) + tail)
-    with pytest.raises(BadRecord):
+    with pytest.raises(DecodeError):
         read_offset_value(offset_value(1, 1, "", 1, -1, bytes(16)) + tail)
-    with pytest.raises(BadRecord):
+    with pytest.raises(DecodeError):
         read_group_key(group_key("g") + tail)
 
 

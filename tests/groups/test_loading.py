@@ -10,8 +10,8 @@ from tests.groups.world import GROUP, SESSION_MS, TOPIC, TestClock, World, commi
 from ottla import logs
 from ottla.groups.loading import WORK_AT_ONCE_MAX, load
 from ottla.groups.records.group_records import group_key
-from ottla.groups.records.offset_records import offset_key, offset_value
 from ottla.model import ErrorCode
+from ottla.protocol.hot.offset_records import offset_key, offset_value
 
 
 @pytest.fixture

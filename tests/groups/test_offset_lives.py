@@ -6,7 +6,6 @@ import pytest
 from tests.groups.world import DAY_MS, GROUP, TOPIC, Answer, World, commit_error, subscription
 
 from ottla.groups.offsets.sweeping import STEPS_AT_ONCE_MAX
-from ottla.groups.records.offset_records import offset_key
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_delete import (
     OffsetDeleteRequest,
@@ -14,6 +13,7 @@ from ottla.protocol.generated.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
+from ottla.protocol.hot.offset_records import offset_key
 from ottla.steps import at_once
 
 CHECK_MS = 600_000

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from tests.storage.log_world import NOW, SMALL, TP, World, batch
 
-from ottla.handlers.produce.answer import AnswerTemplate
 from ottla.handlers.produce.memo import ProduceMemo
 from ottla.model import ErrorCode
-from ottla.records.batch import COUNT_AT, HEADER_SIZE, LAST_OFFSET_DELTA_AT, patch_crc
+from ottla.protocol.hot.produce_template import AnswerTemplate
+from ottla.records.batch import COUNT_AT, HEADER_SIZE, LAST_OFFSET_DELTA_AT, parse_header, patch_crc
 from ottla.records.checksum import crc32c as packaged_crc32c
+from ottla.records.plain import COUNTED_RECORDS_MAX, is_plain
 from ottla.records.record import most_records
 from ottla.replication.isr import InSyncReplicas
 from ottla.replication.leader import Leader
@@ -81,6 +82,11 @@ class Partition:
         if not self.memo.is_like(data, 4, len(data)):
             return None
         return self.append(data[4 + self.memo.records_at : 4 + self.memo.records_end])
+
+    def records_in(self, whole: bytes) -> bytes:
+        """The batch of a request that is like the remembered one."""
+        assert self.memo.is_like(bytearray(whole), 4, len(whole))
+        return whole[4 + self.memo.records_at : 4 + self.memo.records_end]
 
     def bytes(self) -> list[bytes]:
         self.log.write_staged()
@@ -233,11 +239,11 @@ def some_frame(rng: Random, version: int, producers: Producers, number: int) -> 
 
 def must_be_taken(partition: Partition, whole: bytes) -> bool:
     """Whether a request that the ordinary way takes is one of those that lanes are for."""
-    memo = partition.memo
-    records = whole[4 + memo.records_at : 4 + memo.records_end]
-    attributes, count = int.from_bytes(records[21:23], "big"), int.from_bytes(records[57:61], "big")
-    believed = count <= most_records(attributes & 7, len(records) - HEADER_SIZE)
-    return len(whole) <= 4096 and attributes < 16 and believed and (attributes & 7 != 0 or count <= 16)
+    records = partition.records_in(whole)
+    if len(whole) > 4096 or not is_plain(records):
+        return False
+    header = parse_header(records)
+    return header.compression != 0 or header.count <= COUNTED_RECORDS_MAX
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -267,6 +273,7 @@ def test_random_requests_leave_the_same_log_as_the_ordinary_way(version: int) ->
         for result, whole in others:
             assert ordinary.serve(whole) == result
             assert not isinstance(result, int) or isinstance(result, ErrorCode) or not must_be_taken(ordinary, whole)
+        assert all(is_plain(ordinary.records_in(whole)) for whole in taken)
         expected = [ordinary.serve(whole) for whole in taken]
         if taken:
             taken_in_all += len(taken)

@@ -318,3 +318,16 @@ def test_a_client_that_has_sent_its_last_request(running: BrokerThread) -> None:
         peer.socket.shutdown(socket.SHUT_WR)
         assert peer.answer(ProduceResponse, 8).responses[0].partition_responses[0].base_offset == 2
         assert peer.is_closed()
+
+
+@pytest.mark.parametrize("pure", ["", "1"])
+def test_a_request_longer_than_the_broker_takes(make_broker: Make, monkeypatch: pytest.MonkeyPatch, pure: str) -> None:
+    """Where fewer bytes are allowed than a lane receives, what is longer closes its connection all the same."""
+    monkeypatch.setenv("OTTLA_PURE", pure)
+    with make_broker(socket_request_max_bytes="2000") as running, running.connect() as peer:
+        running.create_topic("t")
+        for _ in range(2):
+            assert produce(peer, batch(b"short"), 7).error_code == ErrorCode.NONE
+        peer.send(peer.frame(produce_request(batch(b"v" * 2500)), 7))
+        with pytest.raises((EOFError, ConnectionResetError)):
+            peer.receive()

@@ -13,16 +13,11 @@ from tests.protocol.test_hostile_bytes import mutation, noise
 
 from ottla.model import ZERO_TOPIC_ID
 from ottla.protocol.errors import DecodeError, EncodeError
-from ottla.protocol.generated import api_versions, fetch, metadata, produce
+from ottla.protocol.generated import fetch, metadata, produce
 from ottla.protocol.header import encode_response
-from ottla.protocol.hot.api_versions import (
-    encode_api_versions_response,
-    encode_unsupported_version,
-    parse_api_versions,
-)
 from ottla.protocol.hot.fetch import parse_fetch
 from ottla.protocol.hot.fetch_answer import RecordsGap, encode_fetch_response
-from ottla.protocol.hot.metadata import encode_metadata_response, encode_metadata_topic, parse_metadata
+from ottla.protocol.hot.metadata import encode_metadata_response, encode_metadata_topic
 from ottla.protocol.hot.produce import encode_produce_response, parse_produce
 
 _BY_NAME: dict[str, list[Kind]] = {}
@@ -210,27 +205,6 @@ def test_fetch_responses_are_said_alike(kind: Kind, seed: int, framed: bool) -> 
 
 
 @many
-@given(versions_of("MetadataRequest"), Seeds)
-def test_metadata_requests_are_read_alike(kind: Kind, seed: int) -> None:
-    message: metadata.MetadataRequest = random_message(kind, seed)
-    raw = bytearray(b"??" + message.encode(kind.version))
-    for buffer, end in ((raw, None), (memoryview(raw + b"\xff" * 9), len(raw))):
-        request = parse_metadata(buffer, 2, kind.version, end)
-        topics = message.topics if message.topics or kind.version > 0 else None
-        assert request.topics == (
-            None
-            if topics is None
-            else [(None if topic.topic_id == ZERO_TOPIC_ID else topic.topic_id, topic.name) for topic in topics]
-        )
-        for name in (
-            "allow_auto_topic_creation",
-            "include_cluster_authorized_operations",
-            "include_topic_authorized_operations",
-        ):
-            assert getattr(request, name) == getattr(message, name), name
-
-
-@many
 @given(versions_of("MetadataResponse"), Seeds)
 def test_metadata_responses_are_said_alike(kind: Kind, seed: int) -> None:
     message: metadata.MetadataResponse = random_message(kind, seed, tags=False)
@@ -274,52 +248,6 @@ def test_metadata_responses_are_said_alike(kind: Kind, seed: int) -> None:
         )
 
 
-# ApiVersions.
-
-
-@many
-@given(versions_of("ApiVersionsRequest"), Seeds)
-def test_api_versions_requests_are_read_alike(kind: Kind, seed: int) -> None:
-    message: api_versions.ApiVersionsRequest = random_message(kind, seed)
-    raw = bytearray(b"??" + message.encode(kind.version))
-    for buffer, end in ((raw, None), (memoryview(raw + b"\xff" * 9), len(raw))):
-        assert parse_api_versions(buffer, 2, kind.version, end) == (
-            message.client_software_name,
-            message.client_software_version,
-        )
-
-
-@many
-@given(versions_of("ApiVersionsResponse"), Seeds)
-def test_api_versions_responses_are_said_alike(kind: Kind, seed: int) -> None:
-    message: api_versions.ApiVersionsResponse = random_message(kind, seed, tags=False)
-    for correlation_id in (None, 42):
-        said = encode_api_versions_response(
-            kind.version,
-            [(row.api_key, row.min_version, row.max_version) for row in message.api_keys],
-            error=message.error_code,
-            throttle_ms=message.throttle_time_ms,
-            supported_features=[(one.name, one.min_version, one.max_version) for one in message.supported_features],
-            finalized_features_epoch=message.finalized_features_epoch,
-            finalized_features=[
-                (one.name, one.max_version_level, one.min_version_level) for one in message.finalized_features
-            ],
-            zk_migration_ready=message.zk_migration_ready,
-            correlation_id=correlation_id,
-        )
-        assert said == (
-            message.encode(kind.version) if correlation_id is None else encode_response(18, kind.version, 42, message)
-        )
-
-
-def test_unsupported_version_is_answered_in_version_0() -> None:
-    expected = api_versions.ApiVersionsResponse(
-        error_code=35, api_keys=[api_versions.ApiVersion(api_key=18, min_version=0, max_version=4)]
-    )
-    assert encode_unsupported_version() == expected.encode(0)
-    assert encode_unsupported_version(7) == encode_response(18, 0, 7, expected)
-
-
 # Garbage.
 
 Parse = Callable[[bytes, int, int], object]
@@ -327,8 +255,6 @@ Parse = Callable[[bytes, int, int], object]
 PARSERS: dict[str, Parse] = {
     "ProduceRequest": parse_produce,
     "FetchRequest": parse_fetch,
-    "MetadataRequest": parse_metadata,
-    "ApiVersionsRequest": parse_api_versions,
 }
 
 

@@ -1,4 +1,4 @@
-"""Produce, Fetch and Metadata in steps: results and errors as in one piece, small steps, and an allowance."""
+"""Produce and Fetch in steps: results and errors as in one piece, small steps, and an allowance."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from ottla.protocol.hot.fetch import FetchRequest, parse_fetch
 from ottla.protocol.hot.fetch_answer import RecordsGap, encode_fetch_response
 from ottla.protocol.hot.fetch_answer_steps import encode_fetch_response_steps
 from ottla.protocol.hot.fetch_steps import parse_fetch_steps
-from ottla.protocol.hot.metadata import encode_metadata_response, encode_metadata_topic
-from ottla.protocol.hot.metadata_steps import encode_metadata_response_steps, encode_metadata_topic_steps
 from ottla.protocol.hot.produce import PLAIN_PARTS_MAX, TooManyParts, encode_produce_response, parse_produce
 from ottla.protocol.hot.produce_steps import encode_produce_response_steps, parse_produce_steps
 from ottla.protocol.stepping import DecodingAllowance
@@ -279,24 +277,3 @@ def test_what_a_version_cannot_say_is_refused_alike() -> None:
             )
         )
         assert stepped == expected
-
-
-@many
-@given(strategies.sampled_from(of("MetadataResponse")), Seeds)
-def test_metadata_responses_are_said_alike(kind: Kind, seed: int) -> None:
-    rng = random.Random(seed)
-    topics = []
-    for number in range(rng.choice((0, 1, 5, 40))):
-        rows = [(0, index, 1, 7, (1, 2), (1,), ()) for index in range(rng.choice((0, 1, 32, 33, 150)))]
-        words: dict[str, Any] = {"internal": rng.random() < 0.5, "operations": rng.randrange(100)}
-        expected = encode_metadata_topic(kind.version, 3, f"topic-{number}", bytes(16), rows, **words)
-        stepped = encode_metadata_topic_steps(kind.version, 3, f"topic-{number}", bytes(16), rows, **words)
-        assert at_once(stepped) == expected
-        topics.append(expected)
-    words = {"throttle_ms": 5, "operations": 9, "error": rng.choice((0, 7)), "correlation_id": 42}
-    brokers = [(1, "host", 9092, None)]
-    expected = encode_metadata_response(kind.version, brokers, "cluster", 1, topics, **words)
-    encode = encode_metadata_response_steps
-    assert at_once(encode(kind.version, brokers, "cluster", 1, topics, **words, limit=len(expected))) == expected
-    with pytest.raises(EncodeError, match="an answer to METADATA of more than"):
-        at_once(encode(kind.version, brokers, "cluster", 1, topics, **words, limit=len(expected) - 1))

@@ -13,6 +13,7 @@ from tests.records.generated_records import NOW, batches
 from ottla.records import batch
 from ottla.records.batch import BatchHeader
 from ottla.records.errors import CorruptBatch, UnsupportedCodec, UnsupportedMagic
+from ottla.records.plain import STAMPED_FIELDS
 from ottla.records.record import Record, decode_batch, encode_batch
 
 
@@ -151,8 +152,7 @@ def test_any_changed_bit_behind_the_checksum_is_seen(raw: bytes, data: st.DataOb
 def test_offset_and_epoch_are_stamped_without_touching_the_checksum() -> None:
     raw = bytearray(b"xyz") + three()
     view = memoryview(raw)
-    batch.patch_base_offset(view, 3, 2**62)
-    batch.patch_leader_epoch(view, 3, 17)
+    STAMPED_FIELDS.pack_into(view, 3, 2**62, len(raw) - 3 - batch.LOG_OVERHEAD, 17)
     header = batch.parse_header(raw, 3)
     assert (header.base_offset, header.leader_epoch) == (2**62, 17)
     assert batch.check_crc(raw, 3, header.size)
@@ -180,17 +180,6 @@ def test_new_time_clears_the_delete_horizon_as_kafka_does() -> None:
     batch.set_log_append_time(raw, 0, NOW)
     assert batch.parse_header(raw).attributes == 0x38
     assert batch.check_crc(raw, 0, len(raw))
-
-
-def test_delete_horizon_of_an_empty_batch() -> None:
-    raw = three()[: batch.HEADER_SIZE]
-    struct.pack_into(">i", raw, batch.LENGTH_AT, batch.LENGTH_MIN)
-    struct.pack_into(">i", raw, batch.COUNT_AT, 0)
-    batch.set_delete_horizon(raw, 0, NOW + 9)
-    assert batch.parse_header(raw).delete_horizon_ms == NOW + 9
-    assert decode_batch(raw) == []
-    with pytest.raises(AssertionError):
-        batch.set_delete_horizon(three(), 0, NOW)
 
 
 @given(st.lists(batches(), max_size=4), st.integers(0, 200), st.binary(max_size=3))

@@ -9,7 +9,7 @@ from tests.records.verdict_cases import DIFFERENT, Case, cases, kafka_answers
 
 from ottla.model import ErrorCode
 from ottla.records import batch
-from ottla.records.batch import CREATE_TIME, HEADER_SIZE, LOG_APPEND_TIME, parse_header
+from ottla.records.batch import CREATE_TIME, HEADER_SIZE, LOG_APPEND_TIME, BatchHeader, Readable, parse_header
 from ottla.records.compression import GZIP, LZ4, NONE, SNAPPY, UNFOLDS_MAX, ZSTD, compress, decompress
 from ottla.records.errors import DecompressionTooLarge, RecordError, UnacceptableRecord, UnacceptableTimestamp
 from ottla.records.record import RECORD_BYTES_MIN, Record, decode_batch, encode_batch, most_records
@@ -21,18 +21,24 @@ from ottla.records.validate import (
     needs_records,
     produced_batch,
     stamp_time,
-    validate_for_append,
 )
 
 CASES = {case.name: case for case in cases()}
 PLAIN = AppendRules(1 << 20, after_max_ms=1000)
 
 
+def validate(header: BatchHeader, raw: Readable, pos: int, rules: AppendRules) -> None:
+    """All checks of a client's batch that the topic needs."""
+    check_header(header, raw, pos, rules, NOW)
+    if needs_records(header, rules):
+        check_records(header, raw, pos, rules, NOW)
+
+
 def our_answer(case: Case) -> str:
     raw = bytearray(b"before" + case.raw)
     try:
         header = produced_batch(raw, 6, len(raw), api_version=case.api_version)
-        validate_for_append(header, raw, 6, now_ms=NOW, **case.rules._asdict())
+        validate(header, raw, 6, case.rules)
     except RecordError as error:
         indexes = ",".join(str(fault.batch_index) for fault in error.record_faults)
         return f"{error.error_code.name} {indexes}".strip()
@@ -64,7 +70,7 @@ def test_good_batches_pass_with_and_without_a_walk(records: list[Record], codec:
     header = produced_batch(raw, 0, len(raw), api_version=13)
     for compacted in (False, True):
         rules = PLAIN._replace(compacted=compacted)
-        validate_for_append(header, raw, 0, now_ms=NOW, **rules._asdict())
+        validate(header, raw, 0, rules)
         assert needs_records(header, rules) is compacted
     assert check_records(header, raw, 0, PLAIN, NOW) == bytes(scan_batch(raw).payload)
 

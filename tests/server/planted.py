@@ -29,7 +29,7 @@ SITES: Final = (
     ("ottla.handlers.produce.lanes", "Lanes.answer"),
     ("ottla.handlers.produce.lanes", "Lanes._answer"),
     ("ottla.handlers.produce.appends", "Appends.append"),
-    ("ottla.handlers.produce.answer", "AnswerTemplate.fill"),
+    ("ottla.protocol.hot.produce_template", "AnswerTemplate.fill"),
     ("ottla.handlers.produce.waiting", "ProduceWait.try_complete"),
     ("ottla.handlers.fetch.handler", "FetchHandler.serve"),
     ("ottla.handlers.fetch.handler", "FetchHandler._serve_alike"),

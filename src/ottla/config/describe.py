@@ -153,7 +153,9 @@ def _group_synonyms(definition: Definition, overrides: Mapping[str, str], config
 
 
 def describe_broker(config: Config, names: Collection[str] | None = None) -> list[DescribedProperty]:
-    """The properties of this broker. Of unknown names the value is left out: it may be a secret.
+    """The properties of this broker at once, for tests: `handlers/configs/described.py` does the same in steps.
+
+    Of unknown names the value is left out: it may be a secret.
 
     Some stand in the list of all only where they are set; a request that names them gets them in any case.
     """

@@ -50,7 +50,7 @@ class LogConfig(NamedTuple):
 
     min_insync_replicas: int = 1
     unclean_leader_election: bool = False
-    #: `partition:broker`, or a single "*" for all.
+    #: `partition:broker`, or a single "*" for all. For quotas of replication, which come with a second broker.
     leader_throttled_replicas: tuple[str, ...] = ()
     follower_throttled_replicas: tuple[str, ...] = ()
 

@@ -15,7 +15,7 @@ from ottla.coordination.znodes import (
     decode_cluster_id,
     encode_cluster_id,
 )
-from ottla.model import METADATA_TOPIC_ID, ZERO_TOPIC_ID, BrokerId, TopicId, topic_id_text
+from ottla.model import METADATA_TOPIC_ID, ZERO_TOPIC_ID, BrokerId, TopicId, random_uuid, topic_id_text
 from ottla.ports.entropy import Entropy
 
 #: Kafka's reserved.broker.max.id: ids that were configured stay at or below it, generated ones begin above.
@@ -69,10 +69,7 @@ def random_id(entropy: Entropy) -> TopicId:
     which command lines would take for an option.
     """
     while True:
-        raw = bytearray(entropy.token(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        found = TopicId(bytes(raw))
+        found = TopicId(random_uuid(entropy.token(16)))
         if found not in (ZERO_TOPIC_ID, METADATA_TOPIC_ID) and not topic_id_text(found).startswith("-"):
             return found
 

@@ -22,6 +22,3 @@ class SessionLeases:
     def overdue(self, now_ms: int) -> list[int]:
         """Sessions that have run out, in order of their ids. They stay until they are dropped."""
         return sorted(session_id for session_id, (_, end_ms) in self._leases.items() if end_ms <= now_ms)
-
-    def next_end_ms(self) -> int | None:
-        return min((end_ms for _, end_ms in self._leases.values()), default=None)

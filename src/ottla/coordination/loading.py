@@ -17,6 +17,7 @@ from ottla.coordination.journal import JournalContents, JournalFile, read_conten
 from ottla.coordination.snapshot import SnapshotFault, decode_snapshot
 from ottla.coordination.tree import ZnodeTree
 from ottla.ports.disk import Disk
+from ottla.ports.whole_files import write_whole
 
 SNAPSHOTS_KEPT: Final = 2
 _JOURNAL: Final = "journal."
@@ -192,13 +193,7 @@ def _set_torn_tail_aside(disk: Disk, path: str, contents: JournalContents) -> tu
         return len(tail), None
     directory, _, name = path.rpartition("/")
     kept_in = f"{directory}/torn.{name}.{contents.good_size}"
-    file = disk.open(kept_in, create=True)
-    try:
-        file.truncate(0)
-        file.append([tail])
-        file.sync()
-    finally:
-        file.close()
+    write_whole(disk, kept_in, tail)
     _log.warning(
         "cut a torn tail from the journal. A crash in the middle of a write leaves one, and nothing in it was "
         "acknowledged; if the file was damaged otherwise, acknowledged changes may be missing: those of its last write",

@@ -1,6 +1,7 @@
 """Znodes by which brokers and tools ask the controller for something: their JSON, as Kafka 3.9 writes it.
 
 ISR changes and failed log directories are written into sequential nodes, preferred leaders are asked for in one node.
+A single broker asks itself: what reads and writes these nodes is for clusters of several.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from typing import Final
 from ottla.coordination.interface import SessionInfo
 from ottla.coordination.paths import name_of, parent_of
 from ottla.coordination.tree import TreeNode, ZnodeTree
-from ottla.ports.disk import Disk
 from ottla.records.checksum import crc32c
 from ottla.steps import Steps, at_once
 
@@ -150,17 +149,3 @@ def _decode_nodes(rows: bytes, names: str, all_data: bytes, tree: ZnodeTree) -> 
         made.append(node)
     if len(nodes) != len(made) or name_at != len(names) or data_at != len(all_data):
         raise SnapshotFault("its names or data do not match its nodes")
-
-
-def write_snapshot(disk: Disk, directory: str, name: str, content: bytes) -> None:
-    """Durably and atomically under its name: written aside, synced, renamed, the rename synced. A worker's."""
-    temporary = f"{directory}/{name}.tmp"
-    file = disk.open(temporary, create=True)
-    try:
-        file.truncate(0)
-        file.append([content])
-        file.sync()
-    finally:
-        file.close()
-    disk.rename(temporary, f"{directory}/{name}")
-    disk.sync_directory(directory)

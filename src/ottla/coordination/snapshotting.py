@@ -8,8 +8,8 @@ from functools import partial
 from ottla import logs
 from ottla.coordination.journal import JournalFile
 from ottla.coordination.loading import journal_name, prune, snapshot_name
-from ottla.coordination.snapshot import write_snapshot
 from ottla.ports.disk import Disk
+from ottla.ports.whole_files import write_atomically
 from ottla.ports.workers import Workers
 
 _log = logs.logger("coordination")
@@ -77,7 +77,7 @@ class Snapshotting:
         disk, directory = self._disk, self._directory
 
         def work() -> None:
-            write_snapshot(disk, directory, snapshot_name(zxid), content)
+            write_atomically(disk, f"{directory}/{snapshot_name(zxid)}", content)
             prune(disk, directory)
 
         try:

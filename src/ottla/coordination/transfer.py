@@ -3,6 +3,8 @@
 Moving restores what Kafka's znodes mean, which is paths and data. Versions, zxids and times are in the dump to be read,
 but they cannot be given to another tree; the one version that means something (how many broker ids were given out) is
 raised to what it was. Ephemeral nodes belong to sessions, and stay where these are.
+
+Nothing calls it yet: it is for a verb that moves a cluster, as soon as there is a second provider to move to.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from ottla.groups.journal import Journal
 from ottla.groups.loading import load
 from ottla.groups.offsets.committing import commit_refused
 from ottla.groups.offsets.fetching import fetch_refused
-from ottla.groups.records.offset_records import read_offset_value
 from ottla.groups.shard import GroupShard, ShardContext
 from ottla.groups.state import Counts, Done, Reply
 from ottla.groups.timers import DUE_AT_ONCE_MAX
@@ -43,6 +42,7 @@ from ottla.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCo
 from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.protocol.hot.offset_records import read_offset_value
 from ottla.protocol.primitives import STRING_BYTES_MAX
 from ottla.steps import Steps, in_turns, is_stray, pieces
 

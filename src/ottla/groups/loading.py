@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from struct import Struct
 from typing import Final, NamedTuple
 
 from ottla import logs
 from ottla.groups.caller import Now
 from ottla.groups.journal import Journal
-from ottla.groups.records.reading import open_batch
 from ottla.groups.shard import GroupShard
 from ottla.model import NO_PRODUCER_ID
 from ottla.ports.clock import Clock
-from ottla.records.batch import LOG_OVERHEAD, MAGIC, MAGIC_AT, BatchHeader
+from ottla.records.batch import LOG_OVERHEAD, MAGIC, MAGIC_AT, BatchHeader, header_fields
 from ottla.records.control import ControlType, parse_control
 from ottla.records.errors import CorruptBatch, RecordError
+from ottla.records.reading import open_batch
 
 log_event = logs.logger("groups")
 
@@ -24,7 +23,7 @@ log_event = logs.logger("groups")
 WORK_AT_ONCE_MAX: Final = 200
 _BYTES_AS_A_RECORD: Final = 50
 
-_unpack_location: Final = Struct(">qi").unpack_from
+_unpack_location: Final = header_fields("base_offset", "length").unpack_from
 
 
 class LoadCounts(NamedTuple):

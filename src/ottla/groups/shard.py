@@ -34,11 +34,11 @@ from ottla.groups.offsets.fetching import fetch_offsets
 from ottla.groups.offsets.sweeping import Sweeps
 from ottla.groups.records.group_records import read_group_key, read_group_value
 from ottla.groups.records.kinds import CONSUMER_GROUP_KINDS, GROUP, OFFSET, OFFSET_LEGACY, BadRecord, kind_of
-from ottla.groups.records.offset_records import OffsetKey, check_offset_value, read_offset_key
 from ottla.groups.state import Counts, Done, Reply, ShardState
 from ottla.metadata.cache import MetadataCache
 from ottla.model import NO_PRODUCER_ID, ErrorCode
 from ottla.ports.entropy import Entropy
+from ottla.protocol.errors import DecodeError
 from ottla.protocol.generated.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -53,6 +53,7 @@ from ottla.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCo
 from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.protocol.hot.offset_records import OffsetKey, check_offset_value, read_offset_key
 from ottla.steps import Steps, at_once, pieces
 
 log_event = logs.logger("groups")
@@ -260,12 +261,12 @@ class GroupShard:
             elif kind in CONSUMER_GROUP_KINDS:
                 self._consumer.replay(kind, key, value)
             else:
-                raise BadRecord("a key of an unknown type")  # noqa: TRY301 - the others raise it further down
-        except BadRecord as fault:
+                raise BadRecord("a key of an unknown type")
+        except DecodeError as fault:
             self._passed_over(key, offset, fault)
 
-    def _passed_over(self, key: bytes, offset: int, fault: BadRecord) -> None:
-        key_type = str(int.from_bytes(key[:2], "big")) if len(key) > 1 else "none"
+    def _passed_over(self, key: bytes, offset: int, fault: DecodeError) -> None:
+        key_type = str(kind_of(key) & 0xFFFF) if len(key) > 1 else "none"
         partition = self.state.partition
         log_event.warning_limited(
             "a record of the offsets topic was skipped",

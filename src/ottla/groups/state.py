@@ -13,7 +13,7 @@ from ottla.groups.journal import Journal, JournalRecord
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.timers import Timers
 from ottla.metadata.cache import MetadataCache
-from ottla.model import ErrorCode
+from ottla.model import ErrorCode, random_uuid, uuid_text
 from ottla.ports.entropy import Entropy
 
 if TYPE_CHECKING:
@@ -124,8 +124,4 @@ class ShardState:
     def new_member_id(self, prefix: str) -> str:
         """`<client id or instance id>-<random UUID>`, as Kafka names members."""
         prefix = prefix[:_PREFIX_CHARACTERS_MAX]
-        raw = bytearray(self.entropy.token(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        digits = raw.hex()
-        return f"{prefix}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        return f"{prefix}-{uuid_text(random_uuid(self.entropy.token(16)))}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import groupby
-from struct import Struct
 from typing import Final
 
 from ottla.groups.offsets.committing import ALL_COMMITTED, committed
@@ -16,6 +15,7 @@ from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import allowed_on_group, caller_of
 from ottla.handlers.calls.later import Later
 from ottla.model import ErrorCode
+from ottla.protocol.fields import CORRELATION_AT, CORRELATION_END, INT32
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -30,7 +30,7 @@ from ottla.steps import PIECE, Steps, at_once, pieces, taken
 
 _KEY: Final = OffsetCommitRequest.API_KEY
 _BY_ID: Final = 10
-_pack_correlation: Final = Struct(">i").pack
+_pack_correlation: Final = INT32.pack
 
 #: Topics and partitions of a request that is served at once: about a hundred microseconds.
 _AT_ONCE_MAX: Final = 64
@@ -156,7 +156,7 @@ def _answer_to(version: int, asked: tuple[tuple[str, bytes, int], ...]) -> tuple
         for (name, topic_id), partitions in groupby(asked, key=lambda place: place[:2])
     ]
     frame = encode_response(_KEY, version, 0, OffsetCommitResponse(topics=topics))
-    return frame[:4], frame[8:]
+    return frame[:CORRELATION_AT], frame[CORRELATION_END:]
 
 
 def _is_plain(call: Call, topic: OffsetCommitRequestTopic) -> bool:

@@ -10,20 +10,18 @@ thirty, and nothing.
 from __future__ import annotations
 
 from array import array
-from struct import Struct
 from typing import Final
 
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.group_calls import ANSWER_BYTES_MAX, Refusals
 from ottla.model import ErrorCode
+from ottla.protocol.fields import INT32, LENGTH_BYTES
 from ottla.protocol.generated.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
 from ottla.protocol.header import put_response_header
 from ottla.protocol.primitives import put_compact_count, read_compact_string
 from ottla.steps import PIECE, Steps
 
-_INT32: Final = Struct(">i")
-_LENGTH_BYTES: Final = 4
 #: A response of one group: its throttle time and a count of one byte stand before it, and no tagged fields behind it.
 _BEFORE_BYTES: Final = 5
 _BEHIND: Final = b"\0"
@@ -45,10 +43,10 @@ class GroupsAnswer:
 
     def _begun(self) -> tuple[bytearray, int]:
         """All that stands before the groups, and where the throttle time belongs."""
-        out = bytearray(_LENGTH_BYTES)
+        out = bytearray(LENGTH_BYTES)
         put_response_header(out, OffsetFetchResponse.API_KEY, self._call.version, self._call.correlation_id)
         throttle_at = len(out)
-        out += _INT32.pack(0)
+        out += INT32.pack(0)
         put_compact_count(out, self._count)
         return out, throttle_at
 
@@ -74,8 +72,8 @@ class GroupsAnswer:
         assert len(self._ends) == self._count + 1
         out = (yield from self._without(refusals)) if refusals else self._out
         out += _BEHIND
-        _INT32.pack_into(out, self._throttle_at, self._call.throttle_ms())
-        _INT32.pack_into(out, 0, len(out) - _LENGTH_BYTES)
+        INT32.pack_into(out, self._throttle_at, self._call.throttle_ms())
+        INT32.pack_into(out, 0, len(out) - LENGTH_BYTES)
         return out
 
     def _without(self, refusals: Refusals) -> Steps[bytearray]:

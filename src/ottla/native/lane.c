@@ -24,27 +24,41 @@
 #define MSG_NOSIGNAL 0 /* Python ignores the signal */
 #endif
 
+/* What is known here of frames and batches is defined in `protocol/fields.py`, `protocol/hot/produce_template.py` and
+   `records/` (a plain batch: `records/plain.py`); `tests/native/test_fields.py` compares the two. */
+
 /* A frame: length, API key, API version, correlation id; then what the client repeats. */
+#define LENGTH_BYTES 4
+#define KEY_VERSION_AT 4
+#define KEY_VERSION_BYTES 4
+#define REQUEST_CORRELATION_AT 8
 #define FIXED_HEAD 12
+/* An answer: its correlation id, and how far behind the batch's offset the log's start stands. */
+#define CORRELATION_AT 4
+#define LOG_START_BEHIND 16
 /* A batch: its header, and in it what is read here. */
 #define HEADER_SIZE 61
 #define LOG_OVERHEAD 12
 #define LENGTH_AT 8
-#define EPOCH_AT 12
+#define LEADER_EPOCH_AT 12
 #define MAGIC_AT 16
 #define CRC_AT 17
 #define ATTRIBUTES_AT 21
-#define DELTA_AT 23
-#define TIMESTAMP_AT 35
-#define PRODUCER_AT 43
+#define LAST_OFFSET_DELTA_AT 23
+#define MAX_TIMESTAMP_AT 35
+#define PRODUCER_ID_AT 43
 #define PRODUCER_EPOCH_AT 51
-#define SEQUENCE_AT 53
+#define BASE_SEQUENCE_AT 53
 #define COUNT_AT 57
+#define MAGIC 2
+/* The attributes of a plain batch are a codec up to this one and nothing else; whether its log takes it, the log says. */
+#define CODEC_MAX 4
 /* Uncompressed batches of more records are not counted by the ordinary way either, which then is to look at them. */
 #define COUNTED_RECORDS_MAX 16
-/* Bytes that a record has at least; and to how many a byte of a block can unfold, by codec: `UNFOLDS_MAX`. */
+/* Bytes that a record has at least, and a plain batch; and to how many a byte of a block unfolds, by codec. */
 #define RECORD_BYTES_MIN 7
-static const uint32_t unfolds_max[8] = {1, 1032, 22, 255, 32768, 0, 0, 0};
+#define PLAIN_SIZE_MIN (HEADER_SIZE + RECORD_BYTES_MIN)
+static const uint32_t unfolds_max[CODEC_MAX + 1] = {1, 1032, 22, 255, 32768};
 /* Copying more costs more than it saves. */
 #define FRAME_MAX 4096
 /* An answer holds a topic's name of at most 249 bytes. */
@@ -171,7 +185,7 @@ struct Lane {
     uint32_t prefix_size, trailer_size, answer_size;
     uint32_t offset_at; /* where the answer has the batch's first offset */
     char flexible, has_log_start;
-    uint8_t key_version[4];
+    uint8_t key_version[KEY_VERSION_BYTES];
 };
 
 static int grow(void **data, size_t *room, size_t wanted, size_t item)
@@ -219,11 +233,11 @@ static int run_add(Run *run, Lane *lane, uint32_t correlation, const uint8_t *ba
     request->size = size;
     request->count = read32(batch + COUNT_AT);
     request->correlation = correlation;
-    request->timestamp = read64(batch + TIMESTAMP_AT);
+    request->timestamp = read64(batch + MAX_TIMESTAMP_AT);
     request->first_offset = -1;
-    request->producer = read64(batch + PRODUCER_AT);
+    request->producer = read64(batch + PRODUCER_ID_AT);
     request->epoch = (int16_t)(batch[PRODUCER_EPOCH_AT] << 8 | batch[PRODUCER_EPOCH_AT + 1]);
-    request->sequence = (int32_t)read32(batch + SEQUENCE_AT);
+    request->sequence = (int32_t)read32(batch + BASE_SEQUENCE_AT);
     run->idempotent += request->producer >= 0;
     memcpy(run->data + run->size, batch, size);
     run->size += size;
@@ -250,7 +264,7 @@ static PyObject *run_stamp(Run *run, PyObject *args)
         Request *request = &run->requests[i];
         request->first_offset = offset;
         write64(at, offset);
-        write32(at + EPOCH_AT, (uint32_t)epoch);
+        write32(at + LEADER_EPOCH_AT, (uint32_t)epoch);
         at += request->size;
         PyObject *batch = Py_BuildValue("ILLL", (unsigned int)request->size, offset,
                                         offset + request->count - 1, (long long)request->timestamp);
@@ -310,10 +324,10 @@ static int lane_answer(Lane *lane, const Request *request, long long log_start, 
     if (lane->fd < 0)
         return 0;
     memcpy(answer, lane->repeated + lane->prefix_size + lane->trailer_size, lane->answer_size);
-    write32(answer + 4, request->correlation);
+    write32(answer + CORRELATION_AT, request->correlation);
     write64(answer + lane->offset_at, request->first_offset);
     if (lane->has_log_start)
-        write64(answer + lane->offset_at + 16, log_start);
+        write64(answer + lane->offset_at + LOG_START_BEHIND, log_start);
     ssize_t sent = send(lane->fd, answer, lane->answer_size, MSG_NOSIGNAL);
     if (sent == (ssize_t)lane->answer_size)
         return 0;
@@ -467,15 +481,15 @@ static int records_are_whole(const uint8_t *at, const uint8_t *end, uint32_t cou
 /* Whether nothing about a batch is unusual; the log's own limits are compared with the whole run's. */
 static int is_plain(const uint8_t *batch, uint32_t size)
 {
-    if (size <= HEADER_SIZE || read32(batch + LENGTH_AT) + LOG_OVERHEAD != size || batch[MAGIC_AT] != 2)
+    if (size < PLAIN_SIZE_MIN || read32(batch + LENGTH_AT) + LOG_OVERHEAD != size || batch[MAGIC_AT] != MAGIC)
         return 0;
     uint32_t count = read32(batch + COUNT_AT);
     uint8_t attributes = batch[ATTRIBUTES_AT + 1];
-    return read64(batch) == 0 && batch[ATTRIBUTES_AT] == 0 && attributes < 16 && count > 0
-           && (uint64_t)count * RECORD_BYTES_MIN <= (uint64_t)(size - HEADER_SIZE) * unfolds_max[attributes & 7]
-           && read32(batch + DELTA_AT) == count - 1
-           && (read64(batch + PRODUCER_AT) < 0 || (int32_t)read32(batch + SEQUENCE_AT) >= 0)
-           && (attributes & 7
+    return read64(batch) == 0 && batch[ATTRIBUTES_AT] == 0 && attributes <= CODEC_MAX && count > 0
+           && (uint64_t)count * RECORD_BYTES_MIN <= (uint64_t)(size - HEADER_SIZE) * unfolds_max[attributes]
+           && read32(batch + LAST_OFFSET_DELTA_AT) == count - 1
+           && (read64(batch + PRODUCER_ID_AT) < 0 || (int32_t)read32(batch + BASE_SEQUENCE_AT) >= 0)
+           && (attributes
                || (count <= COUNTED_RECORDS_MAX && records_are_whole(batch + HEADER_SIZE, batch + size, count)))
            && crc32c(batch + ATTRIBUTES_AT, size - ATTRIBUTES_AT) == read32(batch + CRC_AT);
 }
@@ -484,8 +498,8 @@ static int is_plain(const uint8_t *batch, uint32_t size)
 static uint32_t find_batch(const Lane *lane, const uint8_t *frame, uint32_t size, const uint8_t **batch)
 {
     uint32_t fixed = FIXED_HEAD + lane->prefix_size;
-    if (size < fixed + HEADER_SIZE || size > FRAME_MAX || read32(frame) != size - 4
-        || memcmp(frame + 4, lane->key_version, 4) != 0
+    if (size < fixed + HEADER_SIZE || size > FRAME_MAX || read32(frame) != size - LENGTH_BYTES
+        || memcmp(frame + KEY_VERSION_AT, lane->key_version, KEY_VERSION_BYTES) != 0
         || memcmp(frame + FIXED_HEAD, lane->repeated, lane->prefix_size) != 0)
         return 0;
     /* There are at least 61 bytes more, so neither kind of length can reach beyond the frame. */
@@ -530,7 +544,8 @@ static PyObject *lane_receive(Lane *lane, PyObject *view)
         const uint8_t *batch;
         const uint8_t *frame = buffer.buf;
         uint32_t size = find_batch(lane, frame, (uint32_t)received, &batch);
-        if (size && is_plain(batch, size) && run_add(lane->run, lane, read32(frame + 8), batch, size) == 0)
+        if (size && is_plain(batch, size)
+            && run_add(lane->run, lane, read32(frame + REQUEST_CORRELATION_AT), batch, size) == 0)
             result = TAKEN;
     }
     PyBuffer_Release(&buffer);
@@ -603,8 +618,9 @@ static PyObject *run_lane(Run *run, PyObject *args)
     if (!PyArg_ParseTuple(args, "iOipy#y#y#ip", &fd, &token, &version, &flexible, &prefix, &prefix_size, &trailer,
                           &trailer_size, &answer, &answer_size, &offset_at, &has_log_start))
         return NULL;
-    if (prefix_size > FRAME_MAX || trailer_size > FRAME_MAX || answer_size > ANSWER_MAX || offset_at < 8
-        || offset_at > answer_size - (has_log_start ? 24 : 16)) {
+    if (prefix_size > FRAME_MAX || trailer_size > FRAME_MAX || answer_size > ANSWER_MAX
+        || offset_at < CORRELATION_AT + 4
+        || offset_at > answer_size - (has_log_start ? LOG_START_BEHIND + 8 : LOG_START_BEHIND)) {
         PyErr_SetString(PyExc_ValueError, "a lane's request and answer are short, and the answer has its numbers");
         return NULL;
     }

@@ -22,7 +22,8 @@ class ApiInfo(NamedTuple):
     max: int
     #: The first version with compact lengths and tagged fields; None if there is none.
     flexible_from: int | None
-    #: Sent by brokers only: never advertised to clients for its own sake, never sent by one.
+    #: Sent by brokers only: never advertised to clients for its own sake, never sent by one. For clusters of several
+    #: brokers, where a principal must have a right to them.
     inter_broker: bool
 
     def request_type(self) -> type[Message]:

@@ -10,11 +10,11 @@ header a message has follows from its API and version: see `apis.request_header_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from struct import Struct
 from typing import Final
 
 from ottla.protocol.apis import APIS, request_header_version, response_header_version
 from ottla.protocol.errors import DecodeError, EncodeError
+from ottla.protocol.fields import INT16, INT32, LENGTH_BYTES, REQUEST_FIELDS, REQUEST_FIELDS_BYTES
 from ottla.protocol.generated.catalogue import ApiKey
 from ottla.protocol.message import Message, Structure
 from ottla.protocol.primitives import (
@@ -35,9 +35,6 @@ from ottla.steps import Steps
 #: that is a millisecond at the most; and some ten microseconds for the two hundred partitions of an honest request.
 PLAIN_FRAME_BYTES_MAX: Final = 8192
 
-_FIXED = Struct(">hhi")
-_LENGTH = Struct(">i")
-_INT16 = Struct(">h")
 #: A plain dict of the first flexible versions: this is read once a request.
 _FLEXIBLE_FROM = {key: 1 << 15 if row.flexible_from is None else row.flexible_from for key, row in APIS.items()}
 _CONTROLLED_SHUTDOWN = int(ApiKey.CONTROLLED_SHUTDOWN)
@@ -68,11 +65,11 @@ def decode_request_header(buf: HotBuffer, pos: int = 0) -> tuple[RequestHeader, 
     The version may be one that we do not serve: that is for the caller to judge, since ApiVersions answers it.
     """
     try:
-        key, version, correlation_id = _FIXED.unpack_from(buf, pos)
+        key, version, correlation_id = REQUEST_FIELDS.unpack_from(buf, pos)
         flexible_from = _FLEXIBLE_FROM.get(key)
         if flexible_from is None:
             raise DecodeError(f"there is no API with key {key}")
-        pos += 8
+        pos += REQUEST_FIELDS_BYTES
         header = object.__new__(RequestHeader)
         header.api_key = key
         header.api_version = version
@@ -91,13 +88,13 @@ def decode_request_header(buf: HotBuffer, pos: int = 0) -> tuple[RequestHeader, 
 def request_body_start(buf: HotBuffer, pos: int = 0, end: int | None = None) -> int:
     """Where a request's body begins: for a handler that needs no more of the header than its fixed part."""
     try:
-        key, version, _ = _FIXED.unpack_from(buf, pos)
+        key, version, _ = REQUEST_FIELDS.unpack_from(buf, pos)
         flexible_from = _FLEXIBLE_FROM.get(key)
         if flexible_from is None:
             raise DecodeError(f"there is no API with key {key}")
-        pos += 8
+        pos += REQUEST_FIELDS_BYTES
         if key != _CONTROLLED_SHUTDOWN or version != 0:
-            (length,) = _INT16.unpack_from(buf, pos)
+            (length,) = INT16.unpack_from(buf, pos)
             pos += 2 + max(length, 0)
         if version >= flexible_from:
             pos = pos + 1 if buf[pos] == 0 else _read_header_tags(buf, pos, len(buf) if end is None else end)[1]
@@ -118,7 +115,7 @@ def _read_header_tags(buf: HotBuffer, pos: int, limit: int) -> tuple[Mapping[int
 
 def encode_request(header: RequestHeader, message: Message) -> bytes:
     """A whole frame: length, header, body."""
-    out = bytearray(4)
+    out = bytearray(LENGTH_BYTES)
     put_request_header(out, header)
     message.encode_into(out, header.api_version)
     return _framed(out)
@@ -127,7 +124,7 @@ def encode_request(header: RequestHeader, message: Message) -> bytes:
 def put_request_header(out: bytearray, header: RequestHeader) -> None:
     version = request_header_version(header.api_key, header.api_version)
     try:
-        out += _FIXED.pack(header.api_key, header.api_version, header.correlation_id)
+        out += REQUEST_FIELDS.pack(header.api_key, header.api_version, header.correlation_id)
         if version >= 1:
             put_nullable_string(out, header.client_id)
         if version >= 2:
@@ -143,7 +140,7 @@ def decode_response_header(
 ) -> tuple[int, Mapping[int, bytes], int]:
     """Reads a response's header; returns correlation id, tagged fields, and where the body begins."""
     try:
-        (correlation_id,) = _LENGTH.unpack_from(buf, pos)
+        (correlation_id,) = INT32.unpack_from(buf, pos)
         pos += 4
         if response_header_version(api_key, version) == 0:
             return correlation_id, NO_TAGS, pos
@@ -157,7 +154,7 @@ def encode_response(
     api_key: int, version: int, correlation_id: int, message: Message, unknown_tags: Mapping[int, bytes] = NO_TAGS
 ) -> bytes:
     """A whole frame: length, header, body."""
-    out = bytearray(4)
+    out = bytearray(LENGTH_BYTES)
     put_response_header(out, api_key, version, correlation_id, unknown_tags)
     message.encode_into(out, version)
     return _framed(out)
@@ -171,7 +168,7 @@ def encode_response_steps(
     A frame is found too long at the end of a step, and a step writes few kilobytes: that is what goes beyond `limit`
     in memory, and one byte string at the most.
     """
-    out = bytearray(4)
+    out = bytearray(LENGTH_BYTES)
     put_response_header(out, api_key, version, correlation_id)
     for _ in message.encode_steps(out, version):
         if len(out) > limit:
@@ -179,7 +176,7 @@ def encode_response_steps(
         yield
     if len(out) > limit:
         raise EncodeError(f"an answer to {ApiKey(api_key).name} of more than {limit} bytes")
-    out[0:4] = _LENGTH.pack(len(out) - 4)
+    out[0:LENGTH_BYTES] = INT32.pack(len(out) - LENGTH_BYTES)
     return out
 
 
@@ -192,7 +189,7 @@ def put_response_header(
     out: bytearray, api_key: int, version: int, correlation_id: int, unknown_tags: Mapping[int, bytes] = NO_TAGS
 ) -> None:
     try:
-        out += _LENGTH.pack(correlation_id)
+        out += INT32.pack(correlation_id)
         if response_header_version(api_key, version) == 1:
             put_tags(out, [], unknown_tags, ())
         elif unknown_tags:
@@ -202,5 +199,5 @@ def put_response_header(
 
 
 def _framed(out: bytearray) -> bytes:
-    out[0:4] = _LENGTH.pack(len(out) - 4)
+    out[0:LENGTH_BYTES] = INT32.pack(len(out) - LENGTH_BYTES)
     return bytes(out)

@@ -82,6 +82,32 @@ def put_uvarint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
+def uvarint(value: int) -> bytes:
+    """An unsigned varint by itself."""
+    out = bytearray()
+    put_uvarint(out, value)
+    return bytes(out)
+
+
+def uvarint_size(value: int) -> int:
+    """The bytes that an unsigned varint takes."""
+    return max(1, (value.bit_length() + 6) // 7)
+
+
+def find_compact_length(buf: HotBuffer, pos: int, limit: int) -> tuple[int, int]:
+    """A length as an unsigned varint that counts from 1, and the position behind it; a length of -1 where the varint
+    does not end in time. Raises nothing."""
+    value = shift = 0
+    while pos < limit and shift < 35:
+        byte = buf[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value - 1, pos
+        shift += 7
+    return -1, pos
+
+
 # Strings.
 
 

@@ -58,11 +58,14 @@ OFFSET_MAX: Final = 2**63 - 2
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 assert HEADER.size == HEADER_SIZE
+#: Attributes have two bytes; every bit that means something stands in the lower one.
+LOW_ATTRIBUTES_AT: Final = ATTRIBUTES_AT + 1
 
 # Looked up once: this pair runs for every batch that is produced, fetched or recovered.
 _new: Final = tuple.__new__
 _unpack_header: Final = HEADER.unpack_from
 
+_CODES: Final = HEADER.format.removeprefix(">")
 _INT64: Final = struct.Struct(">q")
 _INT32: Final = struct.Struct(">i")
 _UINT32: Final = struct.Struct(">I")
@@ -133,6 +136,25 @@ class BatchHeader(NamedTuple):
         return add_to_sequence(self.base_sequence, self.last_offset_delta)
 
 
+def header_format(*fields: str) -> str:
+    """The `struct` format of some fields of a header, named in their order: from its start to the last one's end.
+
+    For code that reads every batch and needs few of its fields. What is packed must leave none out.
+    """
+    assert fields, "a format of nothing"
+    codes = list(_CODES[: BatchHeader._fields.index(fields[-1]) + 1])
+    for number, code in enumerate(codes):
+        if BatchHeader._fields[number] not in fields:
+            codes[number] = f"{struct.calcsize('>' + code)}x"
+    assert len(codes) - sum(code.endswith("x") for code in codes) == len(fields), "fields in another order"
+    return ">" + "".join(codes)
+
+
+def header_fields(*fields: str) -> struct.Struct:
+    """As `header_format`."""
+    return struct.Struct(header_format(*fields))
+
+
 def add_to_sequence(sequence: int, increment: int) -> int:
     """Sequence numbers run from 0 to 2**31 - 1 and then start again at 0."""
     total = sequence + increment
@@ -166,6 +188,12 @@ def validate_header(header: BatchHeader) -> None:
         raise CorruptBatch(f"the offsets [{header.base_offset}, {header.last_offset}] are no range")
     if not 0 <= header.count <= header.last_offset_delta + 1:
         raise CorruptBatch(f"{header.count} records do not fit in {header.last_offset_delta + 1} offsets")
+
+
+def batch_size(buf: Readable, pos: int = 0) -> int:
+    """Bytes of the batch at `pos`, as its length says; LOG_OVERHEAD bytes of it must be there."""
+    (length,) = _INT32.unpack_from(buf, pos + LENGTH_AT)
+    return int(length) + LOG_OVERHEAD
 
 
 def iterate(buf: Readable, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -202,14 +230,6 @@ def check_crc(buf: Readable, pos: int, size: int) -> bool:
     return matches
 
 
-def patch_base_offset(buf: Writable, pos: int, offset: int) -> None:
-    _INT64.pack_into(buf, pos, offset)
-
-
-def patch_leader_epoch(buf: Writable, pos: int, epoch: int) -> None:
-    _INT32.pack_into(buf, pos + LEADER_EPOCH_AT, epoch)
-
-
 def set_max_timestamp(buf: Writable, pos: int, timestamp: int, *, log_append_time: bool) -> None:
     """Stamps the batch's time and its type, and the new checksum unless nothing changed.
 
@@ -230,16 +250,6 @@ def set_max_timestamp(buf: Writable, pos: int, timestamp: int, *, log_append_tim
 def set_log_append_time(buf: Writable, pos: int, timestamp: int) -> None:
     """The broker's time for every record of the batch (message.timestamp.type=LogAppendTime)."""
     set_max_timestamp(buf, pos, timestamp, log_append_time=True)
-
-
-def set_delete_horizon(buf: Writable, pos: int, horizon_ms: int) -> None:
-    """Marks an empty batch in place. Records count their times from the horizon: `rewrite.filter_batch` does that."""
-    (count,) = _INT32.unpack_from(buf, pos + COUNT_AT)
-    assert count == 0, "the horizon replaces the base timestamp of a batch, which its records count from"
-    (attributes,) = _INT16.unpack_from(buf, pos + ATTRIBUTES_AT)
-    _INT16.pack_into(buf, pos + ATTRIBUTES_AT, attributes | DELETE_HORIZON)
-    _INT64.pack_into(buf, pos + BASE_TIMESTAMP_AT, horizon_ms)
-    patch_crc(buf, pos)
 
 
 def patch_crc(buf: Writable, pos: int) -> None:

@@ -81,7 +81,10 @@ def control_batch(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytes:
-    """The batch that ends a producer's transaction in one partition: a single marker, ABORT or COMMIT."""
+    """The batch that ends a producer's transaction in one partition: a single marker, ABORT or COMMIT.
+
+    For the transaction coordinator, which is to come.
+    """
     assert control_type in {ControlType.ABORT, ControlType.COMMIT}, "other types are not a transaction's end"
     value = _END_OF_TRANSACTION.pack(VALUE_VERSION, coordinator_epoch)
     return build_batch(

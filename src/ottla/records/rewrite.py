@@ -33,7 +33,7 @@ def recompress(
     max_decompressed: int = DECOMPRESSED_BYTES_MAX,
     check_crcs: bool = True,
 ) -> bytes:
-    """The batch at `pos` under another codec (a topic whose compression.type is not `producer`). Raises RecordError."""
+    """The batch at `pos` under another codec. Raises RecordError. For tools; the broker has looked at the records."""
     header, payload = batch_payload(buf, pos, max_decompressed, check_crcs=check_crcs)
     return _under_codec(header, payload, codec, level)
 
@@ -44,7 +44,9 @@ def recompress_payload(header: BatchHeader, payload: bytes, codec: int, level: i
 
 
 def filter_batch(columns: BatchColumns, keep: Sequence[int], *, delete_horizon_ms: int | None = None) -> bytes:
-    """The scanned batch with only the records at the places in `keep`, which rise; what the cleaner writes.
+    """The scanned batch with only the records at the places in `keep`, which rise.
+
+    What the cleaner writes by `rebuild.with_records`, said once more from all columns: tests compare the two.
 
     First and last offset stay. Times count from the delete horizon (the new one, or the one that the batch had), else
     from the first record that is left. With LogAppendTime the broker's time replaces the producers' in each record.

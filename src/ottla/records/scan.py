@@ -1,6 +1,7 @@
 """A batch as columns: where each record's key and value lie, without an object for any record.
 
-The cleaner, the Spark reader and the tools ask for offsets and keys of millions of records and keep few of them. The
+For readers that ask for offsets and keys of millions of records and keep few of them: Spark's source, which is to
+come. The broker does not use it; its tests hold the walks that look at less (`keys`, `walk`, `rebuild`) to it. The
 columns are arrays of 64-bit integers, which numpy, Arrow or struct read without a loop; positions count in `payload`,
 which holds the batch's records decompressed.
 """

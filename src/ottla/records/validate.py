@@ -43,6 +43,7 @@ from ottla.records.errors import (
     UnreadableBatch,
     UnsupportedCodec,
 )
+from ottla.records.plain import COUNTED_RECORDS_MAX
 from ottla.records.record import RECORD_BYTES_MIN, most_records
 from ottla.records.walk import WalkAllowance, unpacked, walk_records
 
@@ -50,8 +51,6 @@ from ottla.records.walk import WalkAllowance, unpacked, walk_records
 NO_BOUND_MS: Final = 2**63 - 1
 #: Produce requests below this version may not carry zstd.
 ZSTD_PRODUCE_VERSION: Final = 7
-#: Uncompressed batches of so few records have them counted with the header, since that costs less than the checksum.
-COUNTED_RECORDS_MAX: Final = 16
 #: A refused batch names so many of its records, and an answer stays small.
 RECORD_FAULTS_MAX: Final = 1000
 #: A produced batch may unfold to so much where its records are looked at, or to twice the topic's max.message.bytes.
@@ -112,25 +111,6 @@ def _following(buf: Readable, pos: int, end: int) -> int | None:
         raise CorruptBatch(f"unknown magic {magic}")
     following = pos + LOG_OVERHEAD + size
     return following if following <= end else None
-
-
-def validate_for_append(
-    header: BatchHeader,
-    buf: Readable,
-    pos: int,
-    *,
-    compacted: bool,
-    max_message_bytes: int,
-    timestamp_type: int,
-    before_max_ms: int,
-    after_max_ms: int,
-    now_ms: int,
-) -> None:
-    """All checks of a client's batch that the topic needs; raises the RecordError whose code is the answer."""
-    rules = AppendRules(max_message_bytes, compacted, timestamp_type, before_max_ms, after_max_ms)
-    check_header(header, buf, pos, rules, now_ms)
-    if needs_records(header, rules):
-        check_records(header, buf, pos, rules, now_ms)
 
 
 def check_header(

@@ -2,6 +2,8 @@
 
 Cutting a follower's log at its own high watermark loses committed records, since the watermark lags one fetch behind.
 A follower therefore asks the leader where its own last leader epoch ended, and cuts there (Kafka's KIP-101).
+
+What asks the leader is to come with a second broker: `append` and `truncate_to_leader` are for that.
 """
 
 from __future__ import annotations

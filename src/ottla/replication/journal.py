@@ -15,13 +15,12 @@ from __future__ import annotations
 import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from struct import Struct
 from typing import Final, NamedTuple, Protocol
 
 from ottla import logs
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
-from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT
+from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, header_fields
 from ottla.records.builder import BatchBuilder
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
@@ -45,10 +44,8 @@ _PIECE_BYTES_MAX: Final = 256 * 1024
 #: The most that a record takes beside its key and value: attributes, and five lengths and differences.
 _RECORD_OVERHEAD_MAX: Final = 32
 
-#: Base offset and length.
-_LOCATION: Final = Struct(">qi")
-_LAST_DELTA: Final = Struct(">i")
-_LAST_DELTA_AT: Final = 23
+_LOCATION: Final = header_fields("base_offset", "length")
+_LAST_DELTA: Final = header_fields("last_offset_delta")
 
 #: What a log says, as Kafka's coordinators answer their clients.
 _AS_COORDINATOR: Final = {
@@ -442,7 +439,7 @@ def whole_batches(data: bytes, offset: int) -> tuple[int, int]:
             break
         is_batch = data[at + MAGIC_AT] == MAGIC and length + LOG_OVERHEAD >= HEADER_SIZE
         # A message of before Kafka 0.11 has its own offset, or that of the last one inside.
-        offset = base + 1 + (_LAST_DELTA.unpack_from(data, at + _LAST_DELTA_AT)[0] if is_batch else 0)
+        offset = base + 1 + (_LAST_DELTA.unpack_from(data, at)[0] if is_batch else 0)
         at = following
     return at, offset
 

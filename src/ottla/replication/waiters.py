@@ -111,7 +111,7 @@ class Waiters:
 
     @property
     def watched_count(self) -> int:
-        """Partitions that somebody watches."""
+        """Partitions that somebody watches; for tests."""
         return len(self._watchers)
 
     def watch(self, key: Watched, watcher: Watcher) -> None:

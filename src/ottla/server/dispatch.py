@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib import import_module
-from struct import Struct
 from types import GeneratorType
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from ottla.handlers.produce.handler import ProduceHandler
 from ottla.handlers.routes import API_VERSIONS, FETCH, PATIENT, PRODUCE, ROUTES, UNHURRIED
 from ottla.protocol.apis import api
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.fields import REQUEST_FIELDS
 from ottla.protocol.header import (
     RequestHeader,
     decode_request_header,
@@ -41,8 +41,6 @@ from ottla.server.letting_go import LONG_BYTES, Parts
 from ottla.steps import Steps
 
 log_event = logs.logger("server")
-
-_KEY_VERSION_CORRELATION: Final = Struct(">hhi")
 
 _KNOWN_AT_ONCE: Final = (Message, bytes, bytearray)
 
@@ -72,7 +70,7 @@ class Dispatcher:
         self._replicas = services.replicas
 
     def serve(self, connection: Peer, buffer: RequestBuffer, start: int, end: int) -> None:
-        key, version, correlation = _KEY_VERSION_CORRELATION.unpack_from(buffer.data, start)
+        key, version, correlation = REQUEST_FIELDS.unpack_from(buffer.data, start)
         route = ROUTES.get(key)
         if route is None or not route.version_min <= version <= route.version_max:
             if key == API_VERSIONS:

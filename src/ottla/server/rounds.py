@@ -11,12 +11,12 @@ import asyncio
 import traceback
 from collections import deque
 from collections.abc import Callable
-from struct import Struct
 from typing import Any, Final
 
 from ottla import logs
 from ottla.ports import Clock
 from ottla.ports.network import BROKEN, READABLE, WRITABLE
+from ottla.protocol.fields import INT32, LENGTH_BYTES, REQUEST_FIELDS_BYTES, REQUEST_HEAD, REQUEST_HEAD_BYTES
 from ottla.server.buffers import Buffer
 from ottla.server.connection import Connection
 from ottla.server.dispatching import Dispatch, NotYet
@@ -45,9 +45,6 @@ _A_LOOK: Final = 3
 _SHORT_BYTES: Final = 2048
 #: Patient requests in one round: a thousand members that join at once take as long as ever, but others come between.
 PATIENT_A_ROUND: Final = 64
-#: api key, version and correlation id: no request is shorter.
-_REQUEST_BYTES_MIN: Final = 8
-_HEAD: Final = Struct(">ihhi")
 
 
 class Rounds:
@@ -117,7 +114,7 @@ class Rounds:
             used = spent.append
             #: Connections whose frames come in several pieces: long ones, mostly.
             bulk: list[Connection] = []
-            unpack, length_max = _HEAD.unpack_from, self._frame_bytes_max
+            unpack, length_max = REQUEST_HEAD.unpack_from, self._frame_bytes_max
             served = 0
             for connection, events in ready:
                 served += 1
@@ -156,10 +153,10 @@ class Rounds:
                 length, key, version, correlation = unpack(buffer.data)
                 serve = hot(key)
                 try:
-                    is_one = length + 4 == received and _REQUEST_BYTES_MIN <= length <= length_max
+                    is_one = length + LENGTH_BYTES == received and REQUEST_FIELDS_BYTES <= length <= length_max
                     if is_one and serve is not None:
                         used(buffer)
-                        serve(connection, buffer, 4, received, version, correlation)
+                        serve(connection, buffer, LENGTH_BYTES, received, version, correlation)
                         if received > _SHORT_BYTES:
                             served |= _A_LOOK
                         continue
@@ -167,7 +164,7 @@ class Rounds:
                     if is_one and key not in patient:
                         # Its handler has a copy of the request, and nobody receives meanwhile.
                         small.append(buffer)
-                        dispatch.serve(connection, buffer, 4, received)
+                        dispatch.serve(connection, buffer, LENGTH_BYTES, received)
                     else:
                         self._received(connection, buffer, received)
                 except Exception as fault:
@@ -286,18 +283,18 @@ class Rounds:
         data = buffer.data
         start = connection.start
         end = connection.end
-        unpack = _HEAD.unpack_from
+        unpack = REQUEST_HEAD.unpack_from
         hot, patient = self._dispatch.hot, self._dispatch.patient
         frames_left = self._frames_each
         needed = 0
-        while end - start >= 12:
+        while end - start >= REQUEST_HEAD_BYTES:
             length, key, version, correlation = unpack(data, start)
-            if length > self._frame_bytes_max or length < _REQUEST_BYTES_MIN:
+            if length > self._frame_bytes_max or length < REQUEST_FIELDS_BYTES:
                 self._bad_frame(connection, length)
                 return
-            frame_end = start + 4 + length
+            frame_end = start + LENGTH_BYTES + length
             if frame_end > end:
-                needed = length + 4
+                needed = length + LENGTH_BYTES
                 self._arriving = True
                 break
             taken = connection.takes(key)
@@ -318,9 +315,9 @@ class Rounds:
                 self._patient_left -= 1
             if serve is not None:
                 buffer.in_use = True
-                serve(connection, buffer, start + 4, frame_end, version, correlation)
+                serve(connection, buffer, start + LENGTH_BYTES, frame_end, version, correlation)
             else:
-                self._dispatch.serve(connection, buffer, start + 4, frame_end)
+                self._dispatch.serve(connection, buffer, start + LENGTH_BYTES, frame_end)
             start = frame_end
             self._ends_ms -= length >> WRITTEN_A_MS_SHIFT
             if connection.closed:
@@ -335,9 +332,9 @@ class Rounds:
             )
             self._lost(connection)
             return
-        if needed == 0 and 4 <= end - start < 12:
-            length = int.from_bytes(data[start : start + 4], "big", signed=True)
-            if length > self._frame_bytes_max or length < _REQUEST_BYTES_MIN:
+        if needed == 0 and LENGTH_BYTES <= end - start < REQUEST_HEAD_BYTES:
+            (length,) = INT32.unpack_from(data, start)
+            if length > self._frame_bytes_max or length < REQUEST_FIELDS_BYTES:
                 self._bad_frame(connection, length)
 
     def _is_over(self, connection: Connection) -> bool:

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from ottla.app import running
 from ottla.broker.broker import Broker
@@ -22,10 +23,10 @@ from ottla.controller.interface import TopicRef, TopicToCreate
 from ottla.handlers.calls.call import Services
 from ottla.model import BrokerId, ErrorCode
 from ottla.ports.real import real_ports
+from ottla.ports.workers import Workers
 from ottla.server.metrics_http import MetricsEndpoint
 from ottla.testing.capture import CAPTURE, speaker
 from ottla.testing.shifting import Shift, ShiftedClock, advance
-from ottla.testing.watched_workers import WatchedWorkers
 
 HOST = "127.0.0.1"
 #: Turns of the loop for what has become due: a timer, what it sets off, and what that sets off.
@@ -187,3 +188,48 @@ class HostedBroker:
         from ottla.testing.lag import wait_for_lag
 
         await wait_for_lag(self.bootstrap, group, lag, timeout_s=timeout_s)
+
+
+T = TypeVar("T")
+
+#: A flush and what follows from it take milliseconds. Work that takes longer is not waited for.
+IDLE_SECONDS_MAX: Final = 1.0
+#: Work that brings new work, again and again.
+_ROUNDS_MAX: Final = 20
+
+
+class WatchedWorkers:
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._under_way: set[asyncio.Future[Any]] = set()
+
+    def thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        return self._watched(self._workers.thread(work))
+
+    def process(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return self._watched(self._workers.process(work, *arguments))
+
+    def check(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return self._watched(self._workers.check(work, *arguments))
+
+    def check_long(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return self._watched(self._workers.check_long(work, *arguments))
+
+    def _watched(self, future: asyncio.Future[T]) -> asyncio.Future[T]:
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        return future
+
+    async def idle(self, turns: int) -> None:
+        """Until nothing is under way, and whatever followed from it has had that many turns of the loop."""
+        for _ in range(_ROUNDS_MAX):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            if not self._under_way:
+                return
+            _, late = await asyncio.wait(list(self._under_way), timeout=IDLE_SECONDS_MAX)
+            if late:
+                return
+
+    def close(self) -> None:
+        self._workers.close()

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 from tests.storage.cleaner.cleaning import COMPACTED, Cleaner, compacted_world, put_keyed
 
+from ottla.storage.cleaner.process import Throttle
 from ottla.storage.cleaner.rounds import ThreadWorker, clean_log, run_here
-from ottla.storage.cleaner.throttle import Throttle
 
 
 class Time:

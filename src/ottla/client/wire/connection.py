@@ -11,7 +11,6 @@ so that a fetch of fifty megabytes is copied no more often than one of fifty byt
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
@@ -27,6 +26,7 @@ from ottla.client.wire.pending import Pending, decoded
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey, api
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.fields import INT32, LENGTH_BYTES
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.header import RequestHeader, encode_request
 from ottla.protocol.message import Message
@@ -46,8 +46,6 @@ CORRELATION_MAX: Final = 2**31 - 1
 SOFTWARE_NAME: Final = "ottla"
 
 Answer = TypeVar("Answer", bound=Message)
-
-_int32 = struct.Struct(">i").unpack_from
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
@@ -286,20 +284,20 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def _cut_frames(self) -> None:
         """Takes all whole frames out of the buffer; what is left of one stays at its start, or gets a buffer."""
         view, filled, pos = self._scratch_view, self._filled, 0
-        while filled - pos >= 4 and self.fault is None:
-            (size,) = _int32(view, pos)
-            if not 4 <= size <= self._frame_bytes_max:
+        while filled - pos >= LENGTH_BYTES and self.fault is None:
+            (size,) = INT32.unpack_from(view, pos)
+            if not LENGTH_BYTES <= size <= self._frame_bytes_max:
                 self.abandon(BadAnswer(f"{self.peer} announced an answer of {size} bytes: is it a Kafka broker?"))
                 return
-            end = pos + 4 + size
+            end = pos + LENGTH_BYTES + size
             if end <= filled:
-                frame = bytes(view[pos + 4 : end])
+                frame = bytes(view[pos + LENGTH_BYTES : end])
                 pos = end
                 self._take_answer(frame)
-            elif 4 + size > SCRATCH_BYTES:
+            elif LENGTH_BYTES + size > SCRATCH_BYTES:
                 large = memoryview(bytearray(size))
-                self._frame_filled = filled - pos - 4
-                large[: self._frame_filled] = view[pos + 4 : filled]
+                self._frame_filled = filled - pos - LENGTH_BYTES
+                large[: self._frame_filled] = view[pos + LENGTH_BYTES : filled]
                 self._frame_view = large
                 pos = filled
             else:
@@ -313,7 +311,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self.abandon(BadAnswer(f"{self.peer} sent an answer that nobody had asked for"))
             return
         pending = self._pending[0]
-        (correlation_id,) = _int32(frame, 0)
+        (correlation_id,) = INT32.unpack_from(frame)
         if correlation_id != pending.correlation_id:
             self.abandon(
                 BadAnswer(f"{self.peer} answered request {correlation_id}, but {pending.correlation_id} was next")

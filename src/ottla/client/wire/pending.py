@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import struct
 from typing import Any
 
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
+from ottla.protocol.fields import INT16
 from ottla.protocol.header import decode_response_header
 from ottla.protocol.message import Message
-
-_int16 = struct.Struct(">h").unpack_from
 
 
 class Pending:
@@ -42,7 +40,7 @@ def decoded(frame: bytes | memoryview, pending: Pending) -> Message:
     _, _, pos = decode_response_header(frame, pending.api_key, pending.version)
     version = pending.version
     if pending.api_key == ApiKey.API_VERSIONS and len(frame) >= pos + 2:
-        (error,) = _int16(frame, pos)
+        (error,) = INT16.unpack_from(frame, pos)
         if error == ErrorCode.UNSUPPORTED_VERSION:
             version = 0  # a broker that does not know the version answers in the one that all can read
     answer, _ = pending.response_type.decode(frame, version, pos)

@@ -8,20 +8,19 @@ A later version than we know begins with the fields of the last that we know.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import Final, NamedTuple
 
 from ottla.groups.consumer.member import Owned
 from ottla.metadata.cache import MetadataCache
 from ottla.model import TopicId
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.fields import INT16
 from ottla.protocol.generated.consumer_protocol_assignment import AssignedPartitions, ConsumerProtocolAssignment
 from ottla.protocol.generated.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 #: The protocol type of all consumers.
 CONSUMER: Final = "consumer"
 VERSION_MAX: Final = 3
-_INT16: Final = Struct(">h")
 
 
 class EmbeddedAssignment(NamedTuple):
@@ -32,16 +31,16 @@ class EmbeddedAssignment(NamedTuple):
 
 def version_of(data: bytes) -> int:
     """DecodeError for bytes that are neither subscription nor assignment."""
-    if len(data) < _INT16.size:
+    if len(data) < INT16.size:
         raise DecodeError("an embedded message without a version")
-    (version,) = _INT16.unpack_from(data, 0)
+    (version,) = INT16.unpack_from(data, 0)
     if version < 0:
         raise DecodeError(f"an embedded message of version {version}")
     return int(min(version, VERSION_MAX))
 
 
 def subscription(data: bytes) -> ConsumerProtocolSubscription:
-    found, _ = ConsumerProtocolSubscription.decode(data, version_of(data), _INT16.size)
+    found, _ = ConsumerProtocolSubscription.decode(data, version_of(data), INT16.size)
     return found
 
 
@@ -49,14 +48,14 @@ def assignment(data: bytes) -> EmbeddedAssignment:
     """Empty bytes assign nothing: the member never got an assignment."""
     if not data:
         return EmbeddedAssignment([], b"")
-    found, _ = ConsumerProtocolAssignment.decode(data, version_of(data), _INT16.size)
+    found, _ = ConsumerProtocolAssignment.decode(data, version_of(data), INT16.size)
     topics = [(entry.topic, entry.partitions) for entry in found.assigned_partitions]
     return EmbeddedAssignment(topics, bytes(found.user_data or b""))
 
 
 def encoded_assignment(topics: Iterable[tuple[str, Iterable[int]]], version: int) -> bytes:
     entries = [AssignedPartitions(topic=name, partitions=sorted(partitions)) for name, partitions in sorted(topics)]
-    return _INT16.pack(version) + ConsumerProtocolAssignment(assigned_partitions=entries).encode(version)
+    return INT16.pack(version) + ConsumerProtocolAssignment(assigned_partitions=entries).encode(version)
 
 
 def named(owned: Owned, metadata: MetadataCache) -> list[tuple[str, list[int]]]:

@@ -6,7 +6,6 @@ A key is its type (int16) and the fields of its schema; a value is its version (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from struct import Struct
 from typing import Final
 
 from ottla.groups.consumer.member import ClassicProtocol, Member, Owned, Partitions, ResolvedRegex
@@ -14,6 +13,7 @@ from ottla.groups.consumer.states import MemberState
 from ottla.groups.journal import JournalRecord
 from ottla.model import TopicId
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.fields import INT16
 from ottla.protocol.generated.consumer_group_classic_member import ClassicProtocol as StoredProtocol
 from ottla.protocol.generated.consumer_group_classic_member import ConsumerGroupClassicMember
 from ottla.protocol.generated.consumer_group_current_member_assignment_key import (
@@ -62,7 +62,6 @@ KEY_TYPES: Final[dict[int, type[Message]]] = {
     REGEX: ConsumerGroupRegularExpressionKey,
 }
 
-_INT16: Final = Struct(">h")
 _VERSION_0: Final = b"\0\0"
 #: Of a member's value: whether it speaks the classic protocol.
 _CLASSIC_TAG: Final = 0
@@ -71,7 +70,7 @@ _NOT_CLASSIC: Final = b"\0"
 
 def _record(record_type: int, key: Message, value: Message | None) -> JournalRecord:
     return JournalRecord(
-        _INT16.pack(record_type) + key.encode(0), None if value is None else _VERSION_0 + value.encode(0)
+        INT16.pack(record_type) + key.encode(0), None if value is None else _VERSION_0 + value.encode(0)
     )
 
 
@@ -207,10 +206,10 @@ def decoded_key(record_type: int, key: Buffer, position: int) -> Message:
 
 def decoded_value(kind: Callable[[Buffer, int, int], tuple[Message, int]], value: Buffer) -> Message:
     """A value by the `decode` of its type, in the version that it says."""
-    if len(value) < _INT16.size:
+    if len(value) < INT16.size:
         raise DecodeError("a value without a version")
-    (version,) = _INT16.unpack_from(value, 0)
-    found, _ = kind(value, version, _INT16.size)
+    (version,) = INT16.unpack_from(value, 0)
+    found, _ = kind(value, version, INT16.size)
     return found
 
 

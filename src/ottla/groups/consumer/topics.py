@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
-from struct import Struct
-from typing import Final
 
 from ottla.metadata.cache import MetadataCache
 from ottla.model import TopicId
-
-_PARTITIONS: Final = Struct(">i")
-_HASH: Final = Struct(">q")
+from ottla.protocol.fields import INT32, INT64
 
 
 def topic_ids(names: Iterable[str], metadata: MetadataCache) -> frozenset[TopicId]:
@@ -26,12 +22,12 @@ def metadata_hash(names: Iterable[str], metadata: MetadataCache) -> int:
     It is stored with the group's epoch, so that a coordinator that takes over knows whether to compute again. Kafka
     computes another number from the same facts: a group that goes from one to the other is computed again once.
     """
-    hashed = blake2b(digest_size=_HASH.size)
+    hashed = blake2b(digest_size=INT64.size)
     some = False
     for name in sorted(names):
         topic = metadata.topic(name)
         if topic is not None:
             some = True
             hashed.update(topic.id)
-            hashed.update(_PARTITIONS.pack(len(topic.partitions)))
-    return int(_HASH.unpack(hashed.digest())[0]) if some else 0
+            hashed.update(INT32.pack(len(topic.partitions)))
+    return int(INT64.unpack(hashed.digest())[0]) if some else 0

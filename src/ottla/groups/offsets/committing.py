@@ -11,17 +11,16 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import count as counting
 from itertools import repeat
-from struct import Struct
 from typing import Final
 
 from ottla.groups.caller import Caller
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.journal import JournalRecord
-from ottla.groups.records.offset_records import NO_EXPIRY, group_prefix, offset_value, topic_prefix
 from ottla.groups.state import Done, Reply, ShardState
 from ottla.groups.timers import session_key
 from ottla.model import ErrorCode
 from ottla.protocol.errors import EncodeError
+from ottla.protocol.fields import INT32
 from ottla.protocol.generated.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -30,6 +29,7 @@ from ottla.protocol.generated.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from ottla.protocol.hot.offset_records import NO_EXPIRY, group_prefix, offset_value, topic_prefix
 from ottla.steps import PIECE, Steps, at_once, pieces
 
 #: From this version on a group that does not exist has an error of its own.
@@ -47,7 +47,7 @@ ALL_COMMITTED: Final = OffsetCommitResponse()
 WRITTEN_AT_ONCE_MAX: Final = 1_024
 
 _Place = tuple[str, int]
-_pack_partition: Final = Struct(">i").pack
+_pack_partition: Final = INT32.pack
 _NONE: Final = int(ErrorCode.NONE)
 _TOO_LARGE: Final = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
 

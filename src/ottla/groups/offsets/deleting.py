@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from ottla.groups.caller import Now
 from ottla.groups.group import Group
 from ottla.groups.journal import JournalRecord
-from ottla.groups.records.offset_records import offset_key
 from ottla.groups.state import Reply, ShardState
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_delete import (
@@ -19,6 +18,7 @@ from ottla.protocol.generated.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from ottla.protocol.hot.offset_records import offset_key
 from ottla.steps import PIECE, Steps, pieces
 
 #: Tombstones that are written together. A batch may be a megabyte, unless an administrator wants it smaller, and a

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ottla.groups.records.offset_records import read_offset_value
 from ottla.groups.state import ShardState
 from ottla.model import ZERO_TOPIC_ID, ErrorCode
 from ottla.protocol.generated.offset_fetch import (
@@ -17,6 +16,7 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from ottla.protocol.hot.offset_records import read_offset_value
 from ottla.steps import PIECE, Steps, pieces, taken
 
 NO_OFFSET: Final = -1

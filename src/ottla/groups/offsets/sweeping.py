@@ -14,9 +14,9 @@ from ottla import logs
 from ottla.groups.caller import Now
 from ottla.groups.group import Group
 from ottla.groups.offsets.deleting import GroupPartition, remove_offsets
-from ottla.groups.records.offset_records import NO_EXPIRY, read_offset_value
 from ottla.groups.state import ShardState
 from ottla.model import ErrorCode
+from ottla.protocol.hot.offset_records import NO_EXPIRY, read_offset_value
 from ottla.steps import Steps, pieces
 
 log_event = logs.logger("groups")

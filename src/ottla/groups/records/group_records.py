@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final
 
 from ottla.groups.records.kinds import GROUP, BadRecord
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.fields import INT16
 from ottla.protocol.generated.group_metadata_key import GroupMetadataKey
 from ottla.protocol.generated.group_metadata_value import GroupMetadataValue
 
 #: What Kafka 4.3 writes: with static members and the time of the last change, without tagged fields.
 GROUP_VALUE_VERSION: Final = 3
 
-_KIND: Final = GROUP.to_bytes(2, "big")
-_VERSION: Final = GROUP_VALUE_VERSION.to_bytes(2, "big")
-_unpack_version: Final = Struct(">h").unpack_from
+_KIND: Final = INT16.pack(GROUP)
+_VERSION: Final = INT16.pack(GROUP_VALUE_VERSION)
+_unpack_version: Final = INT16.unpack_from
 
 
 def group_key(group_id: str) -> bytes:

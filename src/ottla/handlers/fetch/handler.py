@@ -16,11 +16,10 @@ from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, FilePiece, Outgoing, Peer, RequestBuffer
 from ottla.handlers.fetch.answer import encode_answer, encode_empty, encode_nonsense, nonsense_in_steps
 from ottla.handlers.fetch.asked import let_go, merged
-from ottla.handlers.fetch.checked import CheckedReader
 from ottla.handlers.fetch.cold_reads import Warming
 from ottla.handlers.fetch.in_steps import READ_AT_ONCE_MAX, REQUEST_BYTES_MAX, InSteps, LongFetch, WatchedFetch
 from ottla.handlers.fetch.memo import FetchMemo, remember
-from ottla.handlers.fetch.reading import READ_COMMITTED, READ_UNCOMMITTED, FetchReader, PartitionRead
+from ottla.handlers.fetch.reading import READ_COMMITTED, READ_UNCOMMITTED, CheckedReader, FetchReader, PartitionRead
 from ottla.handlers.fetch.room import COPIED_A_ROUND_MAX, COPIED_BYTES_MAX, Room, UntakenAnswers, may_hold_files
 from ottla.handlers.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Session, Sessions
 from ottla.handlers.fetch.waiting import FetchWait
@@ -106,10 +105,10 @@ class FetchHandler(Participant):
         if segment.sealed and file.is_cold(size, position):
             return False
         head, data, view = memo.head, buffer.data, buffer.view
-        if size + head.room > len(data) or not peer.is_clear or not self._has_room:
+        if size + memo.room > len(data) or not peer.is_clear or not self._has_room:
             if not may_hold_files(self._disk):
                 return False
-            before = bytearray(head.room)
+            before = bytearray(memo.room)
             at = head.fill(before, correlation, leader.high_watermark, log.start_offset, size)
             peer.answer(before[:at])
             peer.answer(FilePiece(file, position, size))

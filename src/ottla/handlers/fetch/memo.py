@@ -7,14 +7,14 @@ take three times as long as reading 16 KiB of records.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final
 
 from ottla.handlers.calls.peer import RequestBuffer
 from ottla.handlers.fetch.reading import CONSUMER, READ_UNCOMMITTED
 from ottla.handlers.fetch.sessions import FINAL_EPOCH, NO_SESSION
+from ottla.protocol.fields import INT64, REQUEST_FIELDS_BYTES
 from ottla.protocol.hot.fetch import FetchRequest
-from ottla.protocol.hot.fetch_answer import encode_fetch_response
+from ottla.protocol.hot.fetch_template import OFFSET_BYTES, AnswerHead, sole_offset_at
 from ottla.records.batch import HEADER_SIZE
 from ottla.replication.leader import Leader
 from ottla.replication.traffic import Traffic
@@ -22,75 +22,7 @@ from ottla.storage.log.cursor import Cursor
 
 #: What is remembered of a request at the most: a client id, a topic and a few numbers take a tenth of it.
 REMEMBERED_BYTES_MAX: Final = 1024
-_FLEXIBLE: Final = 12
-_OFFSET: Final = Struct(">q")
-_INT32: Final = Struct(">i")
-_PACK_INT32: Final = _INT32.pack_into
-_LENGTH_FIELD_BYTES_MAX: Final = 5
-#: API key, version and correlation id stand before the constant part.
-_FIXED_HEAD: Final = 8
-#: A value that cannot be found by chance where the template's numbers are searched for.
-_MARK: Final = 0x5A4B3C2D1E0F7A6B
-_MARK_BYTES: Final = _MARK.to_bytes(8, "big")
-
-
-class AnswerHead:
-    """Everything before the records of an answer with one partition, and what stands behind them."""
-
-    __slots__ = (
-        "_compact",
-        "_has_log_start",
-        "_high_watermark",
-        "_log_start",
-        "_made",
-        "_middle",
-        "_rest",
-        "_size",
-        "_struct",
-        "room",
-        "tail",
-    )
-
-    def __init__(self, version: int, topic: str | bytes, partition: int) -> None:
-        answer = (partition, 0, _MARK, 0, 0, None, -1, b"")
-        (whole,) = encode_fetch_response(version, [(topic, [answer])], correlation_id=0)
-        assert isinstance(whole, bytes)
-        self._compact = version >= _FLEXIBLE
-        self._has_log_start = version >= 5
-        at = whole.index(_MARK_BYTES)
-        numbers = 3 if self._has_log_start else 2
-        # No tagged fields of the partition, of the topic and of the answer; before them the records' length.
-        self.tail = whole[-3:] if self._compact else b""
-        records_length_bytes = 1 if self._compact else 4
-        self._middle = whole[8:at]
-        self._rest = whole[at + 8 * numbers : len(whole) - len(self.tail) - records_length_bytes]
-        self._struct = Struct(f">ii{len(self._middle)}s{'q' * numbers}{len(self._rest)}s")
-        #: What there must be for an answer besides its records and the header behind them.
-        self.room = self._struct.size + _LENGTH_FIELD_BYTES_MAX + len(self.tail) + HEADER_SIZE
-        #: The last head that was made, and what it says: readers of a settled log get the same again and again.
-        self._made = b""
-        self._size = self._high_watermark = self._log_start = -1
-
-    def fill(self, target: bytearray, correlation: int, high_watermark: int, log_start: int, size: int) -> int:
-        """Writes the head of an answer with `size` bytes of records, read uncommitted: what is committed is stable.
-
-        Returns where the records are to stand.
-        """
-        if size != self._size or high_watermark != self._high_watermark or log_start != self._log_start:
-            self._make(high_watermark, log_start, size)
-        made = self._made
-        target[: len(made)] = made
-        _PACK_INT32(target, 4, correlation)
-        return len(made)
-
-    def _make(self, high_watermark: int, log_start: int, size: int) -> None:
-        self._size, self._high_watermark, self._log_start = size, high_watermark, log_start
-        length_field = _compact(size + 1) if self._compact else _INT32.pack(size)
-        length = self._struct.size - 4 + len(length_field) + size + len(self.tail)
-        numbers = (
-            (high_watermark, high_watermark, log_start) if self._has_log_start else (high_watermark, high_watermark)
-        )
-        self._made = self._struct.pack(length, 0, self._middle, *numbers, self._rest) + length_field
+_UNPACK_OFFSET: Final = INT64.unpack_from
 
 
 class FetchMemo:
@@ -103,6 +35,7 @@ class FetchMemo:
         "min_bytes",
         "offset_at",
         "prefix",
+        "room",
         "suffix",
         "traffic",
         "version",
@@ -116,7 +49,7 @@ class FetchMemo:
         self.prefix = prefix
         self.suffix = suffix
         #: Where the offset stands, from the frame's start.
-        self.offset_at = _FIXED_HEAD + len(prefix)
+        self.offset_at = REQUEST_FIELDS_BYTES + len(prefix)
         self.leader = leader
         self.log = leader.log
         self.cursor = Cursor(leader.log)
@@ -125,17 +58,19 @@ class FetchMemo:
         #: Of the topic, where answers are counted.
         self.traffic = Traffic()
         self.head = AnswerHead(version, topic, partition)
+        #: What there must be for an answer besides its records, and for the header behind them that is read with them.
+        self.room = self.head.bytes_max + HEADER_SIZE
 
     def offset(self, buffer: RequestBuffer, start: int, end: int) -> int:
         """The offset that the frame asks for, if it is like the remembered one; else -1."""
         at = start + self.offset_at
         data = buffer.data
         if (
-            at + 8 + len(self.suffix) == end
-            and data[start + _FIXED_HEAD : at] == self.prefix
-            and data[at + 8 : end] == self.suffix
+            at + OFFSET_BYTES + len(self.suffix) == end
+            and data[start + REQUEST_FIELDS_BYTES : at] == self.prefix
+            and data[at + OFFSET_BYTES : end] == self.suffix
         ):
-            offset: int = _OFFSET.unpack_from(data, at)[0]
+            offset: int = _UNPACK_OFFSET(data, at)[0]
             return offset
         return -1
 
@@ -155,37 +90,9 @@ def remember(
         or end - start > REMEMBERED_BYTES_MAX
     ):
         return None
-    partition, _, offset, last_fetched_epoch, _, partition_max_bytes = request.topics[0][1][0]
-    at = _offset_position(version, end, len(request.rack_id.encode()))
-    index_at = at - (8 if version >= 9 else 4)
-    if (
-        last_fetched_epoch >= 0
-        or index_at < start
-        or _OFFSET.unpack_from(buffer.data, at)[0] != offset
-        or _INT32.unpack_from(buffer.data, index_at)[0] != partition
-    ):
-        return None  # tagged fields, or bytes behind the request
-    prefix, suffix = bytes(buffer.data[start + _FIXED_HEAD : at]), bytes(buffer.data[at + 8 : end])
+    at = sole_offset_at(buffer.data, start, end, version, request)
+    if at is None:
+        return None
+    *_, partition_max_bytes = request.topics[0][1][0]
+    prefix, suffix = bytes(buffer.data[start + REQUEST_FIELDS_BYTES : at]), bytes(buffer.data[at + OFFSET_BYTES : end])
     return FetchMemo(version, prefix, suffix, request, leader, min(partition_max_bytes, request.max_bytes, bytes_max))
-
-
-def _offset_position(version: int, end: int, rack_bytes: int) -> int:
-    """Where the offset of the only partition stands: what is behind it has a known size."""
-    if version >= _FLEXIBLE:
-        # last epoch, log start, max bytes, tags; topic's tags, no forgotten topics, rack, request's tags
-        return end - 8 - (4 + 8 + 4 + 1) - (1 + 1 + 1 + rack_bytes + 1)
-    behind = 4 if version < 5 else 12
-    if version >= 7:
-        behind += 4
-    if version >= 11:
-        behind += 2 + rack_bytes
-    return end - 8 - behind
-
-
-def _compact(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

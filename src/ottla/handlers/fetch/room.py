@@ -17,11 +17,10 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from ottla.ports import Disk
-from ottla.records.batch import LOG_OVERHEAD
+from ottla.records.batch import LOG_OVERHEAD, batch_size
 from ottla.storage.log.reader import Slice
 
 #: Of a batch's length, which counts what is behind it.
-_LENGTH_AT: Final = 8
 
 #: From this size on a slice goes from the segment to the socket by sendfile.
 SENDFILE_BYTES_MIN: Final = 32 * 1024
@@ -79,8 +78,9 @@ class Room:
         self._cuts = False
         if found.file is None or found.size < SENDFILE_BYTES_MIN:
             return found
-        length = int.from_bytes(found.file.read(LOG_OVERHEAD, found.position)[_LENGTH_AT:], "big")
-        size = min(found.size, max(length + LOG_OVERHEAD, COPIED_BYTES_MAX))
+        begun = found.file.read(LOG_OVERHEAD, found.position)
+        first = batch_size(begun) if len(begun) == LOG_OVERHEAD else 0
+        size = min(found.size, max(first, COPIED_BYTES_MAX))
         self._copied_left = 0
         return CutSlice(found.file, found.position, size)
 

@@ -55,7 +55,7 @@ class ProduceHandler(Participant):
         self._now_ms = 0
         self._admission = Admission(services)
         self._appends = Appends(services.replicas, services.writes)
-        self._lanes = Lanes(services.writes)
+        self._lanes = Lanes(services.writes, services.config.server.request_bytes_max)
         #: Requests that this round leaves waiting.
         self._left_waiting = 0
         #: Requests of this round in the order they came: recognised ones, and all others.

@@ -8,7 +8,7 @@ then.
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla import logs
 from ottla.handlers.calls.peer import Peer
@@ -28,9 +28,14 @@ log_event = logs.logger("handlers")
 Recognised = tuple[Peer, ProduceMemo, int, int, int]
 
 
+#: The longest frame that a lane takes: FRAME_MAX of `native/lane.c`.
+LANE_FRAME_BYTES_MAX: Final = 4096
+
+
 class Lanes:
-    def __init__(self, writes: Writes) -> None:
-        self._run = compiled_run()
+    def __init__(self, writes: Writes, request_bytes_max: int) -> None:
+        """`request_bytes_max`: a lane does not ask for it, and there is none where it could take longer requests."""
+        self._run = compiled_run() if request_bytes_max >= LANE_FRAME_BYTES_MAX else None
         self._writes = writes
         #: Those with something in them, in the order in which they got their first request of the round.
         self._gathered: list[Run] = []

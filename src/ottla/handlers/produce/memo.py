@@ -7,12 +7,13 @@ that is also of the same size needs not even its batch's length read.
 from __future__ import annotations
 
 from functools import partial
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.calls.peer import Peer
-from ottla.handlers.produce.answer import AnswerTemplate
 from ottla.handlers.produce.rules import has_zstd
+from ottla.protocol.fields import INT32, REQUEST_FIELDS_BYTES
+from ottla.protocol.hot.produce_template import FLEXIBLE, AnswerTemplate
+from ottla.protocol.primitives import find_compact_length, uvarint_size
 from ottla.records.validate import ZSTD_PRODUCE_VERSION
 from ottla.replication.leader import Leader
 from ottla.storage.log.log import Log
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
 
 #: What is remembered of a request at the most: a client id, a topic and a few numbers take a tenth of it.
 REMEMBERED_BYTES_MAX: Final = 1024
-_FLEXIBLE: Final = 9
-_LENGTH: Final = Struct(">i")
-#: Bytes of a frame before its client id: API key, version and correlation id.
-_FIXED_HEAD: Final = 8
+#: A local name: it is looked up for each request.
+_FIXED_HEAD: Final = REQUEST_FIELDS_BYTES
+_LENGTH_BYTES: Final = INT32.size
 
 
 class ProduceMemo:
@@ -88,11 +88,11 @@ class ProduceMemo:
         at = start + _FIXED_HEAD + len(self._prefix)
         if at >= end or data[start + _FIXED_HEAD : at] != self._prefix:
             return False
-        if self.version >= _FLEXIBLE:
-            length, at = _compact_length(data, at, end)
+        if self.version >= FLEXIBLE:
+            length, at = find_compact_length(data, at, end)
         else:
-            length = _LENGTH.unpack_from(data, at)[0] if at + 4 <= end else -1
-            at += 4
+            length = INT32.unpack_from(data, at)[0] if at + _LENGTH_BYTES <= end else -1
+            at += _LENGTH_BYTES
         records_end = at + length
         if length <= 0 or records_end > end or data[records_end:end] != self._trailer:
             return False
@@ -106,7 +106,7 @@ class ProduceMemo:
         old to carry every codec that it lets pass."""
         if self.version < ZSTD_PRODUCE_VERSION:
             return None
-        flexible, template = self.version >= _FLEXIBLE, self._template
+        flexible, template = self.version >= FLEXIBLE, self._template
         try:
             return run.lane(
                 fd,
@@ -146,24 +146,6 @@ def remember(
     """
     if end - start - (records_end - records_start) > REMEMBERED_BYTES_MAX:
         return None
-    length_bytes = 4 if version < _FLEXIBLE else _compact_size(records_end - records_start + 1)
+    length_bytes = _LENGTH_BYTES if version < FLEXIBLE else uvarint_size(records_end - records_start + 1)
     prefix = bytes(data[start + _FIXED_HEAD : records_start - length_bytes])
     return ProduceMemo(version, prefix, bytes(data[records_end:end]), acks, timeout_ms, leader, topic)
-
-
-def _compact_length(data: bytearray, at: int, end: int) -> tuple[int, int]:
-    """An unsigned varint that counts from 1, and the position behind it; (-1, at) where it does not end in time."""
-    value = shift = 0
-    while at < end and shift < 35:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value - 1, at
-        shift += 7
-    return -1, at
-
-
-def _compact_size(value: int) -> int:
-    """The bytes that an unsigned varint takes."""
-    return max(1, (value.bit_length() + 6) // 7)

@@ -10,24 +10,28 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ottla.model import ErrorCode
-from ottla.records.batch import COMPRESSION_MASK, HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL
+from ottla.records.batch import (
+    COMPRESSION_MASK,
+    HEADER_SIZE,
+    LOW_ATTRIBUTES_AT,
+    MAGIC,
+    MAGIC_AT,
+    TRANSACTIONAL,
+    batch_size,
+)
 from ottla.records.compression import ZSTD
 from ottla.records.errors import RecordError
 from ottla.records.validate import ZSTD_PRODUCE_VERSION, produced_batch
 from ottla.storage.errors import AppendRefused
 
-#: The lower byte of a batch's attributes: codec, type of time, transactional, control.
-_ATTRIBUTES_AT: Final = 22
-_LENGTH_AT: Final = 8
 _UNSEEN: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 
 def is_transactional(records: memoryview) -> bool:
     """Whether the first batch is whole, and of a transaction."""
-    if len(records) < HEADER_SIZE or records[MAGIC_AT] != MAGIC or not records[_ATTRIBUTES_AT] & TRANSACTIONAL:
+    if len(records) < HEADER_SIZE or records[MAGIC_AT] != MAGIC or not records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL:
         return False
-    length = int.from_bytes(records[_LENGTH_AT : _LENGTH_AT + 4], "big", signed=True)
-    return length + LOG_OVERHEAD <= len(records)
+    return batch_size(records) <= len(records)
 
 
 def any_transactional(view: memoryview, topics: Iterable[tuple[str | bytes, Sequence[tuple[int, int, int]]]]) -> bool:
@@ -36,7 +40,7 @@ def any_transactional(view: memoryview, topics: Iterable[tuple[str | bytes, Sequ
 
 
 def has_zstd(records: memoryview) -> bool:
-    return len(records) >= HEADER_SIZE and records[_ATTRIBUTES_AT] & COMPRESSION_MASK == ZSTD
+    return len(records) >= HEADER_SIZE and records[LOW_ATTRIBUTES_AT] & COMPRESSION_MASK == ZSTD
 
 
 def refused_in(version: int, records: memoryview) -> tuple[ErrorCode, str] | None:

@@ -1,9 +1,8 @@
-"""Metadata, 0 to 13. A topic is encoded by itself, so that a broker keeps its bytes until the topic changes.
+"""The answer to Metadata, 0 to 13. A topic is encoded by itself, so that its bytes can be kept until it changes.
 
-A version's differences, in the request: null instead of an empty list asks for all topics from 1, auto-creation from
-4, authorized operations from 8 (the cluster's until 10), topic ids from 10. In the answer: controller, racks and
-internal topics from 1, the cluster's id from 2, a throttle time from 3, offline replicas from 5, leader epochs from 7,
-authorized operations from 8, compact lengths from 9, topic ids from 10, a null name from 12, an error from 13.
+A version's differences: controller, racks and internal topics from 1, the cluster's id from 2, a throttle time from
+3, offline replicas from 5, leader epochs from 7, authorized operations from 8, compact lengths from 9, topic ids from
+10, a null name from 12, an error from 13.
 """
 
 from __future__ import annotations
@@ -11,25 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from struct import Struct
 
-from ottla.protocol.errors import DecodeError, EncodeError
-from ottla.protocol.hot.framing import begin_answer, finish_answer, skip_tags
+from ottla.protocol.errors import EncodeError
+from ottla.protocol.hot.framing import begin_answer, finish_answer
 from ottla.protocol.primitives import (
-    DECODE_FAULTS,
     ENCODE_FAULTS,
-    ZERO_UUID,
-    HotBuffer,
     put_compact_nullable_string,
     put_compact_string,
     put_count,
     put_nullable_string,
     put_string,
     put_uvarint,
-    read_compact_nullable_count,
-    read_compact_nullable_string,
-    read_compact_string,
-    read_count,
-    read_nullable_count,
-    read_string,
     uuid_bytes,
 )
 
@@ -46,87 +36,6 @@ _INT32 = Struct(">i").pack
 _PAIR = Struct(">ii").pack
 _PARTITION_0 = Struct(">hii").pack
 _PARTITION_7 = Struct(">hiii").pack
-
-
-class MetadataRequest:
-    """One request; each topic is (id or None, name or None), and `topics` is None where all are asked for."""
-
-    __slots__ = (
-        "allow_auto_topic_creation",
-        "include_cluster_authorized_operations",
-        "include_topic_authorized_operations",
-        "topics",
-    )
-
-    def __init__(self) -> None:
-        self.topics: list[tuple[bytes | None, str | None]] | None = None
-        self.allow_auto_topic_creation = True
-        self.include_cluster_authorized_operations = False
-        self.include_topic_authorized_operations = False
-
-
-def parse_metadata(buf: HotBuffer, pos: int, version: int, end: int | None = None) -> MetadataRequest:
-    """Reads a request's body, which begins at `pos` and ends at `end` (or with `buf`); the rest is passed over."""
-    if not 0 <= version <= 13:
-        raise DecodeError(f"MetadataRequest has no version {version}")
-    if end is None:
-        end = len(buf)
-    request = MetadataRequest()
-    try:
-        pos = _flexible(request, buf, pos, version, end) if version >= 9 else _plain(request, buf, pos, version, end)
-        if version >= 4:
-            request.allow_auto_topic_creation = buf[pos] != 0
-            pos += 1
-        if 8 <= version <= 10:
-            request.include_cluster_authorized_operations = buf[pos] != 0
-            pos += 1
-        if version >= 8:
-            request.include_topic_authorized_operations = buf[pos] != 0
-            pos += 1
-        if version >= 9:
-            pos = skip_tags(buf, pos, end)
-    except DECODE_FAULTS as fault:
-        raise DecodeError(f"these bytes are no MetadataRequest of version {version}: {fault}") from fault
-    if pos > end:
-        raise DecodeError(f"a MetadataRequest that ends at {pos} in a frame that ends at {end}")
-    return request
-
-
-def _plain(request: MetadataRequest, buf: HotBuffer, pos: int, version: int, end: int) -> int:
-    if version == 0:
-        count, pos = read_count(buf, pos, end, 2)
-    else:
-        count, pos = read_nullable_count(buf, pos, end, 2)
-    # In version 0, which knows no null, an empty list asks for all.
-    if count < 0 or (count == 0 and version == 0):
-        return pos
-    request.topics = topics = []
-    for _ in range(count):
-        name, pos = read_string(buf, pos, end)
-        topics.append((None, name))
-    return pos
-
-
-def _flexible(request: MetadataRequest, buf: HotBuffer, pos: int, version: int, end: int) -> int:
-    count, pos = read_compact_nullable_count(buf, pos, end, 2)
-    if count < 0:
-        return pos
-    request.topics = topics = []
-    name: str | None
-    for _ in range(count):
-        topic_id = None
-        if version >= 10:
-            if pos + 16 > end:
-                raise DecodeError("a topic id is cut short")
-            topic_id = bytes(buf[pos : pos + 16])
-            if topic_id == ZERO_UUID:
-                topic_id = None
-            name, pos = read_compact_nullable_string(buf, pos + 16, end)
-        else:
-            name, pos = read_compact_string(buf, pos, end)
-        pos = skip_tags(buf, pos, end)
-        topics.append((topic_id, name))
-    return pos
 
 
 def encode_metadata_topic(

@@ -9,5 +9,5 @@ How a pass goes, in the order of the files:
 4. `swap.py`      the loop's side: a finished segment takes the place of those that it was made from.
 5. `rounds.py`    the order of all this for one log, as a generator of steps that somebody else runs.
 
-The hot loops (`keys.py`, `key_map.py`, `batch_filter.py`) make no object a record but the key's own bytes.
+The hot loops (`records/keys.py`, `key_map.py`, `batch_filter.py`) make no object a record but the key's own bytes.
 """

@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 from ottla.ports.disk import Buffer
 from ottla.records.batch import NO_TIMESTAMP, BatchHeader
 from ottla.records.errors import RecordError
+from ottla.records.keys import Span, find_spans, read_keys, read_offsets, with_values
+from ottla.records.rebuild import with_records
 from ottla.records.rewrite import empty_batch
 from ottla.storage.cleaner.job import PassJob
 from ottla.storage.cleaner.key_map import KeyMap
-from ottla.storage.cleaner.keys import Span, find_spans, read_keys, read_offsets, with_values
-from ottla.storage.cleaner.rebuild import with_records
 from ottla.storage.cleaner.source import Found, check_count, payload_of
 from ottla.storage.cleaner.survivors import Survivors
 from ottla.storage.cleaner.transactions import Transactions
@@ -81,7 +81,7 @@ class BatchFilter:
             if is_done and horizon_ms is None:
                 return self._rebuilt(header, payload_of(found), b"\1" * header.count, self._new_horizon_ms)
             return KeptBatch(batch, header.max_timestamp, header.count, as_it_was=True)
-        if header.attributes & 0x10 and self._transactions.are_worthless(header, memoryview(b"")):
+        if header.is_transactional and self._transactions.are_worthless(header, memoryview(b"")):
             return self._without_records(header)
         return self._data_left_of(found, is_due=is_due)
 

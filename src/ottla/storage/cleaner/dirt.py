@@ -37,6 +37,7 @@ class Dirt(NamedTuple):
 
 
 def dirt_of(log: Log, stable_offset: int, now_ms: int) -> Dirt:
+    """As `looking_for_dirt`, with the caller waiting for it: for tests."""
     return at_once(looking_for_dirt(log, stable_offset, now_ms))
 
 

@@ -10,15 +10,16 @@ worker looks after each read and write, and twice a second while it is throttled
 from __future__ import annotations
 
 import os
+import signal
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Final
 
 from ottla.ports.real.disk import RealDisk
-from ottla.storage.cleaner.courtesy import in_short_slices
 from ottla.storage.cleaner.faults import PassInterrupted
 from ottla.storage.cleaner.job import CleanedSegment, PassIndex, PassJob
-from ottla.storage.cleaner.throttle import Throttle
 from ottla.storage.cleaner.work import Work
 
 #: The process that answers requests comes first.
@@ -68,3 +69,62 @@ def clean(directory: str, number: int) -> CleanedSegment:
     if work.is_last(number):
         _at_work.clear()  # up to log.cleaner.dedupe.buffer.size, which nobody needs until the next pass
     return cleaned
+
+
+#: The rate is kept over spans of this length: shorter ones would sleep for each read.
+_SPAN_S: Final = 0.3
+#: A disk that could not keep up is not owed more than this much of the rate at once.
+_DEBT_S_MAX: Final = 1.0
+
+
+class Throttle:
+    """log.cleaner.io.max.bytes.per.second: reads and writes together stay below a rate.
+
+    Counts bytes, and sleeps when they came too fast. The clock and the sleep are given.
+    """
+
+    __slots__ = ("_begun_s", "_bytes", "_bytes_per_second", "_monotonic_s", "_sleep")
+
+    def __init__(
+        self, bytes_per_second: float, monotonic_s: Callable[[], float], sleep: Callable[[float], None]
+    ) -> None:
+        self._bytes_per_second = max(bytes_per_second, 1.0)
+        self._monotonic_s = monotonic_s
+        self._sleep = sleep
+        self._begun_s = monotonic_s()
+        self._bytes = 0
+
+    def __call__(self, size: int) -> None:
+        self._bytes += size
+        elapsed_s = self._monotonic_s() - self._begun_s
+        ahead_s = self._bytes / self._bytes_per_second - elapsed_s
+        if ahead_s > _SPAN_S:
+            self._sleep(ahead_s)
+        elif ahead_s < -_DEBT_S_MAX:
+            # Between two steps nothing was done: that time is not made up for.
+            self._begun_s += elapsed_s
+            self._bytes = 0
+
+
+_SLICE_S: Final = 0.0004
+
+
+@contextmanager
+def in_short_slices() -> Iterator[None]:
+    """A slice of work never lasts longer than others can wait. For a main thread that has no other use for SIGALRM.
+
+    A scheduler lets a running process finish a slice of some milliseconds, however nice it is, before somebody else who
+    has something to do gets the core. A broker on it would answer that much later. So the cleaner offers its core far
+    more often; the offer costs a microsecond, and nothing is lost where nobody wants it.
+    """
+    before = signal.signal(signal.SIGALRM, _offer)
+    signal.setitimer(signal.ITIMER_REAL, _SLICE_S, _SLICE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _offer(_number: int, _frame: FrameType | None) -> None:
+    os.sched_yield()

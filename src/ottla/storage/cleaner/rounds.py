@@ -274,7 +274,7 @@ def _told(log: Log, work: Callable[[], None]) -> OnThread:
 
 
 def run_here(cleaning: Steps) -> PassResult:
-    """Drives a pass to its end, one step after the other."""
+    """Drives a pass to its end with the caller waiting for it: for tests. `broker/cleaning.py` goes step by step."""
     try:
         step = next(cleaning)
         while True:

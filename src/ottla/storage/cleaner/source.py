@@ -49,14 +49,14 @@ def _whole(chunk: bytes, position: int, size: int) -> Iterator[Found]:
     view = memoryview(chunk)
     while end - at >= HEADER_SIZE:
         header: BatchHeader = tuple.__new__(BatchHeader, unpack(chunk, at))
-        following = at + header[1] + LOG_OVERHEAD
+        following = at + header.size
         fault = header_fault(header, size - position - at)
         if fault is not None:
             raise BadBatch(position + at, fault)
         if following > end:
             return
-        if crc32c(view[at + ATTRIBUTES_AT : following]) != header[4]:
-            raise BadBatch(position + at, f"its checksum is not {header[4]:#010x}")
+        if crc32c(view[at + ATTRIBUTES_AT : following]) != header.crc:
+            raise BadBatch(position + at, f"its checksum is not {header.crc:#010x}")
         yield header, chunk, at
         at = following
 

@@ -13,23 +13,23 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
+from typing import Final
 
 from ottla.ports import Disk
 from ottla.records.batch import BatchHeader
 from ottla.records.errors import RecordError
+from ottla.records.keys import read_keys, read_offsets
 from ottla.storage.cleaner.batch_filter import BatchFilter
 from ottla.storage.cleaner.faults import CannotClean, DiskRefused, PassInterrupted
-from ottla.storage.cleaner.grouping import grouped
 from ottla.storage.cleaner.job import CleanedSegment, Part, PassIndex, PassJob
 from ottla.storage.cleaner.key_map import KeyMap
-from ottla.storage.cleaner.keys import read_keys, read_offsets
 from ottla.storage.cleaner.output import SegmentOutput, remove_unfinished
 from ottla.storage.cleaner.source import Found, Pace, batches, payload_of
 from ottla.storage.cleaner.survivors import Survivors, bytes_for
 from ottla.storage.cleaner.transactions import Transactions
 from ottla.storage.cleaner.unreadable import Unreadable
 from ottla.storage.errors import BadBatch
-from ottla.storage.formats.names import LOG, format_segment_file
+from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, format_segment_file
 
 
 class Work:
@@ -202,3 +202,40 @@ class Work:
             raise DiskRefused(refusal.errno, refusal.strerror or str(refusal)) from None
         except (BadBatch, RecordError) as fault:
             raise CannotClean(f"{self._job.directory} is damaged: {fault}") from None
+
+
+# Which neighbouring segments become one: as many as fit, so that cleaning does not leave a log in crumbs.
+
+_OFFSETS_MAX: Final = 2**31 - 1
+
+
+def grouped(disk: Disk, job: PassJob, cleaned_to: int) -> list[list[Part]]:
+    """All segments that begin below `cleaned_to`, in groups whose sizes, before cleaning, stay within the limits."""
+    groups: list[list[Part]] = []
+    size = index_size = time_index_size = 0
+    for part, end in job.parts_with_ends():
+        if part.base_offset >= cleaned_to:
+            break
+        index, times = _size(disk, job, part, INDEX), _size(disk, job, part, TIME_INDEX)
+        fits = (
+            groups
+            and size + part.size <= job.segment_bytes
+            and index_size + index <= job.segment_index_bytes
+            and time_index_size + times <= job.segment_index_bytes
+            # An empty segment says nothing of offsets.
+            and (part.size == 0 or end - 1 - groups[-1][0].base_offset <= _OFFSETS_MAX)
+        )
+        if fits:
+            groups[-1].append(part)
+            size, index_size, time_index_size = size + part.size, index_size + index, time_index_size + times
+        else:
+            groups.append([part])
+            size, index_size, time_index_size = part.size, index, times
+    return groups
+
+
+def _size(disk: Disk, job: PassJob, part: Part, kind: str) -> int:
+    try:
+        return disk.size(f"{job.directory}/{format_segment_file(part.base_offset, kind)}")
+    except FileNotFoundError:
+        return 0

@@ -20,8 +20,8 @@ from typing import Final
 
 from ottla.model import TopicPartition
 from ottla.ports.disk import Disk
+from ottla.ports.whole_files import replace_file
 from ottla.storage.formats import offset_checkpoint
-from ottla.storage.formats.atomic_write import replace_file
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.offset_checkpoint import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 

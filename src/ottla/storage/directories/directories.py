@@ -140,7 +140,7 @@ class LogDirectories(ReplicaFolders):
     def start_move(
         self, partition: TopicPartition, target_path: str, config: LogConfig, *, now_ms: int
     ) -> FutureLog | None:
-        """As `starting_move`, with the caller waiting for it."""
+        """As `starting_move`, with the caller waiting for it: for tests."""
         return done_at_once(self.starting_move(partition, target_path, config, now_ms=now_ms))
 
     def starting_move(
@@ -225,7 +225,7 @@ class LogDirectories(ReplicaFolders):
             self.removals.append(FolderRemoval(move.target.disk, path, move.partition))
 
     def cancel_move(self, partition: TopicPartition) -> FolderRemoval | None:
-        """Gives a copy up, with the caller waiting for it."""
+        """Gives a copy up, with the caller waiting for it: for tests."""
         return done_at_once(self._dropping_copy(partition))
 
     # Checkpoints and the end
@@ -238,9 +238,6 @@ class LogDirectories(ReplicaFolders):
             writes.append(write)
         return writes
 
-    def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> list[CheckpointWrite]:
-        return at_once(self.checkpointing(high_watermarks))
-
     def checkpointing_of(
         self, partition: TopicPartition, high_watermarks: Mapping[TopicPartition, int]
     ) -> Steps[CheckpointWrite | None]:
@@ -248,7 +245,12 @@ class LogDirectories(ReplicaFolders):
         home = self._homes.get(partition)
         return None if home is None else (yield from home.checkpointing(high_watermarks))
 
+    def prepare_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> list[CheckpointWrite]:
+        """As `checkpointing`, at once: for tests."""
+        return at_once(self.checkpointing(high_watermarks))
+
     def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """As `checkpointing` and its writes, with the caller waiting for them: for tests."""
         for write in self.prepare_checkpoints(high_watermarks):
             try:
                 write.run()

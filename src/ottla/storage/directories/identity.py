@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ottla.model import topic_id_text
+from ottla.model import random_uuid, topic_id_text
 from ottla.ports.disk import Disk
 from ottla.ports.entropy import Entropy
 from ottla.storage.directories.errors import WrongIdentity
@@ -127,8 +127,6 @@ def check_distinct(directory_ids: Mapping[str, bytes]) -> None:
 def new_directory_id(entropy: Entropy) -> bytes:
     """A random UUID (version 4) whose text does not begin with a dash, which command lines take for an option."""
     while True:
-        raw = bytearray(entropy.token(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        if not topic_id_text(bytes(raw)).startswith("-"):
-            return bytes(raw)
+        found = random_uuid(entropy.token(16))
+        if not topic_id_text(found).startswith("-"):
+            return found

@@ -20,12 +20,12 @@ import os.path
 from ottla.config.log import LogConfig
 from ottla.model import TopicPartition
 from ottla.ports.entropy import Entropy
+from ottla.ports.whole_files import write_atomically
 from ottla.storage.directories.directory import LogDirectory
 from ottla.storage.directories.errors import MoveRefused
 from ottla.storage.directories.events import LogWarnings, OnEvent
 from ottla.storage.directories.placing import NewReplica, make_log
 from ottla.storage.formats import move_marker
-from ottla.storage.formats.atomic_write import write_atomically
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind, format_folder
 from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.model import TopicPartition
+from ottla.ports.whole_files import TEMPORARY_SUFFIX
 from ottla.storage.directories.directory import LogDirectory
 from ottla.storage.directories.events import OnEvent
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.formats import move_marker
-from ottla.storage.formats.atomic_write import TEMPORARY_SUFFIX
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind, FolderName, parse_folder
 

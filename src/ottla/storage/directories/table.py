@@ -133,7 +133,10 @@ class DirectoryTable:
         return lost
 
     def fail_partition(self, partition: TopicPartition, reason: str) -> None:
-        """Takes one damaged partition offline and leaves its files as they are."""
+        """Takes one damaged partition offline and leaves its files as they are.
+
+        For damage that is found while a log is in use; what is found at a start never gets into the table.
+        """
         log = self._logs.pop(partition, None)
         home = self._homes.pop(partition, None)
         if log is None or home is None:

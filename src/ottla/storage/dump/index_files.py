@@ -15,9 +15,9 @@ from ottla.records.batch import BatchHeader
 from ottla.storage.dump.entries import Finding, OffsetIndexEntry, TimeIndexEntry
 from ottla.storage.dump.log_file import walk_headers
 from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, parse_segment_file
+from ottla.storage.log.indexes.offset_index import SIGNED_ENTRY as OFFSET_ENTRY
+from ottla.storage.log.indexes.time_index import SIGNED_ENTRY as TIME_ENTRY
 
-OFFSET_ENTRY: Final = Struct(">ii")
-TIME_ENTRY: Final = Struct(">qi")
 _CHUNK_ENTRIES: Final = 8192
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import Struct
 from typing import Final
 
 from ottla.ports.disk import Disk
@@ -12,8 +11,8 @@ from ottla.storage.formats import producer_snapshot
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import parse_segment_file
 from ottla.storage.formats.producer_snapshot import ProducerEntry
+from ottla.storage.log.indexes.txn_index import ENTRY as TXN_ENTRY
 
-TXN_ENTRY: Final = Struct(">hqqqq")
 _CHUNK_ENTRIES: Final = 4096
 
 

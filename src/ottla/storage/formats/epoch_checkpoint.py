@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.ports.disk import Disk
-from ottla.storage.formats.atomic_write import write_atomically
+from ottla.ports.whole_files import write_atomically
 from ottla.storage.formats.errors import FormatError
+from ottla.storage.formats.reading import read_decoded
 from ottla.storage.formats.text_checkpoint import decode_lines, encode_lines, parse_number
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
@@ -37,14 +38,8 @@ def decode(data: bytes) -> list[tuple[int, int]]:
 
 def read(disk: Disk, path: str) -> list[tuple[int, int]]:
     """The entries, none where there is no file; FormatError names the file."""
-    try:
-        data = disk.read_file(path)
-    except FileNotFoundError:
-        return []
-    try:
-        return decode(data)
-    except FormatError as error:
-        raise error.in_file(path) from error
+    found = read_decoded(disk, path, decode)
+    return [] if found is None else found
 
 
 def write(disk: Disk, path: str, entries: Sequence[tuple[int, int]]) -> None:

@@ -12,10 +12,11 @@ from typing import Final
 
 from ottla.model import topic_id_from_text, topic_id_text
 from ottla.ports.disk import Disk
+from ottla.ports.whole_files import write_atomically
 from ottla.storage.formats import java_properties
-from ottla.storage.formats.atomic_write import write_atomically
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import META_PROPERTIES as FILE_NAME
+from ottla.storage.formats.reading import read_decoded
 
 __all__ = ["FILE_NAME", "MetaProperties", "decode", "encode", "read", "write"]
 
@@ -76,14 +77,7 @@ def decode(data: bytes) -> MetaProperties:
 
 def read(disk: Disk, path: str) -> MetaProperties | None:
     """None where there is no file yet; FormatError names the file."""
-    try:
-        data = disk.read_file(path)
-    except FileNotFoundError:
-        return None
-    try:
-        return decode(data)
-    except FormatError as error:
-        raise error.in_file(path) from error
+    return read_decoded(disk, path, decode)
 
 
 def write(disk: Disk, path: str, meta: MetaProperties) -> None:

@@ -8,15 +8,14 @@ that case) and does not look at files in a log directory that it does not know.
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 from ottla.model import TopicPartition
+from ottla.storage.formats import json_marker
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind, format_folder, parse_folder
 
 SUFFIX: Final = ".ottla-moved"
-_BYTES_MAX: Final = 1024
 
 
 def file_name(partition: TopicPartition) -> str:
@@ -35,19 +34,12 @@ def parse_name(name: str) -> TopicPartition | None:
 
 
 def encode(end_offset: int) -> bytes:
-    return json.dumps({"version": 0, "endOffset": end_offset}, separators=(",", ":")).encode("ascii")
+    return json_marker.encode("endOffset", end_offset)
 
 
 def decode(data: bytes) -> int:
     """The log end offset of both folders when the replica changed over."""
-    if len(data) > _BYTES_MAX:
-        raise FormatError(f"the move marker has {len(data)} bytes")
-    try:
-        content = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise FormatError("the move marker is not JSON") from error
-    if not isinstance(content, dict) or content.get("version") != 0:
-        raise FormatError("the move marker does not have version 0")
+    content = json_marker.decode(data, "move marker")
     end_offset = content.get("endOffset")
     if type(end_offset) is not int or not 0 <= end_offset < 2**63:
         raise FormatError("the move marker has no end offset")

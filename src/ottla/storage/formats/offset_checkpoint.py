@@ -11,8 +11,9 @@ from typing import Final
 
 from ottla.model import TopicPartition
 from ottla.ports.disk import Disk
-from ottla.storage.formats.atomic_write import write_atomically
+from ottla.ports.whole_files import write_atomically
 from ottla.storage.formats.errors import FormatError
+from ottla.storage.formats.reading import read_decoded
 from ottla.storage.formats.text_checkpoint import decode_lines, encode_lines, parse_number
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -39,14 +40,8 @@ def decode(data: bytes) -> dict[TopicPartition, int]:
 
 def read(disk: Disk, path: str) -> dict[TopicPartition, int]:
     """The checkpoint, empty where there is no file; FormatError names the file."""
-    try:
-        data = disk.read_file(path)
-    except FileNotFoundError:
-        return {}
-    try:
-        return decode(data)
-    except FormatError as error:
-        raise error.in_file(path) from error
+    found = read_decoded(disk, path, decode)
+    return {} if found is None else found
 
 
 def write(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:

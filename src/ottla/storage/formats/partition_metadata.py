@@ -11,7 +11,7 @@ from typing import Final
 
 from ottla.model import ZERO_TOPIC_ID, TopicId, topic_id_from_text, topic_id_text
 from ottla.ports.disk import Disk
-from ottla.storage.formats.atomic_write import write_atomically
+from ottla.ports.whole_files import write_atomically
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import PARTITION_METADATA as FILE_NAME
 

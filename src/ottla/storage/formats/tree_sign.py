@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ottla.ports.disk import Disk
+from ottla.ports.whole_files import write_atomically
 from ottla.storage.formats import java_properties
-from ottla.storage.formats.atomic_write import write_atomically
 from ottla.storage.formats.errors import FormatError
+from ottla.storage.formats.reading import read_decoded
 
 FILE_NAME: Final = "coordination.ottla"
 _VERSION: Final = "0"
@@ -59,14 +60,7 @@ def decode(data: bytes) -> TreeSign:
 
 def read(disk: Disk, path: str) -> TreeSign | None:
     """None where there is no file; FormatError names the file."""
-    try:
-        data = disk.read_file(path)
-    except FileNotFoundError:
-        return None
-    try:
-        return decode(data)
-    except FormatError as error:
-        raise error.in_file(path) from error
+    return read_decoded(disk, path, decode)
 
 
 def write(disk: Disk, path: str, sign: TreeSign) -> None:

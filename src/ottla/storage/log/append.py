@@ -22,6 +22,7 @@ from ottla.records.batch import (
     parse_header,
 )
 from ottla.records.errors import RecordError
+from ottla.records.plain import PLAIN_ATTRIBUTES
 from ottla.records.validate import (
     NO_BOUND_MS,
     ZSTD_PRODUCE_VERSION,
@@ -56,9 +57,6 @@ class AppendResult(NamedTuple):
     log_start_offset: int
 
 
-#: The attributes of a client's batch with nothing unusual about it: a codec. Of a transaction it is not usual: what
-#: recognises requests by what stands before the batch must not let one pass that the request has no right to.
-USUAL_ATTRIBUTES: Final = frozenset(range(5))
 NOTHING_USUAL: Final[frozenset[int]] = frozenset()
 #: The first version of a Produce request that refuses no batch by its version: the handler knows the real one.
 _ANY_VERSION: Final = ZSTD_PRODUCE_VERSION
@@ -68,7 +66,7 @@ def usual_attributes(config: LogConfig) -> frozenset[int]:
     """Which attributes let a batch pass without `examine` under this configuration."""
     changes = config.uses_log_append_time or config.compression_type != "producer"
     looks_inside = config.is_compacted or config.message_timestamp_before_max_ms != NO_BOUND_MS
-    return NOTHING_USUAL if changes or looks_inside else USUAL_ATTRIBUTES
+    return NOTHING_USUAL if changes or looks_inside else PLAIN_ATTRIBUTES
 
 
 def rules_of(config: LogConfig) -> AppendRules:

@@ -32,7 +32,7 @@ def walk(file: File, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
         if fault is not None:
             raise BadBatch(position, fault)
         yield position, header
-        position += header[1] + LOG_OVERHEAD
+        position += header.size
 
 
 def header_fault(header: BatchHeader, room: int) -> str | None:
@@ -43,7 +43,7 @@ def header_fault(header: BatchHeader, room: int) -> str | None:
         return f"its format is {header.magic}, and only {MAGIC} is known"
     if header.length + LOG_OVERHEAD > room:
         return f"it has {header.length + LOG_OVERHEAD} bytes, and {room} are left"
-    if header[0] < 0 or not 0 <= header[6] <= OFFSET_MAX - header[0]:
+    if header.base_offset < 0 or not 0 <= header.last_offset_delta <= OFFSET_MAX - header.base_offset:
         return f"its offsets begin at {header.base_offset} and end {header.last_offset_delta} further on"
     return None
 
@@ -54,6 +54,7 @@ def read_header(file: File, position: int, end: int) -> BatchHeader:
     if len(data) < HEADER_SIZE:
         raise BadBatch(position, f"only {len(data)} bytes are left, and a header has {HEADER_SIZE}")
     header: BatchHeader = tuple.__new__(BatchHeader, HEADER.unpack(data))
-    if not LENGTH_MIN <= header[1] <= end - position - LOG_OVERHEAD or header[3] != MAGIC or header[0] | header[6] < 0:
-        raise BadBatch(position, header_fault(header, end - position) or "it is no batch")
+    fault = header_fault(header, end - position)
+    if fault is not None:
+        raise BadBatch(position, fault)
     return header

@@ -6,16 +6,15 @@ and where the log has changed meanwhile, the log is asked.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from ottla.records.batch import HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC
+from ottla.records.batch import HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC, header_fields
 
 if TYPE_CHECKING:
     from ottla.storage.log.log import Log
 
-#: Of a header what says how far its batch goes: base offset, length, format, last offset's distance.
-_EXTENT: Final = Struct(">qi4xb6xi").unpack_from
+#: Of a header what says how far its batch goes.
+_EXTENT: Final = header_fields("base_offset", "length", "magic", "last_offset_delta").unpack_from
 
 
 class Cursor:

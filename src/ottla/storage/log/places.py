@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final
 
-from ottla.records.batch import LOG_OVERHEAD
 from ottla.storage.log.batch_walk import read_header
 from ottla.storage.log.recent_batches import RecentBatches
 from ottla.storage.log.segment import Segment
@@ -57,7 +56,7 @@ class Places:
         elif not spot[2]:
             segment, position, _, _ = spot
             header = read_header(segment.file, position, segment.size)
-            spot = self._spots[offset] = (segment, position, header[1] + LOG_OVERHEAD, header[0] + header[6] + 1)
+            spot = self._spots[offset] = (segment, position, header.size, header.next_offset)
         return spot
 
     def remember(self, offset: int, spot: Spot) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ottla.ports import Disk, File
-from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_AT, BatchHeader, check_crc, parse_header
+from ottla.records.batch import HEADER_SIZE, MAGIC_AT, BatchHeader, batch_size, check_crc, parse_header
 from ottla.records.errors import CorruptBatch
 from ottla.storage.errors import BadBatch, DamagedIndex, OffsetOutsideLog
 from ottla.storage.formats.names import INDEX, LOG, format_segment_file, parse_segment_file
@@ -171,7 +171,7 @@ class LogReader:
             wanted = self.CHUNK_BYTES
             if at == 0:
                 # Bounded by what the file has, whatever the length says.
-                size = int.from_bytes(chunk[8:12], "big") + LOG_OVERHEAD
+                size = batch_size(chunk)
                 wanted = min(max(size, wanted), max(file.size() - position, HEADER_SIZE))
                 if wanted <= len(chunk):
                     if tolerant:

@@ -6,14 +6,32 @@ everything unusual is elsewhere (`append.py` for what is checked, `rolling.py` f
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from ottla.records.batch import CONTROL, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL, BatchHeader
+from ottla.records.batch import (
+    COMPRESSION_MASK,
+    CONTROL,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchHeader,
+)
 from ottla.records.checksum import crc32c
 from ottla.records.compression import UNFOLDS_MAX
+from ottla.records.plain import (
+    COUNTED_RECORDS_MAX,
+    LONE_RECORD_AT,
+    LONE_SIZE_END,
+    PLAIN_FIELDS,
+    PLAIN_SIZE_MIN,
+    SEQUENCE_FIELDS,
+    STAMPED_FIELDS,
+    SUMMED_FROM,
+    are_whole,
+)
 from ottla.records.record import RECORD_BYTES_MIN
-from ottla.records.validate import COUNTED_RECORDS_MAX
+from ottla.records.varint import SMALL
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.log import replica_append, rolling
 from ottla.storage.log.append import AppendResult, ExaminedBatch, Origin, accept, examine
@@ -25,16 +43,9 @@ from ottla.storage.log.state import ALWAYS, UNSET_EPOCH, LogState
 if TYPE_CHECKING:
     from ottla.native.lane import Run
 
-#: Of a header what a plain batch is checked by, and the two bytes behind it: a lone record's length, as a rule.
-_PLAIN: Final = Struct(">qi4xbIhi8xqq6xiH")
-_UNPACK: Final = _PLAIN.unpack_from
-_PLAIN_SIZE_MIN: Final = _PLAIN.size
-#: So many bytes behind a header hold COUNTED_RECORDS_MAX records in any codec: fewer are looked at by `check_header`.
-_SIZE_MIN: Final = HEADER_SIZE + RECORD_BYTES_MIN
-#: The producer's epoch and the sequence number of the first record.
-_SEQUENCE: Final = Struct(">51xhi").unpack_from
-#: Base offset, length and leader epoch, which stand in front of what the checksum covers.
-_PACK_STAMP: Final = Struct(">qii").pack_into
+_UNPACK: Final = PLAIN_FIELDS.unpack_from
+_SEQUENCE: Final = SEQUENCE_FIELDS.unpack_from
+_PACK_STAMP: Final = STAMPED_FIELDS.pack_into
 
 
 class AppendableLog(LogState):
@@ -85,7 +96,7 @@ class AppendableLog(LogState):
         -1, and the log is as it was, where `stage` is to look at it; raises what `stage` raises.
         """
         size = len(records)
-        if size < _SIZE_MIN:
+        if size < PLAIN_SIZE_MIN:
             return -1
         base, length, magic, crc, attributes, delta, timestamp, producer_id, count, lead = _UNPACK(records)
         if (
@@ -94,19 +105,19 @@ class AppendableLog(LogState):
             or attributes not in self._usual
             or count != delta + 1
             or base
-            or magic != 2
+            or magic != MAGIC
             or count < 1
             or timestamp > now_ms + self._future_ms
             or (
-                not attributes & 7
+                not attributes & COMPRESSION_MASK
                 # A single record of the usual size is known by its length's two bytes alone.
-                and (count > 1 or lead != ((rest := (size - _PLAIN_SIZE_MIN) << 1) & 127 | 128) << 8 | rest >> 7)
-                and not _are_whole(records, size, count)
+                and (count > 1 or size >= LONE_SIZE_END or lead != SMALL[size - LONE_RECORD_AT])
+                and not are_whole(records, size, count)
                 if count <= COUNTED_RECORDS_MAX
                 else count * RECORD_BYTES_MIN > (size - HEADER_SIZE) * UNFOLDS_MAX[attributes]
             )
             or (producer_id >= 0 and _SEQUENCE(records)[1] < 0)
-            or crc32c(records[21:]) != crc
+            or crc32c(records[SUMMED_FROM:]) != crc
         ):
             return -1
         first = self.next_offset
@@ -118,9 +129,7 @@ class AppendableLog(LogState):
         if producer_id >= 0:
             producers = self._producers or self.producers
             epoch, sequence = _SEQUENCE(records)
-            known = producers.stage(
-                producer_id, epoch, sequence, delta, first, timestamp, attributes & 16 != 0, now_ms, Origin.CLIENT
-            )
+            known = producers.stage(producer_id, epoch, sequence, delta, first, timestamp, False, now_ms, Origin.CLIENT)
             if known is not None:
                 return -1
         if leader_epoch != self._leader_epoch:
@@ -280,22 +289,3 @@ class AppendableLog(LogState):
         self.roll_size = ALWAYS
         if self._producers is not None:
             self._producers.rollback()
-
-
-def _are_whole(records: memoryview, size: int, count: int) -> bool:
-    """Whether `count` records of less than 8 KiB, by their lengths of one or two bytes, fill the batch exactly."""
-    at = HEADER_SIZE
-    try:
-        for _ in range(count):
-            # Zigzag: a length that is not negative is even, and its double.
-            if (length := records[at]) < 128:
-                at += 1
-            else:
-                length += (records[at + 1] << 7) - 128
-                at += 2
-            if length & 1 or length >= 16384:
-                return False
-            at += length >> 1
-    except IndexError:
-        return False
-    return at == size

@@ -8,6 +8,7 @@ from typing import Any
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.protocol.generated.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.records.batch import LOG_OVERHEAD, batch_size
 from ottla.records.record import decode_batch
 from ottla.testing.sim.history import History, HistoryFault, Row
 from ottla.testing.sim.wire import Client, Unreachable
@@ -40,8 +41,8 @@ def _rows(data: bytes, offset: int) -> list[Row]:
     """The records of all whole batches, from `offset` on: a fetch begins with the batch that holds it."""
     rows: list[Row] = []
     at = 0
-    while at + 12 <= len(data):
-        size = 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+    while at + LOG_OVERHEAD <= len(data):
+        size = batch_size(data, at)
         if at + size > len(data):
             break
         rows += [(record.offset, record.value or b"") for record in decode_batch(data, at) if record.offset >= offset]

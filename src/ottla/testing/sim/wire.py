@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ottla.ports import Network
 from ottla.protocol.apis import api
+from ottla.protocol.fields import INT32, LENGTH_BYTES
 from ottla.protocol.header import RequestHeader, decode_response_header, encode_request
 from ottla.protocol.message import Message
 
@@ -49,11 +50,11 @@ class Wire(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         received = self._received
         received += data
-        while len(received) >= 4:
-            end = 4 + int.from_bytes(received[:4], "big")
+        while len(received) >= LENGTH_BYTES:
+            end = LENGTH_BYTES + INT32.unpack_from(received)[0]
             if len(received) < end:
                 break
-            frame = bytes(received[4:end])
+            frame = bytes(received[LENGTH_BYTES:end])
             del received[:end]
             self._answered(frame)
 

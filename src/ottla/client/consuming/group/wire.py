@@ -9,11 +9,11 @@ have more behind it, so it is read as that; bytes behind the end are left alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import Final, NamedTuple
 
 from ottla.model import TopicPartition
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.fields import INT16
 from ottla.protocol.generated.consumer_protocol_assignment import AssignedPartitions, ConsumerProtocolAssignment
 from ottla.protocol.generated.consumer_protocol_subscription import ConsumerProtocolSubscription, OwnedPartitions
 
@@ -22,7 +22,7 @@ PROTOCOL_TYPE: Final = "consumer"
 VERSION_MAX: Final = 3
 NO_GENERATION: Final = -1
 
-_VERSION: Final = Struct(">h")
+_VERSION: Final = INT16
 
 
 class Subscription(NamedTuple):

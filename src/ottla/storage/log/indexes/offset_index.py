@@ -14,11 +14,14 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from operator import lt
+from struct import Struct
 from typing import Final
 
 from ottla.storage.errors import DamagedIndex
 
-ENTRY_SIZE: Final = 8
+#: An entry as Kafka reads it, with signs: for code that looks for damage.
+SIGNED_ENTRY: Final = Struct(">ii")
+ENTRY_SIZE: Final = SIGNED_ENTRY.size
 _SWAP: Final = sys.byteorder == "little"
 
 assert array("I").itemsize == 4

@@ -17,6 +17,8 @@ from ottla.storage.errors import DamagedIndex
 
 ENTRY: Final = Struct(">qI")
 ENTRY_SIZE: Final = ENTRY.size
+#: An entry as Kafka reads it, with signs: for code that looks for damage.
+SIGNED_ENTRY: Final = Struct(">qi")
 
 
 class TimeIndex:

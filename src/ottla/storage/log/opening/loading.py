@@ -18,7 +18,7 @@ from ottla.storage.formats.names import INDEX, LOG, format_segment_file
 from ottla.storage.log.batch_walk import CHUNK_BYTES, read_header, walk
 from ottla.storage.log.epochs import EpochCache
 from ottla.storage.log.indexes.indexed_file import LogContext
-from ottla.storage.log.indexes.offset_index import ENTRY_SIZE
+from ottla.storage.log.indexes.offset_index import ENTRY_SIZE, SIGNED_ENTRY
 from ottla.storage.log.open_files import OpenFiles
 from ottla.storage.log.opening.foreign import KnownExtent, own_segments
 from ottla.storage.log.opening.leftovers import Contents, remnants, remove_segment, sweep, tidy
@@ -27,7 +27,6 @@ from ottla.storage.log.producers.producer_state import ProducerStates
 from ottla.storage.log.producers.snapshots import Snapshots, replay
 from ottla.storage.log.segment import Segment
 
-_LAST_ENTRY: Final = ENTRY_SIZE
 #: Snapshots up to this are read when somebody asks for what is in them: a thousand producers, some five milliseconds.
 SNAPSHOT_BYTES_LATER_MAX: Final = 46 * 1024
 
@@ -177,17 +176,17 @@ def _near_end(segment: Segment) -> int:
         return 0
     try:
         size = file.size()
-        entry = file.read(_LAST_ENTRY, size - _LAST_ENTRY) if size >= _LAST_ENTRY else b""
+        entry = file.read(ENTRY_SIZE, size - ENTRY_SIZE) if size >= ENTRY_SIZE else b""
     finally:
         file.close()
-    position = int.from_bytes(entry[4:], "big")
+    relative, position = SIGNED_ENTRY.unpack(entry) if len(entry) == ENTRY_SIZE else (0, 0)
     if not 0 < position < segment.size:
         return 0
     try:
         header = read_header(segment.file, position, segment.size)
     except BadBatch:
         return 0
-    return position if header.last_offset == segment.base_offset + int.from_bytes(entry[:4], "big") else 0
+    return position if header.last_offset == segment.base_offset + relative else 0
 
 
 def load_epochs(around: LogContext, segments: list[Segment]) -> EpochCache:

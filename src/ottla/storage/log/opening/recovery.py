@@ -20,7 +20,17 @@ from typing import Final, NamedTuple
 
 from ottla.model import TopicPartition
 from ottla.ports import File
-from ottla.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, INT32_MAX, LOG_OVERHEAD, OFFSET_MAX, BatchHeader
+from ottla.records.batch import (
+    ATTRIBUTES_AT,
+    HEADER,
+    HEADER_SIZE,
+    INT32_MAX,
+    LENGTH_MIN,
+    LOG_OVERHEAD,
+    MAGIC,
+    OFFSET_MAX,
+    BatchHeader,
+)
 from ottla.records.checksum import crc32c
 from ottla.storage.errors import BadBatch, CorruptLog, DamagedIndex, StorageFault
 from ottla.storage.formats.names import LOG
@@ -219,23 +229,24 @@ class _Recovery:
         size, at = len(chunk), 0
         while at + HEADER_SIZE <= size:
             header = unpack(chunk, at)
-            end = at + header[1] + LOG_OVERHEAD
-            if end > size or header[1] < HEADER_SIZE - LOG_OVERHEAD:
+            base, length, epoch, magic, crc, _, delta, _, latest, producer_id, _, _, _ = header
+            end = at + length + LOG_OVERHEAD
+            if end > size or length < LENGTH_MIN:
                 break
-            if header[0] < next_offset or header[3] != 2 or header[6] < 0:
+            if base < next_offset or magic != MAGIC or delta < 0:
                 break
             # The offset is the one field that no checksum covers: a flipped bit makes it jump.
-            if header[0] + header[6] > furthest or (header[0] > next_offset and next_offset < no_gaps_below):
+            if base + delta > furthest or (base > next_offset and next_offset < no_gaps_below):
                 break
-            if crc32c(chunk[at + ATTRIBUTES_AT : end]) != header[4]:
+            if crc32c(chunk[at + ATTRIBUTES_AT : end]) != crc:
                 break
-            if header[2] > latest_epoch:
-                latest_epoch = header[2]
-                epochs.assign(latest_epoch, header[0])
-            if header[9] >= 0:
+            if epoch > latest_epoch:
+                latest_epoch = epoch
+                epochs.assign(latest_epoch, base)
+            if producer_id >= 0:
                 self._apply(segment, tuple.__new__(BatchHeader, header), chunk[at:end])
-            next_offset = self.next_offset = header[0] + header[6] + 1
-            note(position + at, end - at, next_offset - 1, header[8])
+            next_offset = self.next_offset = base + delta + 1
+            note(position + at, end - at, next_offset - 1, latest)
             at = end
         else:
             return at

@@ -9,15 +9,15 @@ No version stands before them: what is too short for the newer form is read as t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct, error
+from struct import error
 from typing import Final
 
 from ottla.client.consuming.group.wire import NO_GENERATION
 from ottla.model import TopicPartition
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.fields import INT32
 from ottla.protocol.primitives import DECODE_FAULTS, put_count, put_string, read_count, read_string
 
-_INT32: Final = Struct(">i")
 #: The least that a topic takes: the length of its name and the count of its partitions.
 _TOPIC_BYTES_MIN: Final = 6
 
@@ -32,8 +32,8 @@ def encode_previous(partitions: Iterable[TopicPartition], generation: int) -> by
         put_string(out, topic)
         put_count(out, len(numbers))
         for number in numbers:
-            out += _INT32.pack(number)
-    return bytes(out + _INT32.pack(generation))
+            out += INT32.pack(number)
+    return bytes(out + INT32.pack(generation))
 
 
 def decode_previous(data: bytes | None) -> tuple[tuple[TopicPartition, ...], int]:
@@ -52,18 +52,18 @@ def _previous(data: bytes) -> tuple[tuple[TopicPartition, ...], int]:
     count, pos = read_count(data, 0, limit, _TOPIC_BYTES_MIN)
     for _ in range(count):
         topic, pos = read_string(data, pos, limit)
-        numbers, pos = read_count(data, pos, limit, _INT32.size)
-        found += [TopicPartition(topic, *_INT32.unpack_from(data, pos + 4 * at)) for at in range(numbers)]
-        pos += 4 * numbers
+        numbers, pos = read_count(data, pos, limit, INT32.size)
+        found += [TopicPartition(topic, *INT32.unpack_from(data, pos + INT32.size * at)) for at in range(numbers)]
+        pos += INT32.size * numbers
     return tuple(found), decode_generation(data[pos:])
 
 
 def encode_generation(generation: int) -> bytes:
-    return _INT32.pack(generation)
+    return INT32.pack(generation)
 
 
 def decode_generation(data: bytes | None) -> int:
     try:
-        return int(_INT32.unpack_from(data or b"")[0])
+        return int(INT32.unpack_from(data or b"")[0])
     except error:
         return NO_GENERATION

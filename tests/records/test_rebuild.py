@@ -9,11 +9,11 @@ from tests.storage.log_world import NOW
 
 from ottla.records.batch import set_log_append_time
 from ottla.records.errors import CorruptBatch
+from ottla.records.keys import find_spans, read_keys, read_offsets, with_values
+from ottla.records.rebuild import with_records
 from ottla.records.record import Record, encode_batch
 from ottla.records.rewrite import filter_batch
 from ottla.records.scan import scan_batch
-from ottla.storage.cleaner.keys import find_spans, read_keys, read_offsets, with_values
-from ottla.storage.cleaner.rebuild import with_records
 
 
 def random_batch(rng: Random) -> bytes:

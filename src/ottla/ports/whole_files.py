@@ -1,4 +1,4 @@
-"""A file that is either the old one or the new one, never a mixture, whenever the power goes.
+"""Files that are written whole: each is either the old one or the new one, never a mixture, whenever the power goes.
 
 The new bytes go to `<path>.tmp`, are synced, take the old file's name, and the folder is synced, so that the rename
 itself is certain once this returns.
@@ -24,16 +24,21 @@ def replace_file(disk: Disk, path: str, data: bytes) -> None:
     """The same without the last step, for a caller that syncs the folder itself after several files."""
     temporary = path + TEMPORARY_SUFFIX
     try:
-        file = disk.open(temporary, create=True)
-        try:
-            # A crash may have left an earlier attempt, longer than this one.
-            file.truncate(0)
-            file.append([data])
-            file.sync()
-        finally:
-            file.close()
+        write_whole(disk, temporary, data)
         disk.rename(temporary, path)
     except OSError:
         with suppress(OSError):
             disk.remove(temporary)
         raise
+
+
+def write_whole(disk: Disk, path: str, data: bytes) -> None:
+    """A file with these bytes, which are on the medium; its name is certain once the folder is synced."""
+    file = disk.open(path, create=True)
+    try:
+        # A crash may have left an earlier attempt, longer than this one.
+        file.truncate(0)
+        file.append([data])
+        file.sync()
+    finally:
+        file.close()

@@ -4,8 +4,8 @@
     value  version i16, offset i64, leader epoch i32 (3 and later), metadata, commit time i64, expiry i64 (1 only),
            in version 4: compact lengths, and the topic's id under tag 0
 
-Written is what Kafka 4.3 writes: version 4, and 1 where a client of old asked for an expiry of its own. The generated
-codecs of the same layouts are their oracle in the tests.
+Written is what Kafka 4.3 writes: version 4, and 1 where a client of old asked for an expiry of its own. Readers raise
+DecodeError. The generated codecs of the same layouts are their oracle in the tests.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple
 
-from ottla.groups.records.kinds import OFFSET, BadRecord
 from ottla.model import ZERO_TOPIC_ID
 from ottla.protocol.errors import DecodeError, EncodeError
 from ottla.protocol.generated.offset_commit_value import OffsetCommitValue
 from ottla.protocol.primitives import STRING_BYTES_MAX, put_uvarint
 
+#: The first field of such a key: what a record of the offsets topic is about.
+OFFSET_KIND: Final = 1
 NO_EXPIRY: Final = -1
 _MOMENT_MS_MAX: Final = 2**63 - 1
 
@@ -66,7 +67,7 @@ def group_prefix(group_id: str) -> bytes:
     raw = group_id.encode()
     if len(raw) > STRING_BYTES_MAX:
         raise EncodeError(f"a group's name of {len(raw)} bytes is longer than {STRING_BYTES_MAX}")
-    return _pack_lengths(OFFSET, len(raw)) + raw
+    return _pack_lengths(OFFSET_KIND, len(raw)) + raw
 
 
 def topic_prefix(group: bytes, topic: str) -> bytes:
@@ -87,10 +88,10 @@ def read_offset_key(key: bytes) -> OffsetKey:
         topic_end = topic_at + _unpack_length(key, group_end)[0]
         (partition,) = _unpack_partition(key, topic_end)
         if group_end < 4 or topic_end < topic_at or topic_end + 4 != len(key):
-            raise BadRecord("the lengths in an offset's key are not those of its parts")
+            raise DecodeError("the lengths in an offset's key are not those of its parts")
         return OffsetKey(str(key[4:group_end], "utf-8"), str(key[topic_at:topic_end], "utf-8"), partition)
     except (struct_error, UnicodeDecodeError) as fault:
-        raise BadRecord(f"no key of an offset: {fault}") from None
+        raise DecodeError(f"no key of an offset: {fault}") from None
 
 
 def offset_value(
@@ -130,7 +131,7 @@ def read_offset_value(value: bytes) -> OffsetRecord:
 
 
 def check_offset_value(value: bytes) -> None:
-    """BadRecord where `read_offset_value` would raise it, in a third of the time."""
+    """DecodeError where `read_offset_value` would raise it, in a third of the time."""
     if len(value) == _PLAIN_V4_WITH_ID_BYTES and value[0:2] == b"\0\4" and value[14] == 1 and value[23:26] == _ID_TAG:
         return
     read_offset_value(value)
@@ -138,14 +139,11 @@ def check_offset_value(value: bytes) -> None:
 
 def _read_any(value: bytes) -> OffsetRecord:
     if len(value) < 2:
-        raise BadRecord(f"a value of {len(value)} bytes")
+        raise DecodeError(f"a value of {len(value)} bytes")
     version = _unpack_version(value)[0]
-    try:
-        stored, end = OffsetCommitValue.decode(value, version, 2)
-    except DecodeError as fault:
-        raise BadRecord(str(fault)) from None
+    stored, end = OffsetCommitValue.decode(value, version, 2)
     if end != len(value):
-        raise BadRecord(f"{len(value) - end} bytes follow the value of an offset")
+        raise DecodeError(f"{len(value) - end} bytes follow the value of an offset")
     return OffsetRecord(
         stored.offset,
         stored.leader_epoch,

@@ -1,6 +1,6 @@
 """A batch with some of its records left out, byte for byte as Kafka's cleaner writes it.
 
-`records.rewrite.filter_batch` does the same from a scan of the whole batch. The cleaner knows where the records lie
+`rewrite.filter_batch` does the same from a scan of the whole batch. The cleaner knows where the records lie
 that stay, and they are few: it reads their times and nothing of the others.
 """
 
@@ -13,7 +13,7 @@ from ottla.records import varint
 from ottla.records.batch import DELETE_HORIZON, BatchHeader
 from ottla.records.builder import build_batch
 from ottla.records.errors import CorruptBatch
-from ottla.storage.cleaner.keys import Span
+from ottla.records.keys import Span
 
 _ATTRIBUTE_BITS: Final = 0x7F
 

@@ -1,0 +1,89 @@
+"""`stage_plain` takes what `records.plain` says is plain, and nothing else: the expression in it is that definition."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from tests.storage.log_world import NOW, World, batch
+
+from ottla.config.log import LogConfig
+from ottla.records.batch import (
+    ATTRIBUTES_AT,
+    COUNT_AT,
+    CRC_AT,
+    HEADER_SIZE,
+    LAST_OFFSET_DELTA_AT,
+    LENGTH_AT,
+    MAX_TIMESTAMP_AT,
+    PRODUCER_ID_AT,
+    BatchHeader,
+    header_fields,
+    header_format,
+    patch_crc,
+)
+from ottla.records.plain import COUNTED_RECORDS_MAX, LONE_RECORD_AT, LONE_SIZE_END, is_plain
+
+#: No bound of a topic or a segment comes into it.
+WIDE = LogConfig(message_timestamp_after_max_ms=2**62)
+
+
+def some_batch(rng: Random) -> bytearray:
+    count = rng.choice([1, 1, 1, 2, COUNTED_RECORDS_MAX, COUNTED_RECORDS_MAX + 1])
+    values = [rng.randbytes(rng.choice([0, 1, 40, 56, 57, 64, 200, 8170, 8190, 9000])) for _ in range(count)]
+    data = bytearray(
+        batch(
+            *values,
+            producer=(-1, -1, -1) if rng.random() < 0.7 else (rng.randrange(2**40), 0, 0),
+            compression=rng.choice([0, 0, 0, 1, 2, 3, 4]),
+            transactional=rng.random() < 0.05,
+        )
+    )
+    chance = rng.random()
+    if chance < 0.35:
+        # A bit of the header, or of the first record's length; the largest timestamp is for the topic to judge.
+        at = rng.choice([at for at in range(HEADER_SIZE + 3) if not MAX_TIMESTAMP_AT <= at < PRODUCER_ID_AT])
+        data[at] ^= 1 << rng.randrange(8)
+        if not LENGTH_AT <= at < LENGTH_AT + 4 and rng.random() < 0.8:
+            patch_crc(data, 0)
+    elif chance < 0.5:
+        data = data[: rng.randrange(len(data) + 1)] if rng.random() < 0.5 else data + rng.randbytes(rng.randrange(1, 9))
+    return data
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_plain_is_staged_at_once(seed: int) -> None:
+    rng = Random(seed)
+    log = World(config=WIDE).open()
+    plain = others = 0
+    for _ in range(1500):
+        data = some_batch(rng)
+        expected = is_plain(data)
+        first = log.stage_plain(memoryview(bytearray(data)), 0, NOW)
+        log.discard_staged()
+        assert (first >= 0) == expected, data.hex()
+        plain += expected
+        others += not expected
+    assert plain > 300
+    assert others > 300
+
+
+@pytest.mark.parametrize("size", [LONE_RECORD_AT + 64, LONE_SIZE_END - 1, LONE_SIZE_END, LONE_SIZE_END + 1])
+def test_a_lone_record_around_the_bounds_of_its_length(size: int) -> None:
+    value_bytes = next(n for n in range(size) if len(batch(bytes(n))) >= size)
+    data = batch(bytes(value_bytes))
+    assert abs(len(data) - size) <= 1
+    assert (World(config=WIDE).open().stage_plain(data, 0, NOW) == 0) == is_plain(bytes(data))
+    assert is_plain(batch(bytes(value_bytes))) == (len(data) < LONE_SIZE_END)
+
+
+def test_a_format_of_some_fields_of_the_header() -> None:
+    data = batch(b"one", b"two", producer=(77, 3, 12), base_offset=9)
+    assert header_fields("crc", "attributes").unpack_from(data)[1] == 0
+    assert header_format("base_offset", "length", "leader_epoch") == ">qii"
+    assert header_format("last_offset_delta") == f">{'8x4x4x1x4x2x'}i"
+    assert header_fields("producer_epoch", "base_sequence").unpack_from(data) == (3, 12)
+    assert header_fields(*BatchHeader._fields).size == HEADER_SIZE
+    assert (CRC_AT, ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, COUNT_AT) == (17, 21, 23, 57)
+    with pytest.raises(AssertionError):
+        header_format("length", "base_offset")
