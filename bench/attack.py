@@ -36,6 +36,7 @@ from bench.attacks import (  # noqa: E402
     batches,
     bombs,
     connections,
+    crowds,
     fetches,
     groups,
     long_answers,
@@ -58,7 +59,7 @@ NICEST = 19
 
 def every_attack() -> list[Attack]:
     """In the order of the table."""
-    kinds = (baseline, connections, long_answers, names, groups, partitions, fetches, batches, bombs, arrays)
+    kinds = (baseline, connections, crowds, long_answers, names, groups, partitions, fetches, batches, bombs, arrays)
     return [attack for kind in kinds for attack in kind.attacks()]
 
 

@@ -31,6 +31,7 @@ ANSWERS_MB_MAX = 128
 
 SESSION_PARTITIONS = 500_000
 INCREMENTAL = 5
+SESSION_MAKERS, SESSION_OF, SESSION_SECONDS = 50, 1_000, 8.0
 
 
 def one_large_record() -> bytes:
@@ -124,6 +125,42 @@ class MadeUpSession(Attack):
         return outcome
 
 
+class NewSessions(Attack):
+    name = "session-new"
+    sends = (
+        f"{SESSION_MAKERS} connections that make a fetch session of {SESSION_OF:,} partitions, and another, for"
+        f" {SESSION_SECONDS:g} s"
+    )
+    # All sessions together have 100,000 partitions at the most, which take some 80 MB; who finds no room has none.
+    bound = Bound(memory_mb=128)
+
+    def prepare(self, victim: Victim) -> None:
+        create_topic(victim.port, TOPIC, SESSION_OF)
+
+    def run(self, victim: Victim) -> Outcome:
+        partitions = [
+            FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=1) for number in range(SESSION_OF)
+        ]
+        message = FetchRequest(
+            max_wait_ms=0, min_bytes=0, session_epoch=0, topics=[FetchTopic(topic=TOPIC, partitions=partitions)]
+        )
+        header = RequestHeader(api_key=FETCH, api_version=FETCH_VERSION, correlation_id=1, client_id="attack")
+        frame = encode_request(header, message)
+        made = asked = 0
+        with ExitStack() as stack:
+            makers = [stack.enter_context(victim.connect()) for _ in range(SESSION_MAKERS)]
+            ends = time.monotonic() + SESSION_SECONDS
+            while time.monotonic() < ends:
+                for maker in makers:
+                    maker.send(frame)
+                for maker in makers:
+                    answer = maker.answer_to(frame)
+                    # Correlation id, tags, throttle time, error, session id.
+                    made += struct.unpack_from(">ibihi", answer.raw)[4] != 0
+                    asked += 1
+        return Outcome(sent=0, said=f"{asked:,} answers, {made:,} sessions")
+
+
 def attacks() -> list[Attack]:
     return [
         Unread(
@@ -137,4 +174,5 @@ def attacks() -> list[Attack]:
             list(range(PARTITIONS)),
         ),
         MadeUpSession(),
+        NewSessions(),
     ]

@@ -32,6 +32,12 @@ def request(key: int, version: int, message: Message) -> bytes:
     )
 
 
+def waiting_fetch(wait_ms: int = WAIT_MS) -> bytes:
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    message = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, topics=[FetchTopic(topic=TOPIC, partitions=[part])])
+    return request(FETCH, 12, message)
+
+
 def many_topics(port: int) -> None:
     new = [CreatableTopic(name=f"t{n}", num_partitions=PARTITIONS, replication_factor=1) for n in range(TOPICS)]
     with Wire(port) as wire:
@@ -106,9 +112,7 @@ class Woken(Attack):
         create_topic(victim.port, TOPIC)
 
     def run(self, victim: Victim) -> Outcome:
-        part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-        message = FetchRequest(max_wait_ms=WAIT_MS, min_bytes=1, topics=[FetchTopic(topic=TOPIC, partitions=[part])])
-        frame = request(FETCH, 12, message)
+        frame = waiting_fetch()
         with ExitStack() as stack, select.epoll() as ready:
             opened = {each.fileno(): each for each in crowd(stack, victim.port, WAITERS, frame)}
             for number in opened:

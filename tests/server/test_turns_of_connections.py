@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Any
 
 from tests.server.test_listeners import Slow, slow_room
@@ -74,8 +75,119 @@ def test_who_was_passed_over_in_a_round_goes_first_in_the_next() -> None:
             room.run(*crowd)
 
     asyncio.run(scenario())
-    turns = [served(room).count(number) for number in range(10 * ROUND_MS)]
+    # Those of the first rounds are at work already while the others come newly.
+    numbers = served(room)[served(room).index(10 * ROUND_MS - 1) :]
+    turns = [numbers.count(number) for number in range(10 * ROUND_MS)]
     assert max(turns) <= 1.25 * min(turns)
+
+
+class Whole(Line):
+    """One request, whole, that takes the room a millisecond to receive."""
+
+    def __init__(self, timeline: Timeline, number: int) -> None:
+        super().__init__(frame(METADATA, number))
+        self.timeline = timeline
+
+    def receive_into(self, view: memoryview) -> int:
+        self.timeline.move_to(self.timeline.seconds + 0.001)
+        return super().receive_into(view)
+
+
+class Rotating:
+    """Names connections as epoll does: so many at once, and those that it has named are the last the next time."""
+
+    AT_ONCE = 64
+
+    def __init__(self, room: Room, connections: list[Connection]) -> None:
+        self.room = room
+        self.ready = deque(connections)
+
+    def run(self) -> None:
+        named = [self.ready.popleft() for _ in range(min(self.AT_ONCE, len(self.ready)))]
+        self.ready.extend(named)
+        self.room.run(*named)
+        self.ready = deque(each for each in self.ready if each.channel.arrived)  # type: ignore[attr-defined]
+
+
+def test_a_connection_that_was_named_and_not_served_keeps_its_place() -> None:
+    room = slow_room()
+    assert isinstance(room.record, Slow)
+    count = 40 * ROUND_MS
+    crowd = [
+        Connection(Whole(room.record.timeline, n), room.listener, 0, room.rounds.touched)  # type: ignore[arg-type]
+        for n in range(count)
+    ]
+    network = Rotating(room, crowd)
+
+    async def scenario() -> None:
+        while network.ready:
+            network.run()
+
+    asyncio.run(scenario())
+    numbers = served(room)
+    assert sorted(numbers) == list(range(count))
+    # Nobody goes more than a look at the clock behind its place in the line.
+    assert max(abs(place - number) for place, number in enumerate(numbers)) <= Rotating.AT_ONCE
+
+
+def test_a_connection_at_work_does_not_wait_for_each_of_a_crowd_that_comes_all_at_once() -> None:
+    room = slow_room()
+    assert isinstance(room.record, Slow)
+    timeline = room.record.timeline
+    probe = Connection(Whole(timeline, PROBE), room.listener, 0, room.rounds.touched)  # type: ignore[arg-type]
+    crowd = [
+        Connection(Whole(timeline, n), room.listener, 0, room.rounds.touched)  # type: ignore[arg-type]
+        for n in range(100 * ROUND_MS)
+    ]
+
+    async def scenario() -> None:
+        timeline.move_to(1)
+        room.run(probe)
+        room.run(*crowd)
+        probe.channel.arrived += frame(METADATA, PROBE)  # type: ignore[attr-defined]
+        for _ in range(100):
+            room.run(*(each for each in (*crowd, probe) if each.channel.arrived))  # type: ignore[attr-defined]
+
+    asyncio.run(scenario())
+    rounds = [number for number, each in enumerate(room.record.rounds) if (METADATA, PROBE) in each]
+    assert rounds == [0, 2]
+    # Nor does the crowd wait for those that are at work.
+    assert all(each for each in room.record.rounds[:40])
+
+
+class Watched(Line):
+    """Notes whether it is read from."""
+
+    def __init__(self, *frames: bytes) -> None:
+        super().__init__(*frames)
+        self.reading = True
+
+    def watch(self, *, reading: bool, writing: bool) -> None:
+        del writing
+        self.reading = reading
+
+
+def test_a_connection_that_waits_in_the_backlog_is_named_no_more_until_it_is_served() -> None:
+    """Thousands that have sent more, or have ended their side, would stand before everybody else at each look."""
+    room = slow_room()
+    frames = [frame(METADATA, n) for n in range(2 * FRAMES_A_ROUND)]
+    connection = Connection(Watched(*frames), room.listener, 0, room.rounds.touched)
+    line = connection.channel
+    assert isinstance(line, Watched)
+
+    async def scenario() -> None:
+        room.run(connection)
+        assert line.reading
+        line.arrived += frame(METADATA, PROBE)
+        room.run(connection)
+        assert not line.reading
+        await room.drain()
+        assert line.reading
+        room.run(connection)
+
+    asyncio.run(scenario())
+    assert served(room)[-1] == PROBE
+    assert len(served(room)) == len(frames) + 1
 
 
 class SlowLine(Line):

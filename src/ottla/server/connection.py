@@ -35,6 +35,7 @@ SENT_AT_ONCE_BYTES: Final = 64 * 1024
 class Connection:
     __slots__ = (
         "_after",
+        "accepted_ms",
         "answers",
         "begun_ms",
         "buffer",
@@ -68,7 +69,7 @@ class Connection:
         self.send = channel.send
         self.listener = listener
         self.principal: Principal = ANONYMOUS
-        self.last_active_ms = now_ms
+        self.accepted_ms = self.last_active_ms = now_ms
         #: When the first bytes came of the request that is not whole yet.
         self.begun_ms = now_ms
         #: What was received and not yet served: buffer[start:end]. None when all was.

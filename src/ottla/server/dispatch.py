@@ -18,6 +18,7 @@ from ottla import logs
 from ottla.handlers.api_versions import unsupported_version_answer
 from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.later import Later
+from ottla.handlers.calls.letting_go import LONG_BYTES, Parts
 from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, RequestBuffer
 from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, JobResult
 from ottla.handlers.fetch.handler import FetchHandler
@@ -37,7 +38,6 @@ from ottla.protocol.message import Message
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.stepping import DecodingAllowance
 from ottla.server.answer_memory import AnswerMemory
-from ottla.server.letting_go import LONG_BYTES, Parts
 from ottla.steps import Steps
 
 log_event = logs.logger("server")

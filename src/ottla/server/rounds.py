@@ -22,6 +22,7 @@ from ottla.server.connection import Connection
 from ottla.server.dispatching import Dispatch, NotYet
 from ottla.server.incoming import IncomingBuffers
 from ottla.server.sending import Sending
+from ottla.server.whose_turn import in_turn
 
 log_event = logs.logger("server")
 
@@ -33,6 +34,10 @@ _NO_CROWD: Final = FRAMES_A_CYCLE // FRAMES_A_ROUND
 #: What frames may take in one round: those that come whole, then those that come in pieces, then those that waited;
 #: frames of control connections apart.
 ROUND_MS: Final = 5
+#: The same for long frames and for what earlier rounds left, and for closing, while a round is over before all who are
+#: ready had their turn: these wait for the sum of all.
+CROWDED_MS: Final = 2
+CLOSING_CROWDED_MS: Final = 1
 #: A long frame takes time again when the round writes it, which is counted at once: a millisecond for each 512 KB.
 WRITTEN_A_MS_SHIFT: Final = 19
 #: What closing of connections may take in one round.
@@ -78,8 +83,8 @@ class Rounds:
         self._came = False
         #: Whether one of the listeners is the controller's.
         self._has_control = False
-        #: Whether the last round was over before all who were ready were served.
-        self._broken_off = False
+        #: Connections that were ready when the last round was over, and what for. They are first in the next one.
+        self._passed_over: dict[Connection, int] = {}
 
     def open(self, dispatch: Dispatch) -> None:
         self._dispatch = dispatch
@@ -88,10 +93,9 @@ class Rounds:
         """Serves everything that is ready, as the network calls it; says whether it pays to look at once for more."""
         self._running = self._came = True
         self._arriving = self._late = False
-        if self._broken_off and ready:
-            # The network names them in the same order again, and first those that always have something.
-            self._broken_off = False
-            ready.sort(key=_by_wait)
+        if self._passed_over:
+            ready = in_turn({**self._passed_over, **dict(ready)}, self._clock.monotonic_ms())
+            self._passed_over = {}
         dispatch = self._dispatch
         round_of_logs = dispatch.round
         whole = False
@@ -116,14 +120,19 @@ class Rounds:
             bulk: list[Connection] = []
             unpack, length_max = REQUEST_HEAD.unpack_from, self._frame_bytes_max
             served = 0
-            for connection, events in ready:
+            following = iter(ready)
+            for connection, events in following:
                 served += 1
                 if not served & _A_LOOK and self._clock.monotonic_ms() >= now_ms + ROUND_MS:
-                    self._broken_off = self._late = True
-                    break  # the network names again whatever was not received
+                    self._passed_over = dict([(connection, events), *following])
+                    self._late = True
+                    break
                 if events == READABLE and connection.buffer is not None:
                     if connection not in self._backlog:
                         bulk.append(connection)
+                    else:
+                        # Or the network would name it in each round, and others behind thousands of such.
+                        connection.mute(True)
                     continue
                 connection.last_active_ms = now_ms
                 if (
@@ -199,10 +208,10 @@ class Rounds:
     def _serve_bulk(self, bulk: list[Connection]) -> None:
         """Long frames have a time of their own: a client that sends a short one waits for the rest of none."""
         now_ms = self._clock.monotonic_ms()
-        self._ends_ms = now_ms + ROUND_MS
-        for connection in bulk:
-            if self._is_over(connection):
-                self._broken_off = True
+        self._ends_ms = now_ms + (CROWDED_MS if self._passed_over else ROUND_MS)
+        for place, connection in enumerate(bulk):
+            if place and self._is_over(connection):
+                self._passed_over.update(dict.fromkeys(bulk[place:], READABLE))
                 return
             connection.last_active_ms = now_ms
             self._serve_ready(connection, READABLE)
@@ -219,7 +228,7 @@ class Rounds:
             # Those that are new have used the time and the places of their own.
             self._late = False
             self._patient_left = PATIENT_A_ROUND
-            self._ends_ms = self._clock.monotonic_ms() + ROUND_MS
+            self._ends_ms = self._clock.monotonic_ms() + (CROWDED_MS if self._passed_over else ROUND_MS)
         waiting, self._backlog = deque(sorted(self._backlog, key=_is_not_control)), {}
         try:
             while waiting and not self._is_over(waiting[0]):
@@ -332,6 +341,8 @@ class Rounds:
             )
             self._lost(connection)
             return
+        if connection.muted:
+            connection.mute(False)
         if needed == 0 and LENGTH_BYTES <= end - start < REQUEST_HEAD_BYTES:
             (length,) = INT32.unpack_from(data, start)
             if length > self._frame_bytes_max or length < REQUEST_FIELDS_BYTES:
@@ -438,14 +449,14 @@ class Rounds:
             return
         if connection.busy or connection.unsent:
             return
-        if connection.muted:
-            connection.mute(False)
         if connection.buffer is not None and connection.end - connection.start >= 12:
             self._backlog[connection] = None
+        elif connection.muted:
+            connection.mute(False)
 
     def _close_ended(self) -> None:
         """To close a connection costs as much as to serve some requests, and thousands may end at once."""
-        ends_ms = self._clock.monotonic_ms() + CLOSING_MS
+        ends_ms = self._clock.monotonic_ms() + (CLOSING_CROWDED_MS if self._passed_over else CLOSING_MS)
         while self._ended:
             self._close(self._ended.popleft())
             if self._clock.monotonic_ms() >= ends_ms:
@@ -487,8 +498,3 @@ class Rounds:
 
 def _is_not_control(connection: Connection) -> bool:
     return not connection.listener.control
-
-
-def _by_wait(entry: tuple[Any, int]) -> tuple[bool, int]:
-    """Connections that have waited longest come first, behind those of a control listener."""
-    return _is_not_control(entry[0]), entry[0].last_active_ms

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.handlers.calls.turns import LARGE_AT_ONCE, SMALL_AT_ONCE, SMALL_BYTES_MAX, STEPS_A_LOOK, JobResult, Turns
+from ottla.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from ottla.steps import Steps, at_once, pieces
 
 
@@ -325,3 +326,89 @@ def test_pieces_and_at_once() -> None:
     assert list(pieces(range(5), 2)) == [(0, 1), (2, 3), (4,)]
     assert list(pieces([], 2)) == []
     assert at_once(counting(3, [], "a")) == "a"
+
+
+class Held(OffsetFetchRequestGroup):
+    """An element of a long request that counts how many of it are freed."""
+
+    __slots__ = ()
+    freed = 0
+
+    def __del__(self) -> None:
+        Held.freed += 1
+
+
+Held.__slots__ = OffsetFetchRequestGroup.__slots__
+
+
+def long_work(count: int) -> Steps[None]:
+    """A driver of its own, as requests have: what is gathered stands in the frames of several generators."""
+
+    def decoded() -> Steps[None]:
+        request = OffsetFetchRequest(groups=[Held(group_id="g") for _ in range(count)])
+        answered: list[Held] = []
+        by_name: dict[int, Held] = {}
+        yield
+        for number in range(count):
+            answered.append(Held(group_id="a"))
+            by_name[number] = Held(group_id="b")
+            if number % 64 == 0:
+                yield
+        while request is not None:
+            yield
+
+    def driven(steps: Steps[None]) -> Steps[None]:
+        while True:
+            yield next(steps)
+
+    yield from driven(decoded())
+
+
+async def freed_a_turn(room: Room) -> list[int]:
+    freed = []
+    while len(room.turns):
+        before = Held.freed
+        await asyncio.sleep(0)
+        freed.append(Held.freed - before)
+    return freed
+
+
+@pytest.mark.parametrize("size", [0, SMALL_BYTES_MAX + 1])
+def test_what_work_has_gathered_is_freed_in_turns_when_it_is_given_up(room: Room, size: int) -> None:
+    count = 20_000
+
+    async def scenario() -> list[int]:
+        job = room.begin(long_work(count), size)
+        for _ in range(count // 64):
+            await asyncio.sleep(0)
+        Held.freed = 0
+        room.turns.give_up(job)
+        del job
+        assert Held.freed == 0
+        return await freed_a_turn(room)
+
+    freed = asyncio.run(scenario())
+    assert Held.freed == 3 * count
+    assert max(freed) <= 3 * count // 4
+    assert room.ended == room.failed == []
+
+
+def test_work_that_gives_itself_up_is_freed_in_turns_too(room: Room) -> None:
+    count = 20_000
+    jobs: list[Any] = []
+
+    def working() -> Steps[None]:
+        held = [Held(group_id="g") for _ in range(count)]
+        yield
+        Held.freed = 0
+        room.turns.give_up(jobs.pop())
+        while held:
+            yield
+
+    async def scenario() -> list[int]:
+        jobs.append(room.begin(working()))
+        return await freed_a_turn(room)
+
+    freed = asyncio.run(scenario())
+    assert Held.freed == count
+    assert max(freed) < count

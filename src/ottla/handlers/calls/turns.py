@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from ottla import logs
+from ottla.handlers.calls.letting_go import Parts, held_by
 from ottla.ports import Clock
 from ottla.steps import Steps
 
@@ -77,22 +78,29 @@ class Line:
 
     def __init__(self, at_once: int) -> None:
         self.at_once = at_once
-        self.begun: deque[Job] = deque()
-        self.waiting: deque[Job] = deque()
+        #: In the order of their turns; thousands may leave at once.
+        self.begun: dict[Job, None] = {}
+        self.waiting: dict[Job, None] = {}
 
     def __len__(self) -> int:
         return len(self.begun) + len(self.waiting)
 
     def add(self, job: Job) -> None:
-        (self.begun if len(self.begun) < self.at_once else self.waiting).append(job)
+        (self.begun if len(self.begun) < self.at_once else self.waiting)[job] = None
 
     def leave(self, job: Job) -> None:
         """It has ended, is given up or pauses: the next one may begin."""
-        for place in (self.begun, self.waiting):
-            if job in place:
-                place.remove(job)
+        self.begun.pop(job, None)
+        self.waiting.pop(job, None)
         if self.waiting and len(self.begun) < self.at_once:
-            self.begun.append(self.waiting.popleft())
+            first = next(iter(self.waiting))
+            del self.waiting[first]
+            self.begun[first] = None
+
+    def rotate(self, job: Job) -> None:
+        """It has had its turn."""
+        del self.begun[job]
+        self.begun[job] = None
 
 
 class Turns:
@@ -149,9 +157,22 @@ class Turns:
     def give_up(self, job: Job) -> None:
         """Ends work that nobody waits for any more; nothing is called."""
         if not job.over:
-            self._end(job)
+            job.over = True
             if job is not self._served:  # that is closed behind its step
-                job.steps.close()
+                self._close(job)
+
+    def _close(self, job: Job) -> None:
+        """What work has gathered by now is freed in turns, as it was gathered."""
+        line = job.line
+        held = [] if job in line.waiting else held_by(job.steps)
+        try:
+            job.steps.close()
+        finally:
+            if held:
+                # In its place, since it holds what the work held.
+                line.begun[Job(line, _freed(Parts(*held)), _nothing, _nothing)] = None
+                self._wake_soon()
+            line.leave(job)
 
     async def to_end(self, steps: Steps[T]) -> T:
         """The result, for a handler that waits for other things too."""
@@ -179,7 +200,7 @@ class Turns:
         line = self._lines[0] if self._lines[0].begun else self._lines[1]
         if not line.begun:
             return
-        job = self._served = line.begun[0]
+        job = self._served = next(iter(line.begun))
         try:
             self._take(job, self.slice(job.steps))
         except Exception as fault:
@@ -200,9 +221,9 @@ class Turns:
 
     def _take(self, job: Job, found: JobResult | Pause | None) -> None:
         if job.over:
-            job.steps.close()
+            self._close(job)
         elif found is None:
-            job.line.begun.rotate(-1)
+            job.line.rotate(job)
         elif isinstance(found, JobResult):
             self._end(job)
             job.done(found.result)
@@ -231,6 +252,15 @@ class Turns:
         if not job.over:
             job.line.add(job)
             self._wake_soon()
+
+
+def _freed(parts: Parts) -> Steps[None]:
+    yield from parts.found()
+    yield from parts.let_go()
+
+
+def _nothing(result: object) -> None:
+    """Nobody waits for it."""
 
 
 def _settle(future: asyncio.Future[Any], settle: Callable[[Any], None], result: Any) -> None:

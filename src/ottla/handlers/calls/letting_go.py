@@ -7,11 +7,15 @@ keeps a list of its parts, lets go of the message, which frees next to nothing t
     message -> [message, its elements, their elements, ...] -> first to last: each part is freed alone
 
 A part that somebody else refers to stays as it is: nothing is taken out of a message.
+
+Work that is given up in its middle holds as much, in the frames of its generators: `held_by` finds it there, before the
+generators are closed.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from types import GeneratorType
+from typing import Any, Final
 
 from ottla.protocol.message import Structure
 from ottla.steps import Steps
@@ -23,22 +27,33 @@ _FOUND_A_STEP: Final = 32
 _FREED_A_STEP: Final = 256
 
 
+#: What has parts of its own.
+_CONTAINERS: Final = (Structure, list, dict)
+
+
 class Parts:
-    """All that a message is made of. The message is to be let go first, and these in steps then."""
+    """All that messages are made of. They are to be let go first, and these in steps then."""
 
     __slots__ = ("_leaves", "_structures")
 
-    def __init__(self, message: Structure) -> None:
-        self._structures: list[Structure] = [message]
+    def __init__(self, *messages: Any) -> None:
+        #: Structures; before their own parts are found also lists and dictionaries of such.
+        self._structures: list[Any] = list(messages)
         #: What stands in arrays of anything else, some at a time.
         self._leaves: list[list[object]] = []
 
     def found(self) -> Steps[None]:
-        """To be done while the message is still held."""
+        """To be done while the messages are still held."""
         structures = self._structures
-        before: Structure | None = None
+        before: Any = None
         for number, structure in enumerate(structures, 1):  # which grows meanwhile
-            if structure is not before:  # what is said again and again may be one object
+            if structure is before:  # what is said again and again may be one object
+                pass
+            elif type(structure) is list:
+                yield from self._elements(structure)
+            elif type(structure) is dict:
+                yield from self._elements(list(structure.values()))
+            else:
                 before = structure
                 for name in type(structure).__slots__:
                     value = getattr(structure, name)
@@ -50,11 +65,13 @@ class Parts:
                 yield
 
     def _elements(self, elements: list[object]) -> Steps[None]:
-        of_structures = isinstance(elements[0], Structure)
+        if not elements:
+            return
+        of_structures = isinstance(elements[0], _CONTAINERS)
         for start in range(0, len(elements), _FREED_A_STEP):
             some = elements[start : start + _FREED_A_STEP]
             if of_structures:
-                self._structures += some  # type: ignore[arg-type]  # all of them are
+                self._structures += [each for each in some if isinstance(each, _CONTAINERS)]
             else:
                 self._leaves.append(some)
             if start:
@@ -69,3 +86,20 @@ class Parts:
         while self._leaves:
             self._leaves.pop()
             yield
+
+
+def held_by(steps: object) -> list[Any]:
+    """What the local names of work in steps refer to, and of the work that it waits for: lists and the like."""
+    held: list[Any] = []
+    generators = [steps]
+    for generator in generators:  # which grows meanwhile
+        if type(generator) is not GeneratorType or generator.gi_frame is None:
+            continue
+        generators.append(generator.gi_yieldfrom)
+        for value in generator.gi_frame.f_locals.values():
+            if type(value) is GeneratorType:
+                if value is not generator.gi_yieldfrom:
+                    generators.append(value)
+            elif isinstance(value, _CONTAINERS):
+                held.append(value)
+    return held

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ottla.handlers.calls.letting_go import Parts
 from ottla.protocol.generated.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
 )
-from ottla.server.letting_go import Parts
 from ottla.steps import at_once
 
 MANY = 5_000

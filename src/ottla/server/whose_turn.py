@@ -1,0 +1,33 @@
+"""In which order those are served who are more than a round has time for (`docs/decisions/whose-turn.md`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, Final
+
+#: A connection that was served within this time is at work; all others come newly, or again after a rest.
+AT_WORK_MS: Final = 1_000
+
+
+def in_turn(ready: Mapping[Any, int], now_ms: int) -> list[tuple[Any, int]]:
+    """All that are ready, by connection, in the order in which they have come; those of a control listener first.
+
+    Of those that are at work and of those that come newly one each in its turn: a client that asks now and then does
+    not wait for each of a crowd that comes all at once, and a crowd that is at work shuts out nobody.
+    """
+    since_ms = now_ms - AT_WORK_MS
+    control: list[tuple[Any, int]] = []
+    at_work: list[tuple[Any, int]] = []
+    new: list[tuple[Any, int]] = []
+    for entry in ready.items():
+        connection = entry[0]
+        if connection.listener.control:
+            control.append(entry)
+        elif since_ms < connection.last_active_ms != connection.accepted_ms:
+            at_work.append(entry)
+        else:
+            new.append(entry)
+    both = min(len(at_work), len(new))
+    pairs = zip(at_work, new, strict=False)
+    return [*control, *chain.from_iterable(pairs), *at_work[both:], *new[both:]]
