@@ -26,6 +26,7 @@ from ottla.groups.journal import JournalRecord
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode, TopicId
 from ottla.protocol.errors import DecodeError
+from ottla.steps import at_once
 
 # Up.
 
@@ -135,13 +136,13 @@ def to_classic(group: ConsumerGroup, left: Sequence[Member], metadata: MetadataC
             )
         )
     classic.protocol_name = classic.vote()
-    classic.subscribed_topics = classic.known_subscription()
+    classic.subscribed_topics = at_once(classic.known_subscription())
     classic.state = ClassicGroupState.STABLE
     for member in left:
         one = classic.members[member.id]
         one.assignment = _encoded_target(group.target_of(member), one.metadata(classic.protocol_name), metadata)
     assignments = {one.id: one.assignment for one in classic.members.values()}
-    return MigratedGroup(classic, [*group.tombstones(), group_record(classic, assignments)])
+    return MigratedGroup(classic, [*group.tombstones(), at_once(group_record(classic, assignments))])
 
 
 def _encoded_target(target: Partitions, subscription: bytes, metadata: MetadataCache) -> bytes:
