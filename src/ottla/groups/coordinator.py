@@ -14,6 +14,7 @@ from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.rebalance import join_refused, sync_refused
 from ottla.groups.consumer.patterns import TopicPatterns
+from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.javahash import partition_of
 from ottla.groups.journal import Journal
 from ottla.groups.loading import load
@@ -88,6 +89,7 @@ class GroupCoordinator:
             TopicPatterns(metadata),
             one_by_one=self._long_work.one_by_one,
             side_by_side=self._long_work.side_by_side,
+            hashes=TopicHashes(metadata),
         )
         self._terms: dict[int, _Term] = {}
         self._load_places: asyncio.Semaphore | None = None
@@ -353,23 +355,20 @@ class GroupCoordinator:
         else:
             yield from found.delete_group(caller, group_id, reply)
 
-    def prepare_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
-        """What takes long of a heartbeat; the heartbeat itself is to follow."""
-        found = self._find_for_member(request.group_id)
-        if not isinstance(found, ErrorCode):
-            yield from found.prepare_heartbeat(request)
-
     def consumer_group_heartbeat(
         self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
-    ) -> None:
+    ) -> Steps[None]:
         found = self._find_for_member(request.group_id)
+        if not isinstance(found, ErrorCode):
+            prepared = yield from found.prepare_heartbeat(request)
+            found = self._find_for_member(request.group_id)  # another, where it was loaded again meanwhile
         if not request.group_id:
             message = "The group must have a name."
             reply(ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=message))
         elif isinstance(found, ErrorCode):
             reply(ConsumerGroupHeartbeatResponse(error_code=found))
         else:
-            found.consumer_group_heartbeat(caller, request, reply)
+            found.consumer_group_heartbeat(caller, request, reply, prepared)
 
     def describe_consumer_group(self, group_id: str) -> Steps[DescribedConsumerGroup]:
         """To be answered by `when_settled`."""

@@ -25,7 +25,9 @@ from ottla.groups.consumer.assigning import Assignments
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.groups import ConsumerGroups
 from ottla.groups.consumer.patterns import TopicPatterns
+from ottla.groups.consumer.prepared import PreparedHeartbeat
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
+from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.group import Group
 from ottla.groups.journal import Journal
 from ottla.groups.long_work import Beside
@@ -79,6 +81,7 @@ class ShardContext(NamedTuple):
     work_at_once_max: int = WORK_AT_ONCE_MAX
     #: Has all other long work done.
     side_by_side: Beside = at_once
+    hashes: TopicHashes | None = None
 
 
 class GroupShard:
@@ -100,8 +103,15 @@ class GroupShard:
         self._syncing = Syncing(self.state, self._rebalances)
         self._leaving = Leaving(self.state, self._rebalances)
         self._sweeps = Sweeps(self.state)
+        assignments = Assignments(self.state, shared.one_by_one)
+        hashes = shared.hashes or TopicHashes(metadata)
         self._consumer = ConsumerGroups(
-            self.state, self, shared.patterns, Assignments(self.state, shared.one_by_one), shared.work_at_once_max
+            self.state,
+            self,
+            shared.patterns,
+            hashes,
+            assignments,
+            shared.work_at_once_max,
         )
 
     # Members that speak the classic protocol; they may be in a consumer group, which then answers in that protocol.
@@ -227,14 +237,19 @@ class GroupShard:
 
     # The newer protocol.
 
-    def prepare_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
+    def prepare_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> Steps[PreparedHeartbeat]:
         """Comes before the heartbeat itself, which decides with what was found so far."""
         return self._consumer.prepare(request)
 
     def consumer_group_heartbeat(
-        self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
+        self,
+        caller: Caller,
+        request: ConsumerGroupHeartbeatRequest,
+        reply: Reply[ConsumerGroupHeartbeatResponse],
+        prepared: PreparedHeartbeat | None = None,
     ) -> None:
-        self._consumer.heartbeat(caller, request, reply)
+        """`prepared` by `prepare_heartbeat`, where the request may be long."""
+        self._consumer.heartbeat(caller, request, reply, prepared)
 
     def describe_consumer_group(self, group_id: str) -> Steps[DescribedConsumerGroup]:
         """To be answered by `when_settled`."""

@@ -122,3 +122,8 @@ class ShardState:
         raw[8] = raw[8] & 0x3F | 0x80
         digits = raw.hex()
         return f"{prefix}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def replied(response: Steps[T], reply: Reply[T]) -> Steps[None]:
+    """Makes an answer and gives it."""
+    reply((yield from response))

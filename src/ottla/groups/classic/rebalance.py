@@ -21,7 +21,7 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember, metadata_of
 from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState
 from ottla.groups.classic.stored import group_record
-from ottla.groups.state import Reply, ShardState
+from ottla.groups.state import Reply, ShardState, replied
 from ottla.groups.timers import session_key
 from ottla.model import ErrorCode
 from ottla.protocol.generated.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -375,10 +375,6 @@ def _put_subscription(group: ClassicGroup, generation: int, steps: Steps[frozens
     found = yield from steps
     if group.generation == generation:
         group.subscribed_topics = found
-
-
-def replied(response: Steps[T], reply: Reply[T]) -> Steps[None]:
-    reply((yield from response))
 
 
 def _made(response: T) -> Steps[T]:
