@@ -9,7 +9,7 @@ import pytest
 from tests.groups.world import GROUP, Answer, World
 
 from ottla.groups.caller import Now
-from ottla.groups.classic.group import GROUP_BYTES_MAX, MEMBER_BYTES_MAX, PROTOCOLS_MAX
+from ottla.groups.classic.group import GROUP_BYTES_MAX, MEMBER_BYTES_MAX, PROTOCOL_BYTES, PROTOCOLS_MAX
 from ottla.groups.consumer.checks import PARTITIONS_OF_A_MEMBER_MAX, TOPICS_OF_A_MEMBER_MAX
 from ottla.groups.offsets.committing import PARTITIONS_COMMITTED_MAX, WRITTEN_AT_ONCE_MAX
 from ottla.groups.timers import DUE_AT_ONCE_MAX, Timers
@@ -329,7 +329,7 @@ def test_a_member_says_no_more_than_it_may(world: World) -> None:
 
 
 def test_all_members_together_say_no_more_than_they_may(world: World) -> None:
-    large = [("p", bytes(MEMBER_BYTES_MAX - 1))]
+    large = [("p", bytes(MEMBER_BYTES_MAX - PROTOCOL_BYTES - 1))]
     fitting = GROUP_BYTES_MAX // MEMBER_BYTES_MAX
     waiting = [world.enter(protocols=large) for _ in range(fitting)]
     assert world.join(protocols=large).error is ErrorCode.GROUP_MAX_SIZE_REACHED

@@ -194,7 +194,7 @@ def test_nothing_changes_when_it_cannot_be_stored(world: World) -> None:
     world.journal.refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert world.join(instance="two").error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert world.heartbeat(follower, 1, instance="two") is ErrorCode.NONE
-    assert world.group().awaiting_join == 0
+    assert not world.group().join_replies
 
 
 def test_a_rebalance_that_begins_meanwhile_takes_it_along(world: World) -> None:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from ottla.groups.caller import Now
-from ottla.groups.timers import Timers
+from ottla.groups.timers import LOOKS_AT_ONCE_MAX, Timers
 
 
 def at(ms: int) -> Now:
@@ -158,3 +158,20 @@ def test_like_a_plain_dictionary(seed: int) -> None:
                 for key in due:
                     del model[key]
         assert len(timers) == len(model)
+
+
+def test_timers_that_were_put_off_are_looked_at_some_at_a_time() -> None:
+    timers = Timers()
+    called: list[int] = []
+    for number in range(3 * LOOKS_AT_ONCE_MAX):
+        timers.set(number, 10, lambda _, number=number: called.append(number))
+        timers.put_off(number, 100)
+    looks = 0
+    while (due := timers.next_deadline_ms()) is not None and due <= 10:
+        assert timers.expire(Now(0, 10)) == 0
+        looks += 1
+    assert looks == 3
+    assert timers.next_deadline_ms() == 100
+    while timers.expire(Now(0, 100)):
+        pass
+    assert len(called) == 3 * LOOKS_AT_ONCE_MAX

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from struct import pack
 from typing import Any, Generic, TypeVar
@@ -13,10 +14,12 @@ from ottla.config.broker import Config
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.loading import load
 from ottla.groups.offsets.committing import ALL_COMMITTED
 from ottla.groups.offsets.fetching import fetch_refused
-from ottla.groups.shard import GroupShard
+from ottla.groups.shard import GroupShard, ShardContext
+from ottla.groups.state import Counts
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode
 from ottla.ports.memory.entropy import SeededEntropy
@@ -36,7 +39,7 @@ from ottla.protocol.generated.offset_fetch import (
     OffsetFetchResponseGroup,
 )
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from ottla.steps import at_once
+from ottla.steps import Steps, at_once
 
 T = TypeVar("T")
 GROUP = "orders-readers"
@@ -91,12 +94,39 @@ class World:
         self.journal = MemoryJournal()
         self.metadata = MetadataCache()
         self._entropy = SeededEntropy(1)
+        #: Long work that is left to the test; None has it done at once.
+        self.beside: deque[Steps[None]] | None = None
         self.shard = self._new_shard()
         for _ in self.shard.loaded(self.now):
             pass
 
     def _new_shard(self) -> GroupShard:
-        return GroupShard(0, self.journal, lambda: self.settings, self.metadata, self._entropy)
+        shared = ShardContext(Counts(), TopicPatterns(self.metadata), side_by_side=self._long_work)
+        return GroupShard(0, self.journal, lambda: self.settings, self.metadata, self._entropy, shared)
+
+    def _long_work(self, steps: Steps[None]) -> None:
+        if self.beside is None:
+            at_once(steps)
+        else:
+            self.beside.append(steps)
+
+    def leave_long_work(self) -> None:
+        """From here on `step` does it."""
+        self.beside = deque()
+
+    def step(self, times: int = 1 << 30) -> int:
+        """Does so many steps of the long work, a step of each in turn, or all. Returns how many there were."""
+        assert self.beside is not None
+        count = 0
+        while self.beside and count < times:
+            steps = self.beside.popleft()
+            try:
+                next(steps)
+                self.beside.append(steps)
+            except StopIteration:
+                pass
+            count += 1
+        return count
 
     # Time and faults.
 

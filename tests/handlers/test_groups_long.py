@@ -103,17 +103,25 @@ def test_a_large_group_that_is_described_again_and_again(grouped: BrokerThread, 
 
 
 def test_a_commit_of_many_topics_that_there_are_not_and_one_that_there_is(grouped: BrokerThread, client: Peer) -> None:
+    grouped.create_topic("there-is")
     find(client)
+    names = [f"none-{number}" for number in range(MANY)]
     topics = [
         OffsetCommitRequestTopic(name=name, partitions=[OffsetCommitRequestPartition(partition_index=0)])
-        for name in [*(f"none-{number}" for number in range(MANY)), "long", "none-7"]
+        for name in [*names, "there-is", "none-7"]
     ]
     request = OffsetCommitRequest(group_id="mixed", generation_id_or_member_epoch=-1, topics=topics)
     answered = client.ask(request, 8, OffsetCommitResponse).topics
     errors = {topic.name: [partition.error_code for partition in topic.partitions] for topic in answered}
     assert len(errors) == len(answered) == MANY + 1
-    assert errors["long"] == [NONE]
+    assert errors["there-is"] == [NONE]
     assert errors["none-8"] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert errors["none-7"] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
+    request.topics = [topic for topic in topics if topic.name != "there-is"]
+    answered = client.ask(request, 8, OffsetCommitResponse).topics
+    assert [(topic.name, len(topic.partitions)) for topic in answered] == [
+        (name, 1 + (name == "none-7")) for name in names
+    ]
 
 
 def test_what_was_refused_and_what_was_committed_are_joined_in_steps() -> None:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tests.records.generated_records import batches
 
 from ottla.native import keys as compiled
+from ottla.records import keys
 from ottla.records.compression import DECOMPRESSED_BYTES_MAX
 from ottla.records.errors import CorruptBatch
 from ottla.records.record import batch_payload
-from ottla.storage.cleaner import key_map, keys
+from ottla.storage.cleaner import key_map
 from ottla.storage.cleaner.key_map import KeyMap
 
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)

@@ -6,7 +6,6 @@ Handlers call it; it finds the shard, or answers why there is none.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
@@ -15,9 +14,11 @@ from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.rebalance import join_refused, sync_refused
 from ottla.groups.consumer.patterns import TopicPatterns
+from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.javahash import partition_of
 from ottla.groups.journal import Journal
 from ottla.groups.loading import load
+from ottla.groups.long_work import LongWork
 from ottla.groups.offsets.committing import commit_refused
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.groups.shard import GroupShard, ShardContext
@@ -44,7 +45,7 @@ from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, Offse
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.protocol.hot.offset_records import read_offset_value
 from ottla.protocol.primitives import STRING_BYTES_MAX
-from ottla.steps import Steps, in_turns, is_stray, pieces
+from ottla.steps import Steps, is_stray, pieces
 
 log_event = logs.logger("groups")
 
@@ -52,6 +53,8 @@ log_event = logs.logger("groups")
 LOADS_AT_ONCE_MAX: Final = 2
 #: After a load that has failed. A disk may answer again; what is damaged is read in vain once in a while.
 LOAD_RETRY_S: Final = 30.0
+#: Timers that are due go off for so long, by a clock of milliseconds; the rest does in the next turn of the loop.
+TIMERS_AT_ONCE_MS_MAX: Final = 2
 _NEVER: Final = 2**63
 
 
@@ -80,11 +83,15 @@ class GroupCoordinator:
         self._clock = clock
         self._entropy = entropy
         self.counts = Counts()
-        self._shared = ShardContext(self.counts, TopicPatterns(metadata), self._beside)
+        self._long_work = LongWork(clock.monotonic_ms)
+        self._shared = ShardContext(
+            self.counts,
+            TopicPatterns(metadata),
+            one_by_one=self._long_work.one_by_one,
+            side_by_side=self._long_work.side_by_side,
+            hashes=TopicHashes(metadata),
+        )
         self._terms: dict[int, _Term] = {}
-        #: Long work of all shards, one after another, and the task that does it.
-        self._long_work: deque[Steps[None]] = deque()
-        self._worker: asyncio.Task[None] | None = None
         self._load_places: asyncio.Semaphore | None = None
         self._alarm: asyncio.TimerHandle | None = None
         #: When the alarm rings.
@@ -128,10 +135,8 @@ class GroupCoordinator:
             self._alarm.cancel()
             self._alarm = None
             self._alarm_ms = _NEVER
-        if self._worker is not None:
-            self._worker.cancel()
-            loads.append(self._worker)
         await asyncio.gather(*loads, return_exceptions=True)
+        await self._long_work.close()
 
     def _unload(self, term: _Term) -> None:
         if term.loading is not None:
@@ -190,24 +195,6 @@ class GroupCoordinator:
             else:
                 term.deleted_topics.update(update.topics_deleted)
 
-    # Long work.
-
-    def _beside(self, steps: Steps[None]) -> None:
-        self._long_work.append(steps)
-        if self._worker is None:
-            self._worker = asyncio.get_running_loop().create_task(self._do_long_work(), name="assign groups")
-
-    async def _do_long_work(self) -> None:
-        try:
-            await in_turns(self._all_long_work(), self._clock.monotonic_ms)
-        finally:
-            self._worker = None
-
-    def _all_long_work(self) -> Steps[None]:
-        yield  # whoever hands it over answers first
-        while self._long_work:
-            yield from self._long_work.popleft()
-
     # Time.
 
     def _now(self) -> Now:
@@ -231,10 +218,14 @@ class GroupCoordinator:
         # Held high while timers run: they set others, and one look at the end is enough.
         self._alarm_ms = -1
         shards = [term.shard for term in self._terms.values() if term.shard is not None]
+        # By the clock too: a timer of a group of ten thousand takes a millisecond. That of a simulation stands still.
+        room, ends_ms = DUE_AT_ONCE_MAX, now.monotonic_ms + TIMERS_AT_ONCE_MS_MAX
         try:
-            room = DUE_AT_ONCE_MAX
             for shard in shards:
-                room -= shard.timers.expire(now, room)
+                while room and shard.timers.expire(now, 1):
+                    room -= 1
+                    if self._clock.monotonic_ms() >= ends_ms:
+                        room = 0
         finally:
             self._alarm_ms = _NEVER
             for shard in shards:
@@ -364,23 +355,20 @@ class GroupCoordinator:
         else:
             yield from found.delete_group(caller, group_id, reply)
 
-    def prepare_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
-        """What takes long of a heartbeat; the heartbeat itself is to follow."""
-        found = self._find_for_member(request.group_id)
-        if not isinstance(found, ErrorCode):
-            yield from found.prepare_heartbeat(request)
-
     def consumer_group_heartbeat(
         self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
-    ) -> None:
+    ) -> Steps[None]:
         found = self._find_for_member(request.group_id)
+        if not isinstance(found, ErrorCode):
+            prepared = yield from found.prepare_heartbeat(request)
+            found = self._find_for_member(request.group_id)  # another, where it was loaded again meanwhile
         if not request.group_id:
             message = "The group must have a name."
             reply(ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=message))
         elif isinstance(found, ErrorCode):
             reply(ConsumerGroupHeartbeatResponse(error_code=found))
         else:
-            found.consumer_group_heartbeat(caller, request, reply)
+            found.consumer_group_heartbeat(caller, request, reply, prepared)
 
     def describe_consumer_group(self, group_id: str) -> Steps[DescribedConsumerGroup]:
         """To be answered by `when_settled`."""

@@ -12,6 +12,7 @@ from ottla.groups.journal import Journal
 from ottla.groups.shard import GroupShard
 from ottla.model import NO_PRODUCER_ID
 from ottla.ports.clock import Clock
+from ottla.protocol.header import PLAIN_FRAME_BYTES_MAX
 from ottla.records.batch import LOG_OVERHEAD, MAGIC, MAGIC_AT, BatchHeader, header_fields
 from ottla.records.control import ControlType, parse_control
 from ottla.records.errors import CorruptBatch, RecordError
@@ -22,6 +23,7 @@ log_event = logs.logger("groups")
 #: What is done without a pause, counted in offsets applied: about two milliseconds.
 WORK_AT_ONCE_MAX: Final = 200
 _BYTES_AS_A_RECORD: Final = 50
+_STEP_AS_RECORDS: Final = 10
 
 _unpack_location: Final = header_fields("base_offset", "length").unpack_from
 
@@ -60,6 +62,12 @@ def _apply(chunk: bytes, shard: GroupShard) -> Iterator[int]:
             for offset, key, value in records:
                 if is_control:
                     _end_transaction(shard, header, key, value)
+                elif value is not None and len(value) > PLAIN_FRAME_BYTES_MAX and not header.is_transactional:
+                    for _ in shard.replay_long(key, value, offset):
+                        work += _STEP_AS_RECORDS
+                        if work >= WORK_AT_ONCE_MAX:
+                            yield done
+                            done = work = 0
                 else:
                     shard.replay(key, value, offset, producer_id)
                 done += 1

@@ -21,16 +21,19 @@ from ottla.groups.classic.rebalance import Rebalances, join_refused
 from ottla.groups.classic.states import ClassicGroupEvent
 from ottla.groups.classic.stored import group_from
 from ottla.groups.classic.syncing import Syncing
-from ottla.groups.consumer.assigning import Assignments, Beside
+from ottla.groups.consumer.assigning import Assignments
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.groups import ConsumerGroups
 from ottla.groups.consumer.patterns import TopicPatterns
+from ottla.groups.consumer.prepared import PreparedHeartbeat
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
+from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.group import Group
 from ottla.groups.journal import Journal
+from ottla.groups.long_work import Beside
 from ottla.groups.offsets.committing import commit_offsets
 from ottla.groups.offsets.deleting import delete_group, delete_offsets
-from ottla.groups.offsets.fetching import fetch_offsets
+from ottla.groups.offsets.fetching import fetch_offsets, fetch_refused
 from ottla.groups.offsets.sweeping import Sweeps
 from ottla.groups.records.group_records import read_group_key, read_group_value
 from ottla.groups.records.kinds import CONSUMER_GROUP_KINDS, GROUP, OFFSET, OFFSET_LEGACY, BadRecord, kind_of
@@ -61,6 +64,10 @@ log_event = logs.logger("groups")
 #: Groups, and members, whose sessions are started without a pause when a partition is loaded.
 STARTED_AT_ONCE_MAX: Final = 200
 
+#: When a partition is given up: one takes a microsecond, with its members more.
+GROUPS_LET_GO_A_STEP: Final = 16
+
+_GROUP_KIND: Final = GROUP.to_bytes(2, "big")
 _OFFSET_KINDS: Final = frozenset({OFFSET, OFFSET_LEGACY})
 
 
@@ -69,10 +76,13 @@ class ShardContext(NamedTuple):
 
     counts: Counts
     patterns: TopicPatterns
-    #: Has long work done between requests.
-    beside: Beside
+    #: Has the targets of large groups computed, one after another.
+    one_by_one: Beside = at_once
     #: Work for the target of a consumer group that is no long work.
     work_at_once_max: int = WORK_AT_ONCE_MAX
+    #: Has all other long work done.
+    side_by_side: Beside = at_once
+    hashes: TopicHashes | None = None
 
 
 class GroupShard:
@@ -85,8 +95,8 @@ class GroupShard:
         entropy: Entropy,
         shared: ShardContext | None = None,
     ) -> None:
-        shared = shared or ShardContext(Counts(), TopicPatterns(metadata), at_once)
-        self.state = ShardState(partition, journal, settings, metadata, entropy, shared.counts)
+        shared = shared or ShardContext(Counts(), TopicPatterns(metadata))
+        self.state = ShardState(partition, journal, settings, metadata, entropy, shared.counts, shared.side_by_side)
         self.timers = self.state.timers
         self.groups = self.state.groups
         self._rebalances = Rebalances(self.state)
@@ -94,8 +104,15 @@ class GroupShard:
         self._syncing = Syncing(self.state, self._rebalances)
         self._leaving = Leaving(self.state, self._rebalances)
         self._sweeps = Sweeps(self.state)
+        assignments = Assignments(self.state, shared.one_by_one)
+        hashes = shared.hashes or TopicHashes(metadata)
         self._consumer = ConsumerGroups(
-            self.state, self, shared.patterns, Assignments(self.state, shared.beside), shared.work_at_once_max
+            self.state,
+            self,
+            shared.patterns,
+            hashes,
+            assignments,
+            shared.work_at_once_max,
         )
 
     # Members that speak the classic protocol; they may be in a consumer group, which then answers in that protocol.
@@ -163,7 +180,8 @@ class GroupShard:
 
     def offset_fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
         """To be answered by `when_settled`, as all that says what is stored."""
-        return fetch_offsets(self.state, request, require_stable)
+        found = yield from fetch_offsets(self.state, request, require_stable)
+        return fetch_refused(request.group_id, ErrorCode.NOT_COORDINATOR) if self.state.is_over else found
 
     def when_settled(self, call: Done) -> None:
         """Calls when all that was decided so far is committed: what a client learns must be found after a crash."""
@@ -179,7 +197,10 @@ class GroupShard:
     def describe_group(self, group_id: str, version: int) -> Steps[DescribedGroup]:
         group = self.groups.get(group_id)
         if isinstance(group, ClassicGroup):
-            return (yield from described(group))
+            found = yield from described(group)
+            return (
+                DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR) if self.state.is_over else found
+            )
         return not_found(group_id, version, consumer=group is not None)
 
     def list_groups(self, states: AbstractSet[str], types: AbstractSet[str]) -> Steps[list[ListedGroup]]:
@@ -217,14 +238,19 @@ class GroupShard:
 
     # The newer protocol.
 
-    def prepare_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
+    def prepare_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> Steps[PreparedHeartbeat]:
         """Comes before the heartbeat itself, which decides with what was found so far."""
         return self._consumer.prepare(request)
 
     def consumer_group_heartbeat(
-        self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
+        self,
+        caller: Caller,
+        request: ConsumerGroupHeartbeatRequest,
+        reply: Reply[ConsumerGroupHeartbeatResponse],
+        prepared: PreparedHeartbeat | None = None,
     ) -> None:
-        self._consumer.heartbeat(caller, request, reply)
+        """`prepared` by `prepare_heartbeat`, where the request may be long."""
+        self._consumer.heartbeat(caller, request, reply, prepared)
 
     def describe_consumer_group(self, group_id: str) -> Steps[DescribedConsumerGroup]:
         """To be answered by `when_settled`."""
@@ -265,6 +291,17 @@ class GroupShard:
         except DecodeError as fault:
             self._passed_over(key, offset, fault)
 
+    def replay_long(self, key: bytes | None, value: bytes, offset: int) -> Steps[None]:
+        """The same for a record that is long: one of a group of thousands takes tens of milliseconds."""
+        if key is None or key[: len(_GROUP_KIND)] != _GROUP_KIND:
+            self.replay(key, value, offset, NO_PRODUCER_ID)
+            return
+        try:
+            group_id = read_group_key(key)
+            self.groups[group_id] = yield from _group_of(group_id, value)
+        except DecodeError as fault:
+            self._passed_over(key, offset, fault)
+
     def _passed_over(self, key: bytes, offset: int, fault: DecodeError) -> None:
         key_type = str(kind_of(key) & 0xFFFF) if len(key) > 1 else "none"
         partition = self.state.partition
@@ -291,7 +328,7 @@ class GroupShard:
     def _replay_group(self, key: bytes, value: bytes | None) -> None:
         group_id = read_group_key(key)
         if value is not None:
-            self.groups[group_id] = group_from(group_id, read_group_value(value))
+            self.groups[group_id] = at_once(_group_of(group_id, value))
         elif isinstance(self.groups.get(group_id), ClassicGroup):
             del self.groups[group_id]
 
@@ -336,14 +373,29 @@ class GroupShard:
     def unload(self, error: ErrorCode, now: Now) -> None:
         """Answers all requests that wait. The shard is not used any more, whatever its journal still calls."""
         self.state.is_over = True
-        self.timers.clear()
-        self.state.answer_rest()
         self._consumer.unload(error)
-        for group in self.groups.values():
-            if isinstance(group, ClassicGroup):
-                for member in group.members.values():
-                    self._rebalances.answer_waiting(group, member, error, member.id)
-                group.move(ClassicGroupEvent.REMOVED, now.wall_ms)
+        self.state.do(self._ended(self.timers.clear(), error, now))
+
+    def _ended(self, timers: Steps[None], error: ErrorCode, now: Now) -> Steps[None]:
+        """Whoever waits is answered first. What the shard held goes step by step: a hundred thousand groups take a
+        tenth of a second. Requests in steps that come upon that are refused in the end.
+        """
+        for piece in pieces(list(self.groups.values())):
+            for group in piece:
+                if isinstance(group, ClassicGroup):
+                    yield from self._rebalances.refused(group, error)
+                    group.move(ClassicGroupEvent.REMOVED, now.wall_ms)
+            yield
+        yield from timers
+        while self.groups:
+            for _ in range(min(len(self.groups), GROUPS_LET_GO_A_STEP)):
+                self.groups.popitem()
+            yield
+        yield from self.state.offsets.let_go()
+
+
+def _group_of(group_id: str, value: bytes) -> Steps[ClassicGroup]:
+    return (yield from group_from(group_id, (yield from read_group_value(value))))
 
 
 def _bytes_of(request: JoinGroupRequest) -> int:

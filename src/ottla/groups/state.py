@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.config.group import effective_groups_config
 from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Now
 from ottla.groups.journal import Journal, JournalRecord
+from ottla.groups.long_work import Beside
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.timers import Timers
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode, random_uuid, uuid_text
 from ottla.ports.entropy import Entropy
+from ottla.steps import Steps
 
 if TYPE_CHECKING:
     from ottla.groups.group import Group
@@ -25,10 +26,9 @@ Reply = Callable[[T], None]
 #: How a write ended, in a coordinator's words.
 Done = Callable[[ErrorCode], None]
 
-
-#: Answers of one rebalance that are given without a pause.
-ANSWERS_AT_ONCE_MAX: Final = 100
-_OUTBOX: Final = "answers"
+#: Steps of a piece of work that follow one another: a millisecond or two. What happens to all members of a group
+#: together takes no more of them for a hundred members.
+STEPS_AT_ONCE_MAX: Final = 8
 #: Of a member's id: with the rest of it it still is a string that fits in a message, in four bytes a character.
 _PREFIX_CHARACTERS_MAX: Final = 8_000
 
@@ -52,7 +52,7 @@ class ShardState:
     """One partition of the offsets topic, as long as this broker coordinates its groups."""
 
     __slots__ = (
-        "_outbox",
+        "_beside",
         "counts",
         "entropy",
         "groups",
@@ -73,6 +73,7 @@ class ShardState:
         metadata: MetadataCache,
         entropy: Entropy,
         counts: Counts,
+        beside: Beside,
     ) -> None:
         self.partition = partition
         self.journal = journal
@@ -88,8 +89,7 @@ class ShardState:
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
         self.counts = counts
-        # Answers of one rebalance that are still to be given.
-        self._outbox: deque[Callable[[], None]] = deque()
+        self._beside = beside
 
     def settings_of(self, group_id: str) -> GroupsConfig:
         """With what is set for this group alone."""
@@ -105,23 +105,21 @@ class ShardState:
         """Calls when all that was applied is committed, or has failed."""
         self.journal.when_settled(call)
 
-    def answer_all(self, answers: Iterable[Callable[[], None]], now: Now) -> None:
-        """Gives many answers, a hundred a turn: a thousand at once would hold up everybody else for tens of ms."""
-        self._outbox.extend(answers)
-        if _OUTBOX not in self.timers:
-            self._answer_some(now)
-
-    def answer_rest(self) -> None:
-        while self._outbox:
-            self._outbox.popleft()()
-
-    def _answer_some(self, now: Now) -> None:
-        for _ in range(min(ANSWERS_AT_ONCE_MAX, len(self._outbox))):
-            self._outbox.popleft()()
-        if self._outbox:
-            self.timers.set(_OUTBOX, now.monotonic_ms + 1, self._answer_some)
+    def do(self, steps: Steps[None]) -> None:
+        """Begins at once, and has done beside everything else what does not end within a few steps."""
+        for _ in range(STEPS_AT_ONCE_MAX):
+            try:
+                next(steps)
+            except StopIteration:
+                return
+        self._beside(steps)
 
     def new_member_id(self, prefix: str) -> str:
         """`<client id or instance id>-<random UUID>`, as Kafka names members."""
         prefix = prefix[:_PREFIX_CHARACTERS_MAX]
         return f"{prefix}-{uuid_text(random_uuid(self.entropy.token(16)))}"
+
+
+def replied(response: Steps[T], reply: Reply[T]) -> Steps[None]:
+    """Makes an answer and gives it."""
+    reply((yield from response))

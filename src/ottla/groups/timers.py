@@ -11,9 +11,15 @@ from collections.abc import Callable, Hashable
 from typing import Final
 
 from ottla.groups.caller import Now
+from ottla.steps import Steps
 
 #: Timers that go off without a pause: a member that is taken out costs some ten microseconds, in a large group more.
 DUE_AT_ONCE_MAX: Final = 32
+
+#: Entries that are looked at without a pause: of ten thousand sessions that were put off none is due.
+LOOKS_AT_ONCE_MAX: Final = 512
+#: Timers that are let go of in one step.
+TIMERS_A_STEP: Final = 64
 
 #: Called once when its time has come; by then it is no longer set, and may set itself again.
 Due = Callable[[Now], None]
@@ -87,9 +93,11 @@ class Timers:
             if len(self._heap) > 64 and len(self._heap) > 2 * len(self._timers):
                 self._rebuild()
 
-    def clear(self) -> None:
-        self._timers.clear()
-        self._heap.clear()
+    def clear(self) -> Steps[None]:
+        """None goes off any more. What they held is let go of step by step."""
+        timers, self._timers = self._timers, {}
+        heap, self._heap = self._heap, []
+        return _let_go(timers, heap)
 
     def next_deadline_ms(self) -> int | None:
         """When `expire` has something to do: not after the first timer is due, maybe before."""
@@ -101,11 +109,12 @@ class Timers:
         What these set for the same moment is due the next time, and so is what would be too many at once: a caller that
         looks at `next_deadline_ms` comes back for them.
         """
-        called = 0
+        called = looks = 0
         heap, now_ms, last_number = self._heap, now.monotonic_ms, self._number
         set_meanwhile = []
         try:
-            while heap and heap[0][0] <= now_ms and called < at_most:
+            while heap and heap[0][0] <= now_ms and called < at_most and looks < LOOKS_AT_ONCE_MAX:
+                looks += 1
                 entry = heapq.heappop(heap)
                 queued_ms, number, timer = entry
                 if timer.queued_ms != queued_ms:
@@ -141,6 +150,14 @@ class Timers:
             self._number += 1
             self._heap.append((timer.when_ms, self._number, timer))
         heapq.heapify(self._heap)
+
+
+def _let_go(timers: dict[Hashable, _Deadline], heap: list[tuple[int, int, _Deadline]]) -> Steps[None]:
+    while timers or heap:
+        del heap[-TIMERS_A_STEP:]
+        for _ in range(min(len(timers), TIMERS_A_STEP)):
+            timers.popitem()
+        yield
 
 
 def _nobody_waits(_: int) -> None:

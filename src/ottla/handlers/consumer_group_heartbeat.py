@@ -24,9 +24,7 @@ def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> Steps[Consumer
         response.throttle_time_ms = call.throttle_ms()
         answer.set(response)
 
-    groups = call.services.groups
-    yield from groups.prepare_heartbeat(request)
-    groups.consumer_group_heartbeat(caller_of(call), request, reply)
+    yield from call.services.groups.consumer_group_heartbeat(caller_of(call), request, reply)
     return answer
 
 

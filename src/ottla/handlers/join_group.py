@@ -16,7 +16,8 @@ _REBALANCE_TIMEOUT_SINCE: Final = 1
 _NULLABLE_PROTOCOL_SINCE: Final = 7
 #: Clients that are refused give their reasons at length.
 _REASON_LENGTH_MAX: Final = 255
-#: What members say, up to which the leader's answer is encoded in one piece. All of them may say 64 MB.
+#: Members, and what they say, up to which the leader's answer is encoded in one piece. All of them may say 64 MB.
+_AT_ONCE_MEMBERS_MAX: Final = 256
 _AT_ONCE_BYTES_MAX: Final = 256 * 1024
 
 
@@ -30,8 +31,7 @@ def handle(call: Call, request: JoinGroupRequest) -> Later:
         elif not response.protocol_name:
             response.protocol_name = None
         # Only the leader learns who the others are.
-        size = sum([len(member.metadata) for member in response.members])
-        answer.set(response if size <= _AT_ONCE_BYTES_MAX else _in_steps(response))
+        answer.set(_in_steps(response) if _is_long(response) else response)
 
     if not allowed_on_group(call, Operation.READ, request.group_id):
         reply(JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, member_id=request.member_id))
@@ -42,6 +42,11 @@ def handle(call: Call, request: JoinGroupRequest) -> Later:
         request.reason = request.reason[:_REASON_LENGTH_MAX]
     call.services.groups.join_group(caller_of(call), request, reply)
     return answer
+
+
+def _is_long(response: JoinGroupResponse) -> bool:
+    members = response.members
+    return len(members) > _AT_ONCE_MEMBERS_MAX or sum([len(one.metadata) for one in members]) > _AT_ONCE_BYTES_MAX
 
 
 def _in_steps(response: JoinGroupResponse) -> Steps[JoinGroupResponse]:

@@ -7,7 +7,7 @@ group's coordinator.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final
 
 from ottla.groups.offsets.committing import ALL_COMMITTED, committed
@@ -95,7 +95,7 @@ def _handle(call: Call, request: OffsetCommitRequest, *, is_long: bool) -> Steps
         if asked:
             yield
     if not request.topics:
-        return OffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=refused)
+        return OffsetCommitResponse(throttle_time_ms=call.throttle_ms(), topics=(yield from _joined(refused, [])))
     answer = Later()
 
     def reply(response: OffsetCommitResponse) -> None:
@@ -217,17 +217,12 @@ def _refused(topic: OffsetCommitRequestTopic, error: ErrorCode) -> Steps[OffsetC
 
 
 def _joined(refused: _Refusals, answered: list[OffsetCommitResponseTopic]) -> Steps[list[OffsetCommitResponseTopic]]:
-    """One entry a topic, though its partitions were answered in two places."""
+    """One entry a topic, though the request names it twice, or its partitions were answered in two places."""
     topics: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
-    for piece in pieces(refused):
-        topics.update({(topic.name, topic.topic_id): topic for topic in piece})
-        yield
-    for piece in pieces(answered):
+    for piece in chain(pieces(refused), pieces(answered)):
         for topic in piece:
-            known = topics.get((topic.name, topic.topic_id))
-            if known is None:
-                topics[topic.name, topic.topic_id] = topic
-            else:
+            known = topics.setdefault((topic.name, topic.topic_id), topic)
+            if known is not topic:
                 known.partitions += topic.partitions
         yield
     return list(topics.values())

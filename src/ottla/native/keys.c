@@ -1,5 +1,5 @@
 /* What the log cleaner does once for each record of a log, compiled: to read its key, to note it, to look it up. The same
-   stands in Python in `ottla.storage.cleaner.keys` and `key_map`.
+   stands in Python in `ottla.records.keys` and in the key map of the cleaner.
 
    `read` gives None where the records are not sound or are written as no client writes them; Python then judges them. */
 

@@ -183,8 +183,10 @@ class Room:
         return answers[0]
 
     def beat(self, request: ConsumerGroupHeartbeatRequest, version: int = 1) -> ConsumerGroupHeartbeatResponse:
-        at_once(self.shard.prepare_heartbeat(request))
-        return self.beat_unprepared(request, version)
+        prepared = at_once(self.shard.prepare_heartbeat(request))
+        return self.ask(
+            lambda reply: self.shard.consumer_group_heartbeat(self.caller(version), request, reply, prepared)
+        )
 
     def beat_unprepared(
         self, request: ConsumerGroupHeartbeatRequest, version: int = 1

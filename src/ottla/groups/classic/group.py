@@ -5,23 +5,27 @@ in `rebalance.py`, `joining.py`, `syncing.py` and `leaving.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
-from ottla.groups.classic.member import ClassicMember, Protocols
+from ottla.groups.classic.member import ClassicMember, Protocols, metadata_of
 from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState, after
-from ottla.groups.classic.subscription import CONSUMER, subscribed_topics
+from ottla.groups.classic.subscription import CONSUMER, add_subscribed_topics
 from ottla.groups.journal import JournalRecord
 from ottla.groups.records.group_records import group_key
 from ottla.groups.state import Reply
 from ottla.model import ErrorCode
 from ottla.protocol.generated.join_group import JoinGroupResponse
 from ottla.protocol.generated.offset_commit import OffsetCommitRequestTopic
+from ottla.protocol.generated.sync_group import SyncGroupResponse
+from ottla.steps import Steps, pieces
 
 UNKNOWN_TIME: Final = -1
 #: Shared by all groups that have nothing of a kind: most of ten thousand groups are empty. Never changed.
 _NO_IDS: Final[set[str]] = set()
 _NONE_PENDING: Final[dict[str, None]] = {}
+_NO_JOINS: Final[dict[str, Reply[JoinGroupResponse]]] = {}
+_NO_SYNCS: Final[dict[str, Reply[SyncGroupResponse]]] = {}
 #: Protocols that one member knows. Clients know two or three; each is looked at whenever the group votes.
 PROTOCOLS_MAX: Final = 256
 #: What one member says in all of its protocols together. Twice what a record of the group can hold of all its members,
@@ -29,15 +33,20 @@ PROTOCOLS_MAX: Final = 256
 MEMBER_BYTES_MAX: Final = 2 * 1024 * 1024
 #: What all members of a group say, which is in memory as long as they are members.
 GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
+#: What a protocol of a member takes beside its name and metadata: two objects, and its places in the group's counts.
+PROTOCOL_BYTES: Final = 512
 #: Of one group, at the same time: a client that asks for ids and uses none would fill the memory for half an hour.
 PENDING_IDS_MAX: Final = 10_000
 
 
 class ClassicGroup:
     __slots__ = (
-        "awaiting_join",
+        "_preferences",
+        "being_answered",
         "generation",
         "id",
+        "is_completing",
+        "join_replies",
         "leader_id",
         "members",
         "metadata_bytes",
@@ -52,6 +61,7 @@ class ClassicGroup:
         "static_members",
         "subscribed_topics",
         "supported",
+        "sync_replies",
     )
 
     def __init__(self, group_id: str, now_ms: int) -> None:
@@ -73,14 +83,22 @@ class ClassicGroup:
         self.metadata_bytes = 0
         #: Instance id -> member id.
         self.static_members: dict[str, str] = {}
-        #: How many members have a join_reply.
-        self.awaiting_join = 0
+        #: Members that wait for all to join: only with one of these does a member take part in the next generation.
+        self.join_replies: dict[str, Reply[JoinGroupResponse]] = _NO_JOINS
+        #: Members that wait for the leader's assignment.
+        self.sync_replies: dict[str, Reply[SyncGroupResponse]] = _NO_SYNCS
+        #: Replies that were taken out of these two and are answered step by step: their members are alive.
+        self.being_answered: tuple[Container[str], ...] = ()
+        #: Whether a join is completed step by step, of members some thousands of whom have not come.
+        self.is_completing = False
         #: Ids that were given out and not come back with yet, the oldest first. None of them is in members.
         self.pending_join: dict[str, None] = _NONE_PENDING
         #: Members of this generation that have not asked for their assignment.
         self.pending_sync: set[str] = _NO_IDS
         #: How many members know each protocol.
         self.supported: Counter[str] | None = None
+        # How many members name the same protocols in the same order: most groups have one such list.
+        self._preferences: Counter[tuple[str, ...]] | None = None
         #: Of all members; None where it cannot be known.
         self.subscribed_topics: frozenset[str] | None = None
         #: Whether somebody came since the first rebalance's delay was last prolonged.
@@ -95,9 +113,8 @@ class ClassicGroup:
 
     def add(self, member: ClassicMember) -> None:
         assert member.id not in self.members
-        assert member.join_reply is None
         if not self.members:
-            self.supported = Counter()
+            self.supported, self._preferences = Counter(), Counter()
         if member.instance_id is not None:
             assert member.instance_id not in self.static_members
             self.static_members[member.instance_id] = member.id
@@ -110,8 +127,8 @@ class ClassicGroup:
     def remove(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
         if member is not None:
-            assert member.join_reply is None
-            assert member.sync_reply is None
+            assert member_id not in self.join_replies
+            assert member_id not in self.sync_replies
             self._count(member, -1)
             if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
                 del self.static_members[member.instance_id]
@@ -142,6 +159,8 @@ class ClassicGroup:
         """The static member goes on under another id; all else stays as it is, its place in the order too."""
         member = self.members[old_id]
         assert member.instance_id is not None
+        assert old_id not in self.join_replies
+        assert old_id not in self.sync_replies
         member.id = new_id
         self.members = {entry.id: entry for entry in self.members.values()}
         self.static_members[member.instance_id] = new_id
@@ -153,10 +172,18 @@ class ClassicGroup:
         return member
 
     def _count(self, member: ClassicMember, by: int) -> None:
-        assert self.supported is not None
+        supported, preferences = self.supported, self._preferences
+        assert supported is not None
+        assert preferences is not None
         self.metadata_bytes += by * size_of(member.protocols)
-        for name in {name for name, _ in member.protocols}:
-            self.supported[name] += by
+        names = tuple([name for name, _ in member.protocols])
+        for name in set(names):
+            supported[name] += by
+            if not supported[name]:
+                del supported[name]
+        preferences[names] += by
+        if not preferences[names]:
+            del preferences[names]
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Whether this is a member, and a static one under the id that it has now."""
@@ -172,21 +199,45 @@ class ClassicGroup:
 
     def await_join(self, member: ClassicMember, reply: Reply[JoinGroupResponse]) -> Reply[JoinGroupResponse] | None:
         """The member has joined and waits. Returns the call-back of its earlier attempt, to be answered so."""
-        earlier = self.take_join_reply(member)
-        member.join_reply = reply
-        self.awaiting_join += 1
+        if self.join_replies is _NO_JOINS:
+            self.join_replies = {}
+        earlier = self.join_replies.get(member.id)
+        self.join_replies[member.id] = reply
         return earlier
 
-    def take_join_reply(self, member: ClassicMember) -> Reply[JoinGroupResponse] | None:
-        reply = member.join_reply
-        if reply is not None:
-            member.join_reply = None
-            self.awaiting_join -= 1
-        return reply
+    def await_sync(self, member: ClassicMember, reply: Reply[SyncGroupResponse]) -> Reply[SyncGroupResponse] | None:
+        """As `await_join`, for the leader's assignment."""
+        if self.sync_replies is _NO_SYNCS:
+            self.sync_replies = {}
+        earlier = self.sync_replies.get(member.id)
+        self.sync_replies[member.id] = reply
+        return earlier
+
+    def take_join_replies(self) -> dict[str, Reply[JoinGroupResponse]]:
+        taken, self.join_replies = self.join_replies, _NO_JOINS
+        return taken
+
+    def take_sync_replies(self) -> dict[str, Reply[SyncGroupResponse]]:
+        taken, self.sync_replies = self.sync_replies, _NO_SYNCS
+        return taken
+
+    def may_be_silent(self, member: ClassicMember) -> bool:
+        """A member that waits for an answer of ours is alive, as far as one can know."""
+        if any(member.id in replies for replies in self.being_answered):
+            return True
+        is_new = member.new_in == self.generation
+        return not is_new and (member.id in self.join_replies or member.id in self.sync_replies)
 
     @property
     def all_joined(self) -> bool:
-        return not self.pending_join and self.awaiting_join == len(self.members)
+        return not self.pending_join and len(self.join_replies) == len(self.members)
+
+    def not_joined(self) -> list[ClassicMember]:
+        """Members that have not come. Static ones may be away for a session: they keep their place."""
+        if len(self.join_replies) == len(self.members):
+            return []
+        joined = self.join_replies
+        return [member for member in self.members.values() if member.instance_id is None and member.id not in joined]
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -207,54 +258,55 @@ class ClassicGroup:
 
     def vote(self) -> str:
         """The protocol that most members like best, of those that all know; the first of several with equal votes."""
-        assert self.members
         assert self.supported is not None
-        candidates = {name for name, count in self.supported.items() if count == len(self.members)}
-        votes = Counter(member.vote(candidates) for member in self.members.values())
-        return max(votes, key=votes.__getitem__)
+        assert self._preferences is not None
+        everybody = len(self.members)
+        # What all know is among what any of them knows.
+        candidates = {name for name in next(iter(self._preferences)) if self.supported[name] == everybody}
+        votes: Counter[str] = Counter()
+        for names, members in self._preferences.items():
+            votes[first_of(names, candidates)] += members
+        most = max(votes.values())
+        liked = {name for name, count in votes.items() if count == most}
+        for member in self.members.values():  # nearly always the first of them decides
+            vote = first_of((name for name, _ in member.protocols), candidates)
+            if vote in liked:
+                return vote
+        raise AssertionError("nobody has voted")
 
     def elect_joined_leader(self) -> bool:
         """The leader stays if it has joined; else the first that has takes its place. False if nobody has joined."""
         leader = self.members.get(self.leader_id or "")
         if leader is None:
             return False
-        if leader.join_reply is None:
-            for member in self.members.values():
-                if member.join_reply is not None:
-                    self.leader_id = member.id
+        if leader.id not in self.join_replies:
+            for member_id in self.members:
+                if member_id in self.join_replies:
+                    self.leader_id = member_id
                     return True
             return False
         return True
 
     def begin_generation(self, now_ms: int) -> None:
+        """What its members are subscribed to is not known before somebody has looked (`subscription_of`)."""
         self.generation = 0 if self.generation == 0x7FFF_FFFF else self.generation + 1
         if self.members:
             self.protocol_name = self.vote()
-            self.subscribed_topics = self.known_subscription()
+            self.subscribed_topics = None
             self.move(ClassicGroupEvent.ALL_JOINED, now_ms)
             self.pending_sync = set(self.members)
         else:
             self.protocol_name = None
-            self.subscribed_topics = self.known_subscription()
+            self.subscribed_topics = frozenset() if self.protocol_type == CONSUMER else None
             self.move(ClassicGroupEvent.NOBODY_LEFT, now_ms)
             self.pending_sync = _NO_IDS
 
-    def known_subscription(self) -> frozenset[str] | None:
-        """The topics that the members read, if they are consumers and say so in the consumers' own format."""
-        if self.protocol_type != CONSUMER:
-            return None
-        if not self.members:
-            return frozenset()
-        if self.protocol_name is None:
-            return None
-        topics: set[str] = set()
-        # Most members say the same, and there may be a thousand of them.
-        for metadata in {member.metadata(self.protocol_name) for member in self.members.values()}:
-            found = subscribed_topics(metadata)
-            if found is None:
-                return None
-            topics.update(found)
-        return frozenset(topics)
+    def known_subscription(self) -> Steps[frozenset[str] | None]:
+        """The topics that the members of this moment read, if they are consumers and say so in the consumers' own
+        format.
+        """
+        said = [member.protocols for member in self.members.values()] if self.protocol_type == CONSUMER else None
+        return _topics_of(said, self.protocol_name)
 
     # What the coordinator asks of both kinds of group (`groups.group.Group`).
 
@@ -335,5 +387,26 @@ class ClassicGroup:
         return (JournalRecord(group_key(self.id), None),)
 
 
+def first_of(names: Iterable[str], candidates: Container[str]) -> str:
+    return next(name for name in names if name in candidates)
+
+
 def size_of(protocols: Protocols) -> int:
-    return sum(len(name) + len(metadata) for name, metadata in protocols)
+    return sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols)
+
+
+def _topics_of(said: Sequence[Protocols] | None, protocol: str | None) -> Steps[frozenset[str] | None]:
+    if said is None or (said and protocol is None):
+        return None
+    topics: set[str] = set()
+    # Most members say the same, and there may be thousands of them.
+    looked_at: set[bytes] = set()
+    for piece in pieces(said):
+        for protocols in piece:
+            metadata = metadata_of(protocols, protocol)
+            if metadata not in looked_at:
+                looked_at.add(metadata)
+                if not (yield from add_subscribed_topics(metadata, topics)):
+                    return None
+        yield
+    return frozenset(topics)

@@ -4,62 +4,58 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla import logs
 from ottla.groups.caller import Caller
 from ottla.groups.classic.group import GROUP_BYTES_MAX, ClassicGroup, size_of
 from ottla.groups.classic.member import ClassicMember, Protocols
-from ottla.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalances, join_refused, joined
+from ottla.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalances, join_refused
+from ottla.groups.classic.returning import Return, Returns, TimeOuts
 from ottla.groups.classic.states import ClassicGroupState
-from ottla.groups.classic.stored import group_record
 from ottla.groups.state import Reply, ShardState
 from ottla.groups.timers import session_key
 from ottla.model import ErrorCode
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
 
-log_event = logs.logger("groups")
-
 #: From this version on a dynamic member first asks for an id, so that a client that joins and dies leaves nothing.
 KNOWN_MEMBER_ID_SINCE: Final = 4
-#: From this version on a static leader that comes back is answered to leave the assignment as it is.
-SKIP_ASSIGNMENT_SINCE: Final = 9
 
 
 class JoinRequests:
-    __slots__ = ("_rebalances", "_state")
+    __slots__ = ("rebalances", "returns", "state")
 
     def __init__(self, state: ShardState, rebalances: Rebalances) -> None:
-        self._state = state
-        self._rebalances = rebalances
+        self.state = state
+        self.rebalances = rebalances
+        self.returns = Returns(state, rebalances)
 
     def join(self, caller: Caller, request: JoinGroupRequest, reply: Reply[JoinGroupResponse]) -> None:
         """For a group that is classic or not there yet."""
-        group = self._rebalances.classic(request.group_id)
+        group = self.rebalances.classic(request.group_id)
         member_id = request.member_id
         if group is None:
             if member_id:
                 reply(join_refused(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
                 return
             group = ClassicGroup(request.group_id, caller.now.wall_ms)
-        attempt = _Attempt(self._state, self._rebalances, caller, group, request, reply)
+        attempt = _Attempt(self, caller, group, request, reply)
         if not self._has_room(group, member_id) or not _has_space(group, member_id, attempt.protocols):
             attempt.turn_away()
         elif not group.supports(request.protocol_type, attempt.protocols):
             reply(join_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id))
         else:
-            self._state.groups.setdefault(group.id, group)
+            self.state.groups.setdefault(group.id, group)
             if member_id:
                 attempt.with_id()
             else:
                 attempt.without_id()
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        size_max = self._state.settings().size_max
+        size_max = self.state.settings().size_max
         match group.state:
             case ClassicGroupState.PREPARING_REBALANCE:
                 member = group.members.get(member_id)
-                if member is not None and member.join_reply is not None:
+                if member is not None and member.id in group.join_replies:
                     return True
-                return group.awaiting_join < size_max
+                return len(group.join_replies) < size_max
             case ClassicGroupState.COMPLETING_REBALANCE | ClassicGroupState.STABLE:
                 return member_id in group.members or len(group.members) < size_max
         return True
@@ -74,19 +70,19 @@ def _has_space(group: ClassicGroup, member_id: str, protocols: Protocols) -> boo
 class _Attempt:
     """One JoinGroup."""
 
-    __slots__ = ("_caller", "_group", "_now", "_rebalances", "_reply", "_request", "_state", "protocols")
+    __slots__ = ("_caller", "_group", "_now", "_rebalances", "_reply", "_request", "_returns", "_state", "protocols")
 
     def __init__(
         self,
-        state: ShardState,
-        rebalances: Rebalances,
+        requests: JoinRequests,
         caller: Caller,
         group: ClassicGroup,
         request: JoinGroupRequest,
         reply: Reply[JoinGroupResponse],
     ) -> None:
-        self._state = state
-        self._rebalances = rebalances
+        self._state = requests.state
+        self._rebalances = requests.rebalances
+        self._returns = requests.returns
         self._caller = caller
         self._now = caller.now
         self._group = group
@@ -115,7 +111,10 @@ class _Attempt:
         if instance_id is not None:
             member_id = self._state.new_member_id(instance_id)
             if instance_id in group.static_members:
-                self._static_comes_back(member_id)
+                timeouts = TimeOuts(self._rebalance_timeout_ms(), self._request.session_timeout_ms)
+                self._returns.come_back(
+                    Return(group, instance_id, member_id, self.protocols, timeouts, self._caller, self._reply)
+                )
             else:
                 self._add(member_id)
             return
@@ -147,9 +146,9 @@ class _Attempt:
                 self._join_again(member)
             case ClassicGroupState.COMPLETING_REBALANCE if member.protocols == self.protocols:
                 # It has not heard of the generation that it is in: the answer got lost.
-                self._reply(joined(group, member))
+                self._rebalances.answer_joined(group, member, self._reply)
             case ClassicGroupState.STABLE if group.leader_id != member_id and member.protocols == self.protocols:
-                self._reply(joined(group, member))
+                self._rebalances.answer_joined(group, member, self._reply)
             case ClassicGroupState.COMPLETING_REBALANCE | ClassicGroupState.STABLE:
                 # It wants something else than before; or it is the leader, which sees topics and partitions change.
                 self._join_again(member)
@@ -167,7 +166,7 @@ class _Attempt:
             rebalance_timeout_ms=self._rebalance_timeout_ms(),
             protocols=self.protocols,
         )
-        member.is_new = True
+        member.new_in = group.generation
         if group.state is ClassicGroupState.PREPARING_REBALANCE and group.previous_state is ClassicGroupState.EMPTY:
             group.new_member_came = True
         if not group.members:
@@ -178,95 +177,14 @@ class _Attempt:
         self._rebalances.prepare_or_complete(group, self._now)
 
     def _join_again(self, member: ClassicMember) -> None:
-        self._take_over(member)
-        self._rebalances.prepare_or_complete(self._group, self._now)
-
-    def _take_over(self, member: ClassicMember) -> None:
         group = self._group
         group.update(member, self.protocols, self._rebalance_timeout_ms(), self._request.session_timeout_ms)
         earlier = group.await_join(member, self._reply)
         if earlier is not None:
             earlier(join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.id))
+        self._rebalances.prepare_or_complete(group, self._now)
 
     def _rebalance_timeout_ms(self) -> int:
         # Version 0 has one time-out for both.
         timeout_ms = self._request.rebalance_timeout_ms
         return self._request.session_timeout_ms if self._caller.version == 0 or timeout_ms < 0 else timeout_ms
-
-    # Static members.
-
-    def _static_comes_back(self, new_id: str) -> None:
-        """Under a new id: a member with the old one is fenced. A stable group need not notice."""
-        group = self._group
-        instance_id = self._request.group_instance_id
-        assert instance_id is not None
-        old_id = group.static_members[instance_id]
-        member = group.members[old_id]
-        log_event.info("a static member came back", group=group.id, instance=instance_id, member=new_id, before=old_id)
-        if group.state is ClassicGroupState.STABLE and self._keeps_the_vote(member):
-            self._store_replaced(member, old_id, new_id)
-            return
-        self._replace(member, old_id, new_id)
-        self._take_over(member)
-        if group.state is ClassicGroupState.PREPARING_REBALANCE:
-            self._rebalances.complete_if_due(group, self._now)
-        else:
-            self._rebalances.prepare(group, self._now)
-
-    def _keeps_the_vote(self, member: ClassicMember) -> bool:
-        group = self._group
-        protocols = member.protocols
-        timeouts = (member.rebalance_timeout_ms, member.session_timeout_ms)
-        group.update(member, self.protocols, *timeouts)
-        vote = group.vote()
-        group.update(member, protocols, *timeouts)
-        return vote == group.protocol_name
-
-    def _replace(self, member: ClassicMember, old_id: str, new_id: str) -> None:
-        self._rebalances.answer_waiting(self._group, member, ErrorCode.FENCED_INSTANCE_ID, old_id)
-        self._state.timers.cancel(session_key(self._group.id, old_id))
-        self._group.replace_static(old_id, new_id)
-        self._rebalances.restart_session(self._group, member, self._now)
-
-    def _store_replaced(self, member: ClassicMember, old_id: str, new_id: str) -> None:
-        group, state = self._group, self._state
-        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
-        leader_before = group.leader_id or ""
-        self._rebalances.answer_waiting(group, member, ErrorCode.FENCED_INSTANCE_ID, old_id)
-        group.update(member, self.protocols, self._rebalance_timeout_ms(), self._request.session_timeout_ms)
-        group.replace_static(old_id, new_id)
-        group.await_join(member, self._reply)
-        record = group_record(group, {other.id: other.assignment for other in group.members.values()})
-        reply, generation = self._reply, group.generation
-
-        def done(error: ErrorCode) -> None:
-            if (
-                member.join_reply is not reply
-                or group.state is not ClassicGroupState.STABLE
-                or group.generation != generation
-            ):
-                return  # It was answered, or takes part in a rebalance by now.
-            group.take_join_reply(member)
-            if error:
-                reply(join_refused(error))
-            else:
-                reply(self._joined_without_rebalance(member, leader_before))
-
-        if error := state.write([record], self._now, done):
-            group.take_join_reply(member)
-            group.replace_static(new_id, old_id)
-            group.update(member, *before)
-            reply(join_refused(error))
-            return
-        state.timers.cancel(session_key(group.id, old_id))
-        self._rebalances.restart_session(group, member, self._now)
-
-    def _joined_without_rebalance(self, member: ClassicMember, leader_before: str) -> JoinGroupResponse:
-        response = joined(self._group, member)
-        if self._caller.version >= SKIP_ASSIGNMENT_SINCE:
-            response.skip_assignment = self._group.leader_id == member.id
-        else:
-            # A client of old that finds itself the leader would assign anew: it is answered the leader id that it had.
-            response.leader = leader_before
-            response.members = []
-        return response

@@ -57,6 +57,9 @@ class Leaving:
         for piece in pieces(request.members, MEMBERS_A_STEP):
             if answers:
                 yield
+            if self._state.is_over:
+                reply(LeaveGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+                return
             answers += self._leave(caller, request.group_id, piece)
         response = LeaveGroupResponse(members=answers)
         group = self._rebalances.classic(request.group_id)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ottla.groups.state import Reply
-from ottla.protocol.generated.join_group import JoinGroupResponse
-from ottla.protocol.generated.sync_group import SyncGroupResponse
+from typing import Final
 
 #: Names of protocols with the member's metadata for each, the one it likes best first.
 Protocols = tuple[tuple[str, bytes], ...]
+
+#: Of a member that was loaded, or came from a consumer group: no generation.
+_KNOWN: Final = -1
 
 
 class ClassicMember:
@@ -17,12 +18,10 @@ class ClassicMember:
         "client_id",
         "id",
         "instance_id",
-        "is_new",
-        "join_reply",
+        "new_in",
         "protocols",
         "rebalance_timeout_ms",
         "session_timeout_ms",
-        "sync_reply",
     )
 
     def __init__(
@@ -46,23 +45,16 @@ class ClassicMember:
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.protocols = protocols
         self.assignment = assignment
-        #: Until the end of its first rebalance: such a member may be given up while it waits.
-        self.is_new = False
-        #: Set while it waits for all to join. Only with it does a member take part in the next generation.
-        self.join_reply: Reply[JoinGroupResponse] | None = None
-        #: Set while it waits for the leader's assignment.
-        self.sync_reply: Reply[SyncGroupResponse] | None = None
+        #: The group's generation when it came, if it came by a request: while that is the group's generation it is new,
+        #: and may be given up while it waits for its first one.
+        self.new_in = _KNOWN
 
     def metadata(self, protocol: str | None) -> bytes:
-        for name, metadata in self.protocols:
-            if name == protocol:
-                return metadata
-        return b""
+        return metadata_of(self.protocols, protocol)
 
-    def vote(self, candidates: set[str]) -> str:
-        return next(name for name, _ in self.protocols if name in candidates)
 
-    @property
-    def may_be_silent(self) -> bool:
-        """A member that waits for an answer of ours is alive, as far as one can know."""
-        return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
+def metadata_of(protocols: Protocols, wanted: str | None) -> bytes:
+    for name, metadata in protocols:
+        if name == wanted:
+            return metadata
+    return b""

@@ -11,26 +11,32 @@ comes, up to the rebalance time-out: a fleet that starts together is then one ge
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from ottla import logs
 from ottla.groups.caller import Now
 from ottla.groups.classic.group import ClassicGroup
-from ottla.groups.classic.member import ClassicMember
+from ottla.groups.classic.member import ClassicMember, metadata_of
 from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState
 from ottla.groups.classic.stored import group_record
-from ottla.groups.state import ShardState
+from ottla.groups.state import Reply, ShardState, replied
 from ottla.groups.timers import session_key
 from ottla.model import ErrorCode
 from ottla.protocol.generated.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ottla.protocol.generated.sync_group import SyncGroupResponse
+from ottla.steps import Steps, pieces
+from ottla.steps import at_once as done_whole
 
 log_event = logs.logger("groups")
 
+T = TypeVar("T")
+
 #: A new member may wait so long for its first generation before it is given up, as Kafka has it.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
+#: Members of a group to whom something happens in one step: some ten microseconds each, with their answers.
+MEMBERS_A_STEP: Final = 16
 #: Time-outs may be 0. What is looked at again and again until somebody comes is not looked at more often than this.
 PAUSE_MS_MIN: Final = 1_000
 
@@ -84,7 +90,7 @@ class Rebalances:
         member = group.members.get(member_id)
         if member is None:
             return
-        if member.may_be_silent:
+        if group.may_be_silent(member):
             self.start_session(group, member_id, max(member.session_timeout_ms, PAUSE_MS_MIN), now)
             return
         log_event.info("a member fell silent", group=group_id, member=member_id)
@@ -101,8 +107,7 @@ class Rebalances:
         group.remove(member.id)
 
     def answer_waiting(self, group: ClassicGroup, member: ClassicMember, error: ErrorCode, member_id: str) -> None:
-        join_reply, sync_reply = group.take_join_reply(member), member.sync_reply
-        member.sync_reply = None
+        join_reply, sync_reply = group.join_replies.pop(member.id, None), group.sync_replies.pop(member.id, None)
         if join_reply is not None:
             join_reply(join_refused(error, member_id))
         if sync_reply is not None:
@@ -172,12 +177,34 @@ class Rebalances:
             self.complete_join(group, now)
 
     def complete_join(self, group: ClassicGroup, now: Now) -> None:
+        if group.is_completing:
+            return
         self._state.timers.cancel(join_key(group.id))
-        for member in list(group.members.values()):
-            # Static members may be away for a session: they keep their place.
-            if member.join_reply is None and member.instance_id is None:
-                log_event.info("a member did not join again in time", group=group.id, member=member.id)
-                self.drop(group, member, ErrorCode.UNKNOWN_MEMBER_ID)
+        missing = group.not_joined()
+        if missing:
+            group.is_completing = True
+            self._state.do(self._complete_without(group, missing, now))
+        else:
+            self._complete(group, now)
+
+    def _complete_without(self, group: ClassicGroup, missing: Sequence[ClassicMember], now: Now) -> Steps[None]:
+        """Takes out members that did not come; those that come while others are taken out stay."""
+        for number, piece in enumerate(pieces(missing, MEMBERS_A_STEP)):
+            if number:
+                yield
+            if self._state.is_over or self.classic(group.id) is not group:
+                return
+            for member in piece:
+                if group.members.get(member.id) is member and member.id not in group.join_replies:
+                    self._drop_late(group, member)
+        group.is_completing = False
+        self.complete_join(group, now)
+
+    def _drop_late(self, group: ClassicGroup, member: ClassicMember) -> None:
+        log_event.info("a member did not join again in time", group=group.id, member=member.id)
+        self.drop(group, member, ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def _complete(self, group: ClassicGroup, now: Now) -> None:
         if not group.elect_joined_leader() and group.members:
             # All are static members, and away.
             pause_ms = max(group.rebalance_timeout_ms, PAUSE_MS_MIN)
@@ -194,21 +221,63 @@ class Rebalances:
             if error:
                 log_event.warning_limited("an empty group could not be stored", group=group.id, error=error.name)
 
-        if error := self._state.write([group_record(group, {})], now, done):
+        if error := self._state.write([done_whole(group_record(group, {}))], now, done):
             done(error)
 
     def _announce(self, group: ClassicGroup, now: Now) -> None:
-        answers: list[Callable[[], None]] = []
-        for member in group.members.values():
-            member.is_new = False
-            self.restart_session(group, member, now)
-            reply = group.take_join_reply(member)
-            if reply is not None:
-                answers.append(partial(reply, joined(group, member)))
-        timeout_ms = group.rebalance_timeout_ms
         due = partial(self._sync_over, group.id, group.generation)
-        self._state.timers.set(sync_key(group.id), now.monotonic_ms + timeout_ms, due)
-        self._state.answer_all(answers, now)
+        self._state.timers.set(sync_key(group.id), now.monotonic_ms + group.rebalance_timeout_ms, due)
+        replies = group.take_join_replies()
+        self._state.do(self._find_subscription(group))
+        self._state.do(self._answered_joins(group, replies, now))
+
+    def answer_joined(self, group: ClassicGroup, member: ClassicMember, reply: Reply[JoinGroupResponse]) -> None:
+        """A member asks again for the generation that it is in."""
+        announcement = Announcement(group, names_members=member.id == group.leader_id)
+        self._state.do(replied(announcement.to(member.id), reply))
+
+    def _find_subscription(self, group: ClassicGroup) -> Steps[None]:
+        """Until it is known the group counts as one whose subscription cannot be: nothing of it expires."""
+        return _put_subscription(group, group.generation, group.known_subscription())
+
+    def _answered_joins(
+        self, group: ClassicGroup, replies: Mapping[str, Reply[JoinGroupResponse]], now: Now
+    ) -> Steps[None]:
+        """The answers about the generation of this moment, whatever becomes of it while they are given."""
+        announcement = Announcement(group, names_members=group.leader_id in replies)
+        return self._answered(group, replies, announcement.to, now)
+
+    def _answered(
+        self, group: ClassicGroup, replies: Mapping[str, Reply[T]], response_to: Callable[[str], Steps[T]], now: Now
+    ) -> Steps[None]:
+        group.being_answered = (*group.being_answered, replies)
+        return self._answered_each(group, replies, response_to, now)
+
+    def _answered_each(
+        self, group: ClassicGroup, replies: Mapping[str, Reply[T]], response_to: Callable[[str], Steps[T]], now: Now
+    ) -> Steps[None]:
+        """A member's session begins anew when it is answered, and cannot end before that."""
+        for piece in pieces(replies.items(), MEMBERS_A_STEP):
+            for member_id, reply in piece:
+                response = yield from response_to(member_id)
+                member = group.members.get(member_id)
+                if member is not None and self.classic(group.id) is group and not self._state.is_over:
+                    self.restart_session(group, member, now)
+                reply(response)
+            yield
+        group.being_answered = tuple(other for other in group.being_answered if other is not replies)
+
+    def refused(self, group: ClassicGroup, error: ErrorCode) -> Steps[None]:
+        """Answers all members that wait: the group is not this coordinator's any more."""
+        joins, syncs = group.take_join_replies(), group.take_sync_replies()
+        for piece in pieces(joins.items(), MEMBERS_A_STEP):
+            for member_id, join_reply in piece:
+                join_reply(join_refused(error, member_id))
+            yield
+        for others in pieces(syncs.values(), MEMBERS_A_STEP):
+            for sync_reply in others:
+                sync_reply(sync_refused(error))
+            yield
 
     def _sync_over(self, group_id: str, generation: int, now: Now) -> None:
         """A member that has not asked for its share by now is not going to read its partitions."""
@@ -217,10 +286,24 @@ class Rebalances:
             return
         if group.state not in {ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE}:
             return
-        for member_id in list(group.pending_sync):
-            log_event.info("a member did not fetch its assignment in time", group=group_id, member=member_id)
-            self.drop(group, group.members[member_id], ErrorCode.UNKNOWN_MEMBER_ID)
-        self.prepare(group, now)
+        late = list(group.pending_sync)
+        self._state.do(self._prepare_without(group, late, now))
+
+    def _prepare_without(self, group: ClassicGroup, late: Sequence[str], now: Now) -> Steps[None]:
+        generation = group.generation
+        for piece in pieces(late, MEMBERS_A_STEP):
+            for member_id in piece:
+                # Those that fetch it while others are taken out stay.
+                if member_id in group.pending_sync:
+                    log_event.info("a member did not fetch its assignment in time", group=group.id, member=member_id)
+                    self.drop(group, group.members[member_id], ErrorCode.UNKNOWN_MEMBER_ID)
+            yield
+            if self._state.is_over or self.classic(group.id) is not group or group.generation != generation:
+                return
+            if not group.can_rebalance:
+                break  # it is prepared already
+        if group.can_rebalance:
+            self.prepare(group, now)
 
     # Assignments.
 
@@ -233,40 +316,70 @@ class Rebalances:
         """The generation ends before everybody had its share."""
         for member in group.members.values():
             member.assignment = b""
-        self.answer_syncs(group, error, now)
+        self._answer_syncs(group, lambda _: sync_refused(error), now)
 
-    def answer_syncs(self, group: ClassicGroup, error: ErrorCode, now: Now) -> None:
-        answers: list[Callable[[], None]] = []
-        for member in group.members.values():
-            reply = member.sync_reply
-            if reply is not None:
-                member.sync_reply = None
-                self.restart_session(group, member, now)
-                response = sync_refused(error) if error else synced_response(group, member)
-                answers.append(partial(reply, response))
-        self._state.answer_all(answers, now)
+    def hand_out(self, group: ClassicGroup, assignments: Mapping[str, bytes], now: Now) -> None:
+        """Answers each member that waits with its share."""
+        protocol_type, protocol_name = group.protocol_type, group.protocol_name
 
-
-def joined(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
-    """The answer to a member about its generation. Only the leader's names the other members."""
-    members: list[JoinGroupResponseMember] = []
-    if group.leader_id == member.id:
-        members = [
-            JoinGroupResponseMember(
-                member_id=other.id,
-                group_instance_id=other.instance_id,
-                metadata=other.metadata(group.protocol_name),
+        def share_of(member_id: str) -> SyncGroupResponse:
+            return SyncGroupResponse(
+                protocol_type=protocol_type, protocol_name=protocol_name, assignment=assignments.get(member_id, b"")
             )
-            for other in group.members.values()
-        ]
-    return JoinGroupResponse(
-        generation_id=group.generation,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
-        leader=group.leader_id or "",
-        member_id=member.id,
-        members=members,
-    )
+
+        self._answer_syncs(group, share_of, now)
+
+    def _answer_syncs(self, group: ClassicGroup, response_to: Callable[[str], SyncGroupResponse], now: Now) -> None:
+        replies = group.take_sync_replies()
+        self._state.do(self._answered(group, replies, lambda member_id: _made(response_to(member_id)), now))
+
+
+class Announcement:
+    """A generation as its members hear of it. What it says stays as it was when the generation began."""
+
+    __slots__ = ("_generation", "_leader_id", "_members", "_protocol_name", "_protocol_type")
+
+    def __init__(self, group: ClassicGroup, *, names_members: bool) -> None:
+        self._generation = group.generation
+        self._protocol_type = group.protocol_type
+        self._protocol_name = group.protocol_name
+        self._leader_id = group.leader_id or ""
+        named = group.members.values() if names_members else ()
+        self._members = [(member.id, member.instance_id, member.protocols) for member in named]
+
+    def to(self, member_id: str) -> Steps[JoinGroupResponse]:
+        """Only the leader's names the other members."""
+        members: list[JoinGroupResponseMember] = []
+        if member_id == self._leader_id:
+            for piece in pieces(self._members):
+                members += [
+                    JoinGroupResponseMember(
+                        member_id=other,
+                        group_instance_id=instance,
+                        metadata=metadata_of(protocols, self._protocol_name),
+                    )
+                    for other, instance, protocols in piece
+                ]
+                yield
+        return JoinGroupResponse(
+            generation_id=self._generation,
+            protocol_type=self._protocol_type,
+            protocol_name=self._protocol_name,
+            leader=self._leader_id,
+            member_id=member_id,
+            members=members,
+        )
+
+
+def _put_subscription(group: ClassicGroup, generation: int, steps: Steps[frozenset[str] | None]) -> Steps[None]:
+    found = yield from steps
+    if group.generation == generation:
+        group.subscribed_topics = found
+
+
+def _made(response: T) -> Steps[T]:
+    yield from ()
+    return response
 
 
 def synced_response(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:

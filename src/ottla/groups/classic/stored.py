@@ -10,17 +10,26 @@ from ottla.groups.classic.states import ClassicGroupState
 from ottla.groups.journal import JournalRecord
 from ottla.groups.records.group_records import group_key, group_value
 from ottla.protocol.generated.group_metadata_value import GroupMetadataValue, MemberMetadata
+from ottla.steps import PIECE, Steps, pieces
 
 
-def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> JournalRecord:
-    """What stands in the offsets topic of this generation, whose members get these assignments."""
+def group_record(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> Steps[JournalRecord]:
+    """What stands in the offsets topic of this generation, whose members get these assignments, or have theirs.
+
+    Whoever calls has to see that the group is still what it was, where this has yielded.
+    """
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,
         protocol=group.protocol_name,
         leader=group.leader_id,
         current_state_timestamp=group.state_since_ms,
-        members=[
+        members=[],
+    )
+    for number, piece in enumerate(pieces(list(group.members.values()))):
+        if number:
+            yield
+        value.members += [
             MemberMetadata(
                 member_id=member.id,
                 group_instance_id=member.instance_id,
@@ -28,22 +37,23 @@ def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Journ
                 client_host=member.client_host,
                 rebalance_timeout=member.rebalance_timeout_ms,
                 session_timeout=member.session_timeout_ms,
-                subscription=member.metadata(group.protocol_name),
-                assignment=assignments.get(member.id, b""),
+                subscription=member.metadata(value.protocol),
+                assignment=member.assignment if assignments is None else assignments.get(member.id, b""),
             )
-            for member in group.members.values()
-        ],
-    )
-    return JournalRecord(group_key(group.id), group_value(value))
+            for member in piece
+        ]
+    return JournalRecord(group_key(group.id), (yield from group_value(value)))
 
 
-def group_from(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+def group_from(group_id: str, value: GroupMetadataValue) -> Steps[ClassicGroup]:
     group = ClassicGroup(group_id, value.current_state_timestamp)
     group.generation = value.generation
     group.protocol_type = value.protocol_type or None
     group.protocol_name = value.protocol
     group.leader_id = value.leader
-    for stored in value.members:
+    for number, stored in enumerate(value.members, 1):
+        if number % PIECE == 0:
+            yield
         if stored.member_id in group.members or stored.group_instance_id in group.static_members:
             continue  # Twice in one record: the first stays.
         rebalance_ms = stored.session_timeout if stored.rebalance_timeout == -1 else stored.rebalance_timeout
@@ -63,5 +73,5 @@ def group_from(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         group.state = ClassicGroupState.STABLE
         if group.leader_id not in group.members:
             group.leader_id = next(iter(group.members))
-    group.subscribed_topics = group.known_subscription()
+    group.subscribed_topics = yield from group.known_subscription()
     return group

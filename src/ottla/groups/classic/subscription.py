@@ -9,18 +9,35 @@ from typing import Final
 
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.generated.consumer_protocol_subscription import ConsumerProtocolSubscription
+from ottla.protocol.header import PLAIN_FRAME_BYTES_MAX
+from ottla.protocol.stepping import DecodingAllowance
+from ottla.steps import Steps, pieces
 
 #: The protocol type of consumers; others (Connect's workers, schema registries) keep their own formats.
 CONSUMER: Final = "consumer"
 _VERSION_BYTES: Final = 2
+_NAMES_A_STEP: Final = 512
+#: Of one group. A cluster of Kafka's has about as many partitions.
+SUBSCRIBED_TOPICS_MAX: Final = 200_000
 
 
-def subscribed_topics(metadata: bytes) -> list[str] | None:
-    """None where the bytes are no subscription: some clients put there what they like."""
+def add_subscribed_topics(metadata: bytes, topics: set[str]) -> Steps[bool]:
+    """False where the bytes are no subscription: some clients put there what they like. So it is where all members
+    together name more topics than anybody has: 64 MB of short names would take a gigabyte.
+    """
     if len(metadata) < _VERSION_BYTES:
-        return None
+        return False
     try:
-        subscription, _ = ConsumerProtocolSubscription.decode(metadata, 0, _VERSION_BYTES)
+        if len(metadata) <= PLAIN_FRAME_BYTES_MAX:
+            subscription, _ = ConsumerProtocolSubscription.decode(metadata, 0, _VERSION_BYTES)
+        else:
+            subscription, _ = yield from ConsumerProtocolSubscription.decode_steps(
+                metadata, 0, _VERSION_BYTES, DecodingAllowance()
+            )
     except DecodeError:
-        return None
-    return subscription.topics
+        return False
+    for names in pieces(subscription.topics, _NAMES_A_STEP):
+        topics.update(names)
+        if len(names) == _NAMES_A_STEP:
+            yield
+    return len(topics) <= SUBSCRIBED_TOPICS_MAX

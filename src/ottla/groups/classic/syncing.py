@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ottla import logs
@@ -12,13 +13,13 @@ from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState
 from ottla.groups.classic.stored import group_record
 from ottla.groups.state import Reply, ShardState
 from ottla.model import ErrorCode
-from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from ottla.steps import Steps, pieces
 
 log_event = logs.logger("groups")
 
-#: What a leader hands out to all members, which is copied, encoded and written in one piece of some ten milliseconds:
-#: sixteen times what a record of the group can hold, unless the offsets topic takes larger batches than it does by
-#: default. It is refused with the error of what is too large for a batch.
+#: What a leader hands out to all members: sixteen times what a record of the group can hold, unless the offsets topic
+#: takes larger batches than it does by default. It is refused with the error of what is too large for a batch.
 ASSIGNMENTS_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
@@ -42,33 +43,45 @@ class Syncing:
             case ClassicGroupState.PREPARING_REBALANCE:
                 reply(sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
             case ClassicGroupState.COMPLETING_REBALANCE:
-                if member.sync_reply is not None:
-                    # Its own earlier attempt, whose connection is gone.
-                    member.sync_reply(sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
-                member.sync_reply = reply
+                earlier = group.await_sync(member, reply)
+                if earlier is not None:  # whose connection is gone
+                    earlier(sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
                 self._rebalances.synced(group, member.id)
                 if group.leader_id == member.id:
-                    self._store(group, request, caller.now)
+                    self._state.do(self._stored(group, request.assignments, caller.now))
             case _:
                 self._rebalances.synced(group, member.id)
                 reply(synced_response(group, member))
 
-    def _store(self, group: ClassicGroup, request: SyncGroupRequest, now: Now) -> None:
+    def _stored(self, group: ClassicGroup, shares: Sequence[SyncGroupRequestAssignment], now: Now) -> Steps[None]:
         """Shares of members who left are ignored; members without a share get an empty one."""
-        if sum(len(entry.assignment) for entry in request.assignments) > ASSIGNMENTS_BYTES_MAX:
+        generation = group.generation
+        given: dict[str, bytes] = {}
+        size = 0
+        for number, piece in enumerate(pieces(shares)):
+            if number:
+                yield
+            for share in piece:
+                given[share.member_id] = bytes(share.assignment)
+                size += len(share.assignment)
+        # The generation's members are as they were as long as it awaits its assignment.
+        if not self._is_awaited(group, generation):
+            return
+        if size > ASSIGNMENTS_BYTES_MAX:
             self._rebalances.refuse_assignment(group, ErrorCode.UNKNOWN_SERVER_ERROR, now)
             self._rebalances.prepare(group, now)
             return
-        given = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
         assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
-        missing = [member_id for member_id in group.members if member_id not in given]
+        missing = len(assignments.keys() - given.keys())
         if missing and given:
-            log_event.warning_limited("the leader left members out", group=group.id, count=len(missing))
-        generation = group.generation
+            log_event.warning_limited("the leader left members out", group=group.id, count=missing)
+        record = yield from group_record(group, assignments)
+        if not self._is_awaited(group, generation):
+            return
 
         def done(error: ErrorCode) -> None:
             # Somebody may have come or gone meanwhile, so that this generation is over.
-            if group.state is not ClassicGroupState.COMPLETING_REBALANCE or group.generation != generation:
+            if not self._is_awaited(group, generation):
                 return
             if error:
                 self._rebalances.refuse_assignment(group, error, now)
@@ -76,15 +89,23 @@ class Syncing:
             else:
                 self._take_effect(group, assignments, now)
 
-        if error := self._state.write([group_record(group, assignments)], now, done):
+        if error := self._state.write([record], now, done):
             done(error)
+
+    def _is_awaited(self, group: ClassicGroup, generation: int) -> bool:
+        """Whether this generation still awaits its assignment. Where it does not, its members have been answered."""
+        return (
+            group.state is ClassicGroupState.COMPLETING_REBALANCE
+            and group.generation == generation
+            and not self._state.is_over
+        )
 
     def _take_effect(self, group: ClassicGroup, assignments: dict[str, bytes], now: Now) -> None:
         for member in group.members.values():
             member.assignment = assignments.get(member.id, b"")
         group.move(ClassicGroupEvent.ASSIGNED, now.wall_ms)
         self._state.counts.rebalances += 1
-        self._rebalances.answer_syncs(group, ErrorCode.NONE, now)
+        self._rebalances.hand_out(group, assignments, now)
 
 
 def _fault(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:

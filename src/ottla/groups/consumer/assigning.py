@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import traceback
 from collections import deque
-from collections.abc import Callable
 
 from ottla import logs
 from ottla.groups.caller import Now
@@ -26,14 +25,12 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import Member, Partitions
 from ottla.groups.consumer.target import Basis, NewTarget, compute
 from ottla.groups.journal import JournalRecord
+from ottla.groups.long_work import Beside
 from ottla.groups.state import Done, ShardState
 from ottla.model import ErrorCode
-from ottla.steps import Steps, at_once
+from ottla.steps import Steps
 
 log_event = logs.logger("groups")
-
-#: Has work done in steps, beside everything else, in the order in which it is handed over.
-Beside = Callable[[Steps[None]], None]
 
 
 class _Assignment:
@@ -92,7 +89,7 @@ class Assignments:
             assignment.is_over = True
             assignment.served += assignment.waiting
             assignment.waiting.clear()
-            at_once(assignment.tell(error))
+            self._state.do(assignment.tell(error))
 
     def _all(self, assignment: _Assignment) -> Steps[None]:
         """One computation after another, as long as somebody waits."""

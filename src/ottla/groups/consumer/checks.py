@@ -27,7 +27,7 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, config: 
     epoch = request.member_epoch
     if version >= _OWN_MEMBER_ID or epoch > JOINING or epoch == LEFT:
         _not_blank(request.member_id, "A member needs an id.")
-    _check_size(request)
+    check_size(request)
     _not_blank(request.group_id, "A group needs an id.")
     _not_blank(request.instance_id, "An instance id may be missing, but not blank.")
     _not_blank(request.rack_id, "A rack may be missing, but not blank.")
@@ -44,7 +44,7 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, config: 
         )
 
 
-def _check_size(request: ConsumerGroupHeartbeatRequest) -> None:
+def check_size(request: ConsumerGroupHeartbeatRequest) -> None:
     if len(request.subscribed_topic_names or ()) > TOPICS_OF_A_MEMBER_MAX:
         raise _invalid(f"A member names {TOPICS_OF_A_MEMBER_MAX} topics at the most.")
     owned = request.topic_partitions or ()

@@ -12,6 +12,7 @@ from ottla.model import ErrorCode
 
 if TYPE_CHECKING:
     from ottla.groups.consumer.group import ConsumerGroup
+    from ottla.groups.consumer.member import Member
 
 T = TypeVar("T")
 
@@ -52,6 +53,8 @@ class Decision(Generic[T]):
     response: T
     records: Sequence[JournalRecord] = ()
     timers: Sequence[TimerWish] = field(default=())
+    #: The member as its records of this decision say it: long ones need not be read to know that.
+    member: Member | None = None
     #: What is decided, and answered instead, once the group has the target of its new epoch. Raises Refused.
     then: Callable[[ConsumerGroup], Decision[T]] | None = None
 

@@ -28,7 +28,7 @@ class ConsumerGroup:
         "_owners",
         "assignment_epoch",
         "assignor_counts",
-        "checked_generation",
+        "checked",
         "checked_names_version",
         "classic_members",
         "classic_protocols",
@@ -69,8 +69,8 @@ class ConsumerGroup:
         self.assignor_counts: Counter[str] = Counter()
         self.classic_members = 0
         self.classic_protocols: Counter[str] = Counter()
-        #: Of the metadata, when its topics were last found to be those of `metadata_hash`. Not stored.
-        self.checked_generation = -1
+        #: A generation of the metadata, and the hash that the group's topics had in it. Not stored.
+        self.checked = (-1, 0)
         #: Of the topics' names, when all expressions were last found to stand for what is stored. Not stored.
         self.checked_names_version = -1
 
@@ -170,6 +170,14 @@ class ConsumerGroup:
             return GroupFinding.ALL_THERE
         return GroupFinding.MEMBER_BEHIND
 
+    def is_checked(self, generation: int) -> bool:
+        """Whether `metadata_hash` is known to be that of the group's topics in this generation of the metadata."""
+        return self.checked == (generation, self.metadata_hash)
+
+    def wanted_topics(self) -> set[str]:
+        """By name, or by an expression."""
+        return self.name_counts.keys() | topics_of(self.regexes.values())
+
     def owner_of(self, topic: TopicId, partition: int) -> str | None:
         owners = self._owners.get(topic)
         return None if owners is None else owners.get(partition)
@@ -190,22 +198,32 @@ class ConsumerGroup:
 
     def put_member(self, member: Member) -> None:
         before = self.members.get(member.id)
+        self.members[member.id] = member
+        # What stays as it was is not touched: ten thousand names, or a hundred thousand partitions, with each step
+        # that the member takes.
+        if before is None or before.topic_names is not member.topic_names:
+            if before is not None:
+                decrease(self.name_counts, before.topic_names)
+            self.name_counts.update(member.topic_names)
         if before is not None:
             self._uncount(before)
-            self._disown(before)
-        self.members[member.id] = member
         self._count(member)
-        for owned in (member.assigned, member.pending_revocation):
-            self._own(owned, member.id)
+        kept = () if before is None else (before.assigned, before.pending_revocation)
+        given = (member.assigned, member.pending_revocation)
+        for owned in kept:
+            self._disown(owned, member.id, except_for=given)
+        for owned in given:
+            self._own(owned, member.id, except_for=kept)
 
     def remove_member(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
         if member is not None:
+            decrease(self.name_counts, member.topic_names)
             self._uncount(member)
-            self._disown(member)
+            for owned in (member.assigned, member.pending_revocation):
+                self._disown(owned, member_id)
 
     def _count(self, member: Member) -> None:
-        self.name_counts.update(member.topic_names)
         if member.topic_regex:
             self.regex_counts[member.topic_regex] += 1
         if member.assignor is not None:
@@ -217,7 +235,6 @@ class ConsumerGroup:
             self.static_members[member.instance_id] = member.id
 
     def _uncount(self, member: Member) -> None:
-        decrease(self.name_counts, member.topic_names)
         if member.topic_regex:
             decrease(self.regex_counts, (member.topic_regex,))
         if member.assignor is not None:
@@ -228,20 +245,26 @@ class ConsumerGroup:
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member.id:
             del self.static_members[member.instance_id]
 
-    def _own(self, owned: Owned, member_id: str) -> None:
+    def _own(self, owned: Owned, member_id: str, except_for: Iterable[Owned] = ()) -> None:
         for topic, partitions in owned.items():
-            self._owners.setdefault(topic, {}).update(dict.fromkeys(partitions, member_id))
+            if not any(other.get(topic) is partitions for other in except_for):
+                self._owners.setdefault(topic, {}).update(dict.fromkeys(partitions, member_id))
 
-    def _disown(self, member: Member) -> None:
+    def _disown(self, owned: Owned, member_id: str, except_for: Iterable[Owned] = ()) -> None:
         """What another member has taken over stays with that one: compaction may show a later record first."""
-        for owned in (member.assigned, member.pending_revocation):
-            for topic, partitions in owned.items():
-                owners = self._owners.get(topic, {})
-                for partition in partitions:
-                    if owners.get(partition) == member.id:
-                        del owners[partition]
-                if not owners:
-                    self._owners.pop(topic, None)
+        for topic, partitions in owned.items():
+            if any(other.get(topic) is partitions for other in except_for):
+                continue
+            owners = self._owners.get(topic, {})
+            for partition in partitions:
+                if owners.get(partition) == member_id:
+                    del owners[partition]
+            if not owners:
+                self._owners.pop(topic, None)
+
+
+def topics_of(regexes: Iterable[ResolvedRegex]) -> set[str]:
+    return set().union(*[regex.topics for regex in regexes])
 
 
 def decrease(counts: Counter[str], names: Iterable[str]) -> None:

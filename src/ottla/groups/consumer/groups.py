@@ -13,14 +13,16 @@ from ottla.groups.consumer.assigning import Assignments
 from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.describe import described
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.heartbeat import HeartbeatContext, heartbeat
+from ottla.groups.consumer.heartbeat import HeartbeatAnswer, HeartbeatContext, heartbeat
 from ottla.groups.consumer.leaving import Downgrade, removed
 from ottla.groups.consumer.member import JOINING
 from ottla.groups.consumer.patterns import TopicPatterns
+from ottla.groups.consumer.prepared import SORTED_MAX, PreparedHeartbeat, prepared
 from ottla.groups.consumer.states import MemberState
+from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.journal import JournalRecord
 from ottla.groups.records.kinds import kind_of
-from ottla.groups.state import Done, Reply, ShardState
+from ottla.groups.state import Done, Reply, ShardState, replied
 from ottla.model import ErrorCode
 from ottla.protocol.errors import EncodeError
 from ottla.protocol.generated.consumer_group_describe import DescribedGroup
@@ -33,7 +35,7 @@ from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRespo
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.protocol.primitives import STRING_BYTES_MAX
-from ottla.steps import Steps, pieces
+from ottla.steps import Steps, at_once, pieces
 
 T = TypeVar("T")
 _Answer = Callable[[ErrorCode, str | None], None]
@@ -41,6 +43,9 @@ _Answer = Callable[[ErrorCode, str | None], None]
 #: A member's timer whose decision could not be written is tried again.
 _RETRY_MS: Final = 500
 _KEY_START: Final = 2
+#: A record that is longer is not read back when it has just been made.
+READ_BYTES_MAX: Final = 4_096
+_OF_A_MEMBER: Final = frozenset({records.MEMBER, records.CURRENT})
 #: Members whose sessions are started without a pause when a partition is loaded.
 _STARTED_AT_ONCE_MAX: Final = 200
 
@@ -63,12 +68,14 @@ class ConsumerGroups:
         state: ShardState,
         classic: ClassicSide,
         patterns: TopicPatterns,
+        hashes: TopicHashes,
         assignments: Assignments,
         work_at_once_max: int,
     ) -> None:
         self._state = state
         self._classic = classic
         self._patterns = patterns
+        self._hashes = hashes
         self._assignments = assignments
         self._work_at_once_max = work_at_once_max
 
@@ -78,56 +85,83 @@ class ConsumerGroups:
 
     # The newer protocol.
 
-    def prepare(self, request: ConsumerGroupHeartbeatRequest) -> Steps[None]:
-        """Finds out which topics the expressions stand for that the heartbeat's decision is going to ask about."""
+    def prepare(self, request: ConsumerGroupHeartbeatRequest) -> Steps[PreparedHeartbeat]:
+        """What takes long and decides nothing: which topics the expressions stand for that the decision is going to
+        ask about, and what a member that names thousands of topics says.
+        """
+        try:
+            checks.check_size(request)
+        except RequestRefused:
+            return PreparedHeartbeat(None, None)  # the decision refuses it
+        made = yield from prepared(request)
         group = self._state.groups.get(request.group_id)
+        is_joining = request.member_epoch == JOINING
+        if not isinstance(group, ConsumerGroup):
+            group = None
+        if not is_joining and (group is None or request.member_id not in group.members):
+            return made
+        yield from self._resolve(group, request.subscribed_topic_regex)
+        if made.names_in_order is not None:
+            yield from self._hashes.prepare(made.names_in_order)
+        if group is not None and not group.is_checked(self._state.metadata.generation):
+            wanted = group.wanted_topics()
+            if len(wanted) > SORTED_MAX:
+                yield from self._hashes.prepare(wanted)
+        return made
+
+    def _resolve(self, group: ConsumerGroup | None, regex: str | None) -> Steps[None]:
         wanted: dict[str, None] = {}
-        if isinstance(group, ConsumerGroup):
-            if request.member_id not in group.members and request.member_epoch != JOINING:
-                return
-            if group.regex_counts and group.checked_names_version != self._patterns.names_version:
-                wanted = dict.fromkeys(group.regex_counts)
-        elif request.member_epoch != JOINING:
-            return
-        if regex := request.subscribed_topic_regex:
+        if group is not None and group.regex_counts and group.checked_names_version != self._patterns.names_version:
+            wanted = dict.fromkeys(group.regex_counts)
+        if regex:
             wanted[regex] = None
         for pattern in wanted:
             yield from self._patterns.resolve(pattern)
 
     def heartbeat(
-        self, caller: Caller, request: ConsumerGroupHeartbeatRequest, reply: Reply[ConsumerGroupHeartbeatResponse]
+        self,
+        caller: Caller,
+        request: ConsumerGroupHeartbeatRequest,
+        reply: Reply[ConsumerGroupHeartbeatResponse],
+        made: PreparedHeartbeat | None,
     ) -> None:
+        def answered(answer: HeartbeatAnswer) -> None:
+            self._state.do(replied(answer.made(), reply))
+
         def refused(error: ErrorCode, message: str | None) -> None:
             reply(ConsumerGroupHeartbeatResponse(error_code=error, error_message=message))
 
         world = self._world(caller, request.group_id)
         try:
             checks.check_request(request, caller.version, world.config)
+            made = made or at_once(prepared(request))
             known = self._state.groups.get(request.group_id)
             if request.member_epoch < JOINING:
                 group = self._consumer_group(request.group_id)
                 decision = leaving.leave(group, request, world, caller.now.wall_ms)
             elif request.member_epoch == JOINING and isinstance(known, ClassicGroup):
-                self._join_classic(known, caller, request, world, reply)
+                self._join_classic(known, caller, request, made, world, answered, refused)
                 return
             else:
                 group = self._consumer_group(request.group_id, or_new=request.member_epoch == JOINING)
-                decision = heartbeat(group, request, caller, world)
+                decision = heartbeat(group, request, made, caller, world)
         except RequestRefused as fault:
             refused(fault.error, fault.message)
             return
         except EncodeError as fault:
             refused(_too_long(request.group_id), str(fault))
             return
-        self._carry_out(group, decision, caller.now, reply, refused)
+        self._carry_out(group, decision, caller.now, answered, refused)
 
     def _join_classic(
         self,
         classic: ClassicGroup,
         caller: Caller,
         request: ConsumerGroupHeartbeatRequest,
+        made: PreparedHeartbeat,
         world: HeartbeatContext,
-        reply: Reply[ConsumerGroupHeartbeatResponse],
+        reply: Reply[HeartbeatAnswer],
+        refused: _Answer,
     ) -> None:
         """A member of the newer protocol comes to a classic group, which becomes a consumer group. Raises Refused."""
         group = ConsumerGroup(classic.id, self._state.metadata)
@@ -135,27 +169,24 @@ class ConsumerGroups:
             conversion = list(classic.tombstones())
         else:
             migration.check_upgrade(classic, world.config)
-            conversion = migration.from_classic(classic, self._state.metadata)
+            conversion = migration.from_classic(classic, self._state.metadata, self._hashes)
             _replayed(group, conversion)
-        decision = heartbeat(group, request, caller, world)
+        decision = heartbeat(group, request, made, caller, world)
         timers = [
             TimerWish(TimerKind.SESSION, member.id, member.classic.session_timeout_ms)
             for member in group.members.values()
             if member.classic is not None
         ]
 
-        def refused(error: ErrorCode, message: str | None) -> None:
-            reply(ConsumerGroupHeartbeatResponse(error_code=error, error_message=message))
-
         answer = self._answer(classic.id, decision, caller.now, reply, refused)
-        made = [*conversion, *decision.records]
-        error = self._state.write(made, caller.now, answer.written)
+        written = [*conversion, *decision.records]
+        error = self._state.write(written, caller.now, answer.written)
         if error:
             answer.written(error)
             return
         del self._state.groups[classic.id]
         self._classic.group_upgraded(classic, caller.now)
-        for record in made:
+        for record in written:
             self._apply(record)
         self._set_timers(classic.id, [*timers, *decision.timers], caller.now)
         answer.applied()
@@ -277,8 +308,7 @@ class ConsumerGroups:
         if isinstance(decision, Downgrade):
             self._become_classic(group, decision, now)
             return ErrorCode.NONE
-        for record in decision.records:
-            self._apply(record)
+        self._apply_all(group.id, decision)
         self._set_timers(group.id, decision.timers, now)
         answer.applied()
         return ErrorCode.NONE
@@ -310,6 +340,21 @@ class ConsumerGroups:
                 self._state.timers.cancel(_timer_key(group.id, kind, member_id))
         self._state.groups[group.id] = decision.classic
         self._classic.group_downgraded(decision.classic, decision.must_rebalance, now)
+
+    def _apply_all(self, group_id: str, decision: Decision[T]) -> None:
+        """As if the records were read again, but what is known of the member that the decision is about."""
+        member, is_left_out = decision.member, False
+        for record in decision.records:
+            value = record.value
+            is_long = value is not None and len(value) > READ_BYTES_MAX
+            if is_long and member is not None and kind_of(record.key) in _OF_A_MEMBER:
+                is_left_out = True
+            else:
+                self._apply(record)
+        if member is not None and is_left_out:
+            group = self._state.groups[group_id]
+            assert isinstance(group, ConsumerGroup)
+            group.put_member(member)
 
     def _apply(self, record: JournalRecord) -> None:
         kind = kind_of(record.key)
@@ -351,6 +396,7 @@ class ConsumerGroups:
         prefix = "" if caller is None else caller.client_id
         return HeartbeatContext(
             self._state.metadata,
+            self._hashes,
             self._patterns,
             self._state.settings_of(group_id),
             lambda: self._state.new_member_id(prefix),

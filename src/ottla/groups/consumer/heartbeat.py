@@ -9,7 +9,8 @@ closer to its part of it. All that changes on the way goes into one write. The t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -17,13 +18,14 @@ from ottla.config.slices import GroupsConfig
 from ottla.groups.caller import Caller
 from ottla.groups.consumer import checks, records
 from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
-from ottla.groups.consumer.group import ConsumerGroup, decrease
+from ottla.groups.consumer.group import ConsumerGroup, decrease, topics_of
 from ottla.groups.consumer.member import AWAY, JOINING, Member, Owned, Partitions, ResolvedRegex
 from ottla.groups.consumer.patterns import EXPRESSIONS_OF_A_GROUP_MAX, TopicPatterns
-from ottla.groups.consumer.reconciliation import Goal, Reported, reconciled, reported_partitions
+from ottla.groups.consumer.prepared import PreparedHeartbeat
+from ottla.groups.consumer.reconciliation import Goal, Reported, reconciled
 from ottla.groups.consumer.states import MemberState
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX, Basis, Subscribed, compute, is_large
-from ottla.groups.consumer.topics import metadata_hash
+from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.journal import JournalRecord
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode
@@ -33,16 +35,20 @@ from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from ottla.steps import at_once
+from ottla.steps import Steps, at_once
 
 #: Kafka's: 1 is left for an assignment before the first, which is empty.
 FIRST_EPOCH: Final = 2
+#: Of an answer, in one step; a topic costs as much as some partitions.
+PARTITIONS_A_STEP: Final = 4_096
+TOPIC_AS_PARTITIONS: Final = 32
 
 
 class HeartbeatContext(NamedTuple):
     """What decisions need beside the group and the request."""
 
     metadata: MetadataCache
+    hashes: TopicHashes
     patterns: TopicPatterns
     config: GroupsConfig
     new_member_id: Callable[[], str]
@@ -69,6 +75,8 @@ class MemberChange:
     #: Of what it wants, not of anything else.
     subscription_changed: bool = False
     must_bump: bool = False
+    #: The names that it wants in the order in which they came, where they are too many to be sorted.
+    names: Sequence[str] | None = None
     regexes: Mapping[str, ResolvedRegex] = field(default_factory=dict)
     epoch: int = 0
     #: The target of `epoch` is not known yet, and has to be computed in steps.
@@ -80,20 +88,25 @@ class MemberChange:
 
 
 def heartbeat(
-    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, caller: Caller, world: HeartbeatContext
-) -> Decision[ConsumerGroupHeartbeatResponse]:
+    group: ConsumerGroup,
+    request: ConsumerGroupHeartbeatRequest,
+    prepared: PreparedHeartbeat,
+    caller: Caller,
+    world: HeartbeatContext,
+) -> Decision[HeartbeatAnswer]:
     """`group` may be one that nobody knows yet, made for a member that joins. Raises Refused."""
     checks.check_room(group, request.member_id, world.config)
-    change = _member_of(group, request, world)
-    change.after = _updated(change.before, request, caller)
+    change = _member_of(group, request, prepared.reported, world)
+    change.after = _updated(change.before, request, prepared, caller)
+    change.names = prepared.names_in_order
     advance(change, caller, world)
     member = change.after
     change.timers.append(TimerWish(TimerKind.SESSION, member.id, world.config.consumer_session_timeout_ms))
 
-    def then(later: ConsumerGroup) -> Decision[ConsumerGroupHeartbeatResponse]:
+    def then(later: ConsumerGroup) -> Decision[HeartbeatAnswer]:
         caught_up = catch_up(later, change, world)
         response = _answer(caught_up.after, change.before, request, world)
-        return Decision(response=response, records=caught_up.records, timers=caught_up.timers)
+        return Decision(response=response, records=caught_up.records, timers=caught_up.timers, member=caught_up.after)
 
     # Whoever has nothing new to say hears what is decided so far, and more with its next heartbeat.
     waits = change.needs_target and (change.raises_epoch or request.member_epoch == JOINING or not world.is_assigning)
@@ -101,6 +114,7 @@ def heartbeat(
         response=_answer(member, change.before, request, world),
         records=change.records,
         timers=change.timers,
+        member=member,
         then=then if waits else None,
     )
 
@@ -128,10 +142,9 @@ def catch_up(group: ConsumerGroup, waited: MemberChange, world: HeartbeatContext
 # 1. The member.
 
 
-def _member_of(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, world: HeartbeatContext) -> MemberChange:
-    reported = None
-    if request.topic_partitions is not None:
-        reported = reported_partitions((entry.topic_id, entry.partitions) for entry in request.topic_partitions)
+def _member_of(
+    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, reported: Reported, world: HeartbeatContext
+) -> MemberChange:
     member_id = request.member_id or world.new_member_id()
     if request.instance_id is None:
         return _dynamic(group, member_id, request.member_epoch, reported)
@@ -179,9 +192,13 @@ def replacing(group: ConsumerGroup, present: Member, member_id: str, reported: R
 # 2. What it says of itself.
 
 
-def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Member:
-    """What a heartbeat leaves out stays as it was."""
-    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+def _updated(
+    member: Member, request: ConsumerGroupHeartbeatRequest, prepared: PreparedHeartbeat, caller: Caller
+) -> Member:
+    """What a heartbeat leaves out stays as it was, and what is equal stays the same object."""
+    names, regex = prepared.names, request.subscribed_topic_regex
+    if names == member.topic_names:
+        names = None
     return replace(
         member,
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
@@ -190,7 +207,7 @@ def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, caller: Cal
             member.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
         ),
         assignor=member.assignor if request.server_assignor is None else request.server_assignor,
-        topic_names=member.topic_names if names is None else frozenset(names),
+        topic_names=member.topic_names if names is None else names,
         topic_regex=member.topic_regex if regex is None else regex,
         client_id=caller.client_id,
         client_host=caller.host,
@@ -203,7 +220,7 @@ def take_over(change: MemberChange, caller: Caller, world: HeartbeatContext) -> 
     names_changed = before.topic_names != after.topic_names
     is_new = before.id not in group.members and change.replaced is None
     if is_new or before.subscription != after.subscription:
-        change.records.append(records.member(group.id, after))
+        change.records.append(records.member(group.id, after, change.names))
     regex_changed = before.topic_regex != after.topic_regex
     change.subscription_changed = names_changed or regex_changed
     change.must_bump = group.epoch == 0 or change.subscription_changed
@@ -258,37 +275,40 @@ def _check_room_for_expression(group: ConsumerGroup) -> None:
 
 
 def raise_epoch(change: MemberChange, world: HeartbeatContext) -> None:
-    group = change.group
+    group, generation = change.group, world.metadata.generation
     change.epoch = group.epoch
-    if not change.must_bump and world.metadata.generation == group.checked_generation:
+    is_checked = group.is_checked(generation)
+    if is_checked and not change.must_bump:
         return
-    if world.metadata.generation == group.checked_generation and _wants_the_same(change):
-        hashed = group.metadata_hash
-    else:
-        names = _counts_after(change, group.name_counts, lambda member: member.topic_names).keys()
-        hashed = metadata_hash(names | _regex_topics(change.regexes.values()), world.metadata)
-    if hashed == group.metadata_hash:
-        group.checked_generation = world.metadata.generation
-        if not change.must_bump:
-            return
+    hashed = _hash_after(change, world, is_checked=is_checked)
+    # Valid once the group has this hash: the write may yet be refused.
+    group.checked = (generation, hashed)
+    if hashed == group.metadata_hash and not change.must_bump:
+        return
     change.epoch = max(change.epoch + 1, FIRST_EPOCH)
     change.records.append(records.group_epoch(group.id, change.epoch, hashed))
     if group.has_partition_metadata:
         change.records.append(records.partition_metadata_tombstone(group.id))
 
 
-def _wants_the_same(change: MemberChange) -> bool:
-    """Whether the group wants the same topics with this member as without it: most members want what others do."""
+def _hash_after(change: MemberChange, world: HeartbeatContext, *, is_checked: bool) -> int:
     group = change.group
-    is_new = change.replaced is None and change.before.id not in group.members
-    return is_new and change.regexes is group.regexes and change.after.topic_names <= group.name_counts.keys()
+    wanted = _names_after(change) | topics_of(change.regexes.values())
+    if not is_checked:
+        return world.hashes.of(wanted)
+    before = group.wanted_topics()
+    return world.hashes.changed(group.metadata_hash, wanted - before, before - wanted)
 
 
-def _regex_topics(regexes: Iterable[ResolvedRegex]) -> set[str]:
-    found: set[str] = set()
-    for regex in regexes:
-        found |= regex.topics
-    return found
+def _names_after(change: MemberChange) -> AbstractSet[str]:
+    """The names that are wanted with this member as it will be."""
+    group, after = change.group, change.after
+    gone = change.replaced or group.members.get(change.before.id)
+    counts = group.name_counts
+    if gone is None:
+        return counts.keys() | after.topic_names
+    left = {name for name in gone.topic_names - after.topic_names if counts[name] == 1}
+    return (counts.keys() - left) | after.topic_names
 
 
 def _counts_after(
@@ -382,17 +402,39 @@ def _except(replaced: str, owner: str | None) -> str | None:
 # The answer.
 
 
+class HeartbeatAnswer(NamedTuple):
+    response: ConsumerGroupHeartbeatResponse
+    #: What the response is to say that the member has; None where it need not say it.
+    assigned: Owned | None = None
+
+    def made(self) -> Steps[ConsumerGroupHeartbeatResponse]:
+        """The whole response. What a member has does not change: it gets another."""
+        if self.assigned is not None:
+            entries: list[TopicPartitions] = []
+            self.response.assignment = Assignment(topic_partitions=entries)
+            room = PARTITIONS_A_STEP
+            for topic in sorted(self.assigned):
+                partitions = self.assigned[topic]
+                entries.append(TopicPartitions(topic_id=topic, partitions=sorted(partitions)))
+                room -= TOPIC_AS_PARTITIONS + len(partitions)
+                if room <= 0:
+                    room = PARTITIONS_A_STEP
+                    yield
+        return self.response
+
+
 def _answer(
     member: Member, before: Member, request: ConsumerGroupHeartbeatRequest, world: HeartbeatContext
-) -> ConsumerGroupHeartbeatResponse:
+) -> HeartbeatAnswer:
     response = ConsumerGroupHeartbeatResponse(
         member_id=member.id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=world.config.consumer_heartbeat_interval_ms,
     )
-    if request.member_epoch == JOINING or _is_full(request) or member.assigned != before.assigned:
-        response.assignment = _assignment(member.assigned)
-    return response
+    says_all = request.member_epoch == JOINING or _is_full(request)
+    if says_all or (member.assigned is not before.assigned and member.assigned != before.assigned):
+        return HeartbeatAnswer(response, member.assigned)
+    return HeartbeatAnswer(response)
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
@@ -401,10 +443,4 @@ def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
         and request.topic_partitions is not None
-    )
-
-
-def _assignment(owned: Owned) -> Assignment:
-    return Assignment(
-        topic_partitions=[TopicPartitions(topic_id=topic, partitions=sorted(owned[topic])) for topic in sorted(owned)]
     )

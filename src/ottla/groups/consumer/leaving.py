@@ -10,10 +10,9 @@ from typing import TypeVar
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer import checks, migration, records
 from ottla.groups.consumer.decision import Decision, TimerKind, all_timers_cancelled
-from ottla.groups.consumer.group import ConsumerGroup, decrease
-from ottla.groups.consumer.heartbeat import HeartbeatContext
+from ottla.groups.consumer.group import ConsumerGroup, decrease, topics_of
+from ottla.groups.consumer.heartbeat import HeartbeatAnswer, HeartbeatContext
 from ottla.groups.consumer.member import AWAY, NOTHING_OWNED, Member
-from ottla.groups.consumer.topics import metadata_hash
 from ottla.groups.journal import JournalRecord
 from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -34,7 +33,7 @@ class Downgrade(Decision[T]):
 
 def leave(
     group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, world: HeartbeatContext, wall_ms: int
-) -> Decision[ConsumerGroupHeartbeatResponse]:
+) -> Decision[HeartbeatAnswer]:
     """Raises Refused."""
     if request.instance_id is None:
         member = checks.known_member(group, request.member_id)
@@ -43,10 +42,10 @@ def leave(
         if request.member_epoch == AWAY:
             return _away(group, member)
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
-    return removed(group, [member], response, world, wall_ms)
+    return removed(group, [member], HeartbeatAnswer(response), world, wall_ms)
 
 
-def _away(group: ConsumerGroup, member: Member) -> Decision[ConsumerGroupHeartbeatResponse]:
+def _away(group: ConsumerGroup, member: Member) -> Decision[HeartbeatAnswer]:
     """It keeps its partitions until it comes back or its session ends; what it was asked to give up is free now.
 
     A member that comes back in its place may commit in any epoch what it takes over.
@@ -54,7 +53,7 @@ def _away(group: ConsumerGroup, member: Member) -> Decision[ConsumerGroupHeartbe
     assigned = {topic: dict.fromkeys(partitions, 0) for topic, partitions in member.assigned.items()}
     gone = replace(member, epoch=AWAY, assigned=assigned, pending_revocation=NOTHING_OWNED)
     return Decision(
-        response=ConsumerGroupHeartbeatResponse(member_id=member.id, member_epoch=AWAY),
+        response=HeartbeatAnswer(ConsumerGroupHeartbeatResponse(member_id=member.id, member_epoch=AWAY)),
         records=[records.current(group.id, gone)],
     )
 
@@ -88,20 +87,21 @@ def removed(
 
 def _removal(group: ConsumerGroup, gone: Sequence[Member], world: HeartbeatContext) -> list[JournalRecord]:
     made = [record for member in gone for record in records.member_tombstones(group.id, member.id)]
-    names, patterns = group.name_counts.copy(), group.regex_counts.copy()
+    names: Counter[str] = Counter()
+    patterns = group.regex_counts.copy()
     for member in gone:
-        decrease(names, member.topic_names)
+        names.update(member.topic_names)
         if member.topic_regex:
             decrease(patterns, (member.topic_regex,))
     made += [records.regex_tombstone(group.id, pattern) for pattern in group.regexes if pattern not in patterns]
-    hashed = metadata_hash(_wanted(group, names, patterns), world.metadata)
+    unwanted = {name for name, count in names.items() if count == group.name_counts[name]}
+    wanted = group.name_counts.keys() - unwanted
+    wanted |= topics_of([regex for pattern, regex in group.regexes.items() if pattern in patterns])
+    generation = world.metadata.generation
+    if group.is_checked(generation):
+        hashed = world.hashes.changed(group.metadata_hash, (), group.wanted_topics() - wanted)
+        group.checked = (generation, hashed)
+    else:
+        hashed = world.hashes.of(wanted)
     made.append(records.group_epoch(group.id, group.epoch + 1, hashed))
     return made
-
-
-def _wanted(group: ConsumerGroup, names: Counter[str], patterns: Counter[str]) -> set[str]:
-    wanted = set(names)
-    for pattern, regex in group.regexes.items():
-        if pattern in patterns:
-            wanted |= regex.topics
-    return wanted

@@ -21,11 +21,12 @@ from ottla.groups.consumer.decision import RequestRefused
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ClassicProtocol, Member, Owned, Partitions
 from ottla.groups.consumer.states import MAY_DOWNGRADE, MAY_UPGRADE, Migration
-from ottla.groups.consumer.topics import metadata_hash
+from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.journal import JournalRecord
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode, TopicId
 from ottla.protocol.errors import DecodeError
+from ottla.steps import at_once
 
 # Up.
 
@@ -40,7 +41,7 @@ def check_upgrade(group: ClassicGroup, config: GroupsConfig) -> None:
         raise _no_upgrade(group, "it has more members than a consumer group may have")
 
 
-def from_classic(group: ClassicGroup, metadata: MetadataCache) -> list[JournalRecord]:
+def from_classic(group: ClassicGroup, metadata: MetadataCache, hashes: TopicHashes) -> list[JournalRecord]:
     """Ends the classic group and begins the consumer group with the same members. Raises Refused."""
     members = []
     taken: dict[TopicId, set[int]] = {}
@@ -52,7 +53,7 @@ def from_classic(group: ClassicGroup, metadata: MetadataCache) -> list[JournalRe
     names = {name for member in members for name in member.topic_names}
     made = list(group.tombstones())
     made += [records.member(group.id, member) for member in members]
-    made.append(records.group_epoch(group.id, group.generation, metadata_hash(names, metadata)))
+    made.append(records.group_epoch(group.id, group.generation, hashes.of(names)))
     made += [records.target(group.id, member.id, _as_target(member.assigned)) for member in members]
     made.append(records.target_epoch(group.id, group.generation, 0))
     made += [records.current(group.id, member) for member in members]
@@ -135,13 +136,13 @@ def to_classic(group: ConsumerGroup, left: Sequence[Member], metadata: MetadataC
             )
         )
     classic.protocol_name = classic.vote()
-    classic.subscribed_topics = classic.known_subscription()
+    classic.subscribed_topics = at_once(classic.known_subscription())
     classic.state = ClassicGroupState.STABLE
     for member in left:
         one = classic.members[member.id]
         one.assignment = _encoded_target(group.target_of(member), one.metadata(classic.protocol_name), metadata)
     assignments = {one.id: one.assignment for one in classic.members.values()}
-    return MigratedGroup(classic, [*group.tombstones(), group_record(classic, assignments)])
+    return MigratedGroup(classic, [*group.tombstones(), at_once(group_record(classic, assignments))])
 
 
 def _encoded_target(target: Partitions, subscription: bytes, metadata: MetadataCache) -> bytes:

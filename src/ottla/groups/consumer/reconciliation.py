@@ -7,7 +7,7 @@ do with the change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
@@ -75,9 +75,9 @@ def _next(member: Member, epoch: int, goal: Goal, owner_of: OwnerOf, reported: R
             assigned=split.kept,
             pending_revocation=split.revoked,
         )
-    assigned = {topic: dict(partitions) for topic, partitions in split.kept.items()}
+    assigned = dict(split.kept)
     for topic, free in split.free.items():
-        assigned.setdefault(topic, {}).update(dict.fromkeys(sorted(free), goal.epoch))
+        assigned[topic] = {**assigned.get(topic, {}), **dict.fromkeys(sorted(free), goal.epoch)}
     step = Step.MUST_WAIT if split.unreleased else Step.ARRIVED
     return replace(
         member,
@@ -98,11 +98,15 @@ def _split(member: Member, goal: Goal, owner_of: OwnerOf) -> _PartitionSplit:
     for topic in {*goal.target, *member.assigned}:
         target = goal.target.get(topic, frozenset()) if topic in goal.subscribed else frozenset()
         has = member.assigned.get(topic, {})
-        keep = {partition: epoch for partition, epoch in has.items() if partition in target}
+        # Most topics stay as they are, and the same object says so: there may be ten thousand of them.
+        is_kept = has.keys() <= target
+        keep = has if is_kept else {partition: epoch for partition, epoch in has.items() if partition in target}
         if keep:
             kept[topic] = keep
-        if len(keep) < len(has):
+        if not is_kept:
             revoked[topic] = {partition: epoch for partition, epoch in has.items() if partition not in target}
+        if len(target) == len(keep):
+            continue
         wanted = target - keep.keys()
         # What it was asked back itself and may have again, since the target changed in between, is not another's.
         mine = member.pending_revocation.get(topic, {})
@@ -141,7 +145,7 @@ def _still_holds(reported: Reported, asked_back: Owned) -> bool:
     """Whether the member has any of these, as far as it says; one that says nothing has them."""
     if reported is None:
         return True
-    return any(not asked_back.get(topic, {}).keys().isdisjoint(has) for topic, has in reported.items())
+    return any(not has.keys().isdisjoint(reported[topic]) for topic, has in asked_back.items() if topic in reported)
 
 
 def is_subset(reported: Reported, assigned: Owned) -> bool:
@@ -149,10 +153,3 @@ def is_subset(reported: Reported, assigned: Owned) -> bool:
     if reported is None:
         return False
     return all(topic in assigned and has <= assigned[topic].keys() for topic, has in reported.items())
-
-
-def reported_partitions(entries: Iterable[tuple[bytes, Iterable[int]]]) -> Mapping[TopicId, AbstractSet[int]]:
-    found: dict[TopicId, set[int]] = {}
-    for topic, partitions in entries:
-        found.setdefault(TopicId(bytes(topic)), set()).update(partitions)
-    return found

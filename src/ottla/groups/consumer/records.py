@@ -5,7 +5,7 @@ A key is its type (int16) and the fields of its schema; a value is its version (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ottla.groups.consumer.member import ClassicProtocol, Member, Owned, Partitions, ResolvedRegex
@@ -116,13 +116,14 @@ def regex_tombstone(group_id: str, pattern: str) -> JournalRecord:
 # A member.
 
 
-def member(group_id: str, one: Member) -> JournalRecord:
+def member(group_id: str, one: Member, names: Sequence[str] | None = None) -> JournalRecord:
+    """`names` are those that it subscribes to, in an order of their own."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=one.instance_id,
         rack_id=one.rack_id,
         client_id=one.client_id,
         client_host=one.client_host,
-        subscribed_topic_names=sorted(one.topic_names),
+        subscribed_topic_names=sorted(one.topic_names) if names is None else list(names),
         subscribed_topic_regex=one.topic_regex,
         rebalance_timeout_ms=one.rebalance_timeout_ms,
         server_assignor=one.assignor,

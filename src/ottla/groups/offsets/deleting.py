@@ -48,12 +48,13 @@ def delete_offsets(
         for piece in pieces(topic.partitions):
             # Looked at again for each piece: somebody may have joined, or have subscribed.
             group = state.groups.get(request.group_id)
-            error = _delete_piece(state, group, told, piece, now)
+            error = ErrorCode.NOT_COORDINATOR if state.is_over else _delete_piece(state, group, told, piece, now)
             if error:
                 reply(OffsetDeleteResponse(error_code=error))
                 return
             yield
-    if error := _refusal(state.groups.get(request.group_id)):
+    error = ErrorCode.NOT_COORDINATOR if state.is_over else _refusal(state.groups.get(request.group_id))
+    if error:
         reply(OffsetDeleteResponse(error_code=error))
         return
     state.when_settled(lambda error: reply(OffsetDeleteResponse(error_code=error) if error else response))
@@ -120,6 +121,8 @@ def delete_group(state: ShardState, group: Group, now: Now, reply: Reply[ErrorCo
     there, and `reply` is not called.
     """
     while True:
+        if state.is_over:
+            return ErrorCode.NOT_COORDINATOR
         if state.groups.get(group.id) is not group:
             return ErrorCode.GROUP_ID_NOT_FOUND  # Somebody else has deleted it meanwhile, or changed its protocol.
         if error := group.check_delete():

@@ -15,7 +15,12 @@ from collections.abc import Iterator, Mapping
 from sys import intern
 from typing import Final, NamedTuple
 
+from ottla.steps import Steps
+
 _NOTHING: Final[Mapping[str, dict[int, bytes]]] = {}
+
+#: Groups whose offsets are let go of in one step.
+GROUPS_A_STEP: Final = 16
 
 _Place = tuple[str, str, int]
 
@@ -109,6 +114,16 @@ class OffsetStore:
                 if value is not None:
                     self._put(*place, value)
                     self._outdate(place, number)
+
+    def let_go(self) -> Steps[None]:
+        """Forgets all of it, step by step: its partition is coordinated elsewhere."""
+        self._pending.clear()
+        self._open.clear()
+        self.count = 0
+        while self._groups:
+            for _ in range(min(len(self._groups), GROUPS_A_STEP)):
+                self._groups.popitem()
+            yield
 
     def has_open(self, group_id: str) -> bool:
         return group_id in self._open

@@ -9,6 +9,9 @@ from ottla.protocol.errors import DecodeError
 from ottla.protocol.fields import INT16
 from ottla.protocol.generated.group_metadata_key import GroupMetadataKey
 from ottla.protocol.generated.group_metadata_value import GroupMetadataValue
+from ottla.protocol.header import PLAIN_FRAME_BYTES_MAX
+from ottla.protocol.stepping import DecodingAllowance
+from ottla.steps import PIECE, Steps
 
 #: What Kafka 4.3 writes: with static members and the time of the last change, without tagged fields.
 GROUP_VALUE_VERSION: Final = 3
@@ -33,17 +36,26 @@ def read_group_key(key: bytes) -> str:
     return read.group
 
 
-def group_value(value: GroupMetadataValue) -> bytes:
+def group_value(value: GroupMetadataValue) -> Steps[bytes]:
+    """In one piece where it is small."""
     out = bytearray(_VERSION)
-    value.encode_into(out, GROUP_VALUE_VERSION)
+    if len(value.members) < PIECE:
+        value.encode_into(out, GROUP_VALUE_VERSION)
+    else:
+        yield from value.encode_steps(out, GROUP_VALUE_VERSION)
     return bytes(out)
 
 
-def read_group_value(value: bytes) -> GroupMetadataValue:
+def read_group_value(value: bytes) -> Steps[GroupMetadataValue]:
+    """In one piece where it is small."""
     if len(value) < 2:
         raise BadRecord(f"a value of {len(value)} bytes")
+    version = _unpack_version(value)[0]
     try:
-        read, end = GroupMetadataValue.decode(value, _unpack_version(value)[0], 2)
+        if len(value) <= PLAIN_FRAME_BYTES_MAX:
+            read, end = GroupMetadataValue.decode(value, version, 2)
+        else:
+            read, end = yield from GroupMetadataValue.decode_steps(value, version, 2, DecodingAllowance())
     except DecodeError as fault:
         raise BadRecord(str(fault)) from None
     if end != len(value):
