@@ -297,7 +297,7 @@ def test_an_id_in_use_and_a_controller_elsewhere_are_refused(cluster: Cluster) -
 
     async def second() -> None:
         store = cluster.session.store
-        other = LocalSession(store, await store.open_session(6000))
+        other = LocalSession(store, await store.sessions.open(6000))
         cluster.controller._core.coordination = other
         cluster.controller._coordination = other
         with pytest.raises(BrokerIdInUse, match=r"registered as 1 already: give this one another broker\.id"):

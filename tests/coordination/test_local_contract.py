@@ -27,7 +27,7 @@ class LocalProvider:
         self.store = TreeStore(ports.disk, ports.workers, ports.clock, ports.entropy, directory)
 
     async def session(self) -> Coordination:
-        return LocalSession(self.store, await self.store.open_session(6000))
+        return LocalSession(self.store, await self.store.sessions.open(6000))
 
     async def expire(self, session: Coordination) -> None:
         assert isinstance(session, LocalSession)

@@ -34,7 +34,7 @@ BUSY = StoreOptions(snapshot_txns=7)
 async def opened(ports: MemoryPorts, options: StoreOptions | None = None) -> LocalSession:
     store = TreeStore(ports.disk, ports.workers, ports.clock, ports.entropy, DIRECTORY, options)
     await store.open()
-    return LocalSession(store, await store.open_session(6000), owns_store=True)
+    return LocalSession(store, await store.sessions.open(6000), owns_store=True)
 
 
 NewWorld = Callable[[int], World]
@@ -131,18 +131,18 @@ def test_sessions_may_outlive_a_restart(new_world: NewWorld) -> None:
     async def second() -> None:
         store = TreeStore(ports.disk, ports.workers, ports.clock, ports.entropy, DIRECTORY, kept)
         await store.open()
-        info = store.session(session_id)
+        info = store.sessions.find(session_id)
         assert info is not None
         again = LocalSession(store, info)
         events: list[SessionEvent] = []
         again.listen(events.append)
         assert await again.exists("/e") is not None
         await asyncio.sleep(4)
-        store.touch(session_id)
+        store.sessions.touch(session_id)
         await asyncio.sleep(4)
-        assert await store.expire_overdue() == []
+        assert await store.sessions.expire_overdue() == []
         await asyncio.sleep(4)
-        assert await store.expire_overdue() == [session_id]
+        assert await store.sessions.expire_overdue() == [session_id]
         await until(lambda: events == [SessionEvent.EXPIRED])
         with pytest.raises(SessionExpired):
             await again.get("/")
@@ -584,7 +584,7 @@ def test_closing_finishes_what_was_asked_for_and_takes_no_more(new_world: NewWor
         await session.store.close()
         assert len([await call for call in calls]) == 10
         with pytest.raises(SessionClosed):
-            await session.store.open_session(1000)
+            await session.store.sessions.open(1000)
         session = await opened(ports)
         assert len((await session.children("/"))[0]) == 10
 

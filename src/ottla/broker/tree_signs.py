@@ -23,8 +23,8 @@ from typing import Final
 
 from ottla import logs
 from ottla.coordination.errors import StorageDamaged
-from ottla.coordination.local import LocalSession
-from ottla.coordination.tree import ZnodeTree
+from ottla.coordination.interface import TreeAge
+from ottla.coordination.providers import BrokersTree
 from ottla.coordination.znodes import CLUSTER_ID, decode_cluster_id
 from ottla.ports import Ports
 from ottla.storage.formats import tree_sign
@@ -50,7 +50,7 @@ class TreeSigns:
         self.unsigned: list[str] = []
         #: As all directories have it.
         self._last: TreeSign | None = None
-        self._session: LocalSession | None = None
+        self._session: BrokersTree | None = None
         self._online: Callable[[], Sequence[str]] = list
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Future[None] | None = None
@@ -73,24 +73,23 @@ class TreeSigns:
 
     # -- at the start
 
-    def check(self, tree: ZnodeTree) -> None:
+    def check(self, age: TreeAge) -> None:
         """Raises StorageDamaged where the tree, as it was found, is behind its sign. Nothing was written yet."""
-        node = tree.nodes.get(CLUSTER_ID)
-        if node is None:
+        if age.created_ms is None:
             return  # nobody ever finished a start with it: `adopting.py` says what that means
         for directory, sign in self.found.items():
             if sign is None:
                 continue
-            if sign.created_ms != node.ctime_ms:
+            if sign.created_ms != age.created_ms:
                 log_event.warning(
                     "a log directory was used with another coordination tree: settings may differ from that one's",
                     directory=directory,
                     tree=self.tree,
                     was=sign.tree,
                 )
-            elif sign.zxid > tree.zxid:
+            elif sign.zxid > age.zxid:
                 raise StorageDamaged(
-                    f"{self.tree} can be read up to transaction {tree.zxid} only, and has been at {sign.zxid} at "
+                    f"{self.tree} can be read up to transaction {age.zxid} only, and has been at {sign.zxid} at "
                     f"least, as {_path_in(directory)} says: its journal was cut, or it is an older copy, and "
                     f"acknowledged changes of topics and settings are missing. Restore its files; or remove "
                     f"{tree_sign.FILE_NAME} from every log directory to go on without these changes; or move "
@@ -99,7 +98,7 @@ class TreeSigns:
 
     # -- from then on
 
-    async def keep(self, session: LocalSession, online: Callable[[], Sequence[str]]) -> None:
+    async def keep(self, session: BrokersTree, online: Callable[[], Sequence[str]]) -> None:
         """Writes the signs of the directories that work, and again after each change of the tree, until `close`."""
         data, stat = await session.get(CLUSTER_ID)
         cluster_id = decode_cluster_id(CLUSTER_ID, data)

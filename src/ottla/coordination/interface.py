@@ -119,6 +119,15 @@ class CreatedNode(NamedTuple):
     stat: Stat
 
 
+class TreeAge(NamedTuple):
+    """What a tree says of itself, before a broker begins with it."""
+
+    #: When its cluster's id was made; None: nobody ever finished a start with it.
+    created_ms: int | None
+    #: Its last transaction.
+    zxid: int
+
+
 #: Of a Create: Created; of a SetData: the new Stat; of a Delete or a Check: None.
 OpResult = CreatedNode | Stat | None
 

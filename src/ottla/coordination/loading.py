@@ -13,9 +13,11 @@ from typing import Final, NamedTuple
 
 from ottla import logs
 from ottla.coordination.errors import CoordinationError, StorageDamaged
+from ottla.coordination.interface import TreeAge
 from ottla.coordination.journal import JournalContents, JournalFile, read_contents
 from ottla.coordination.snapshot import SnapshotFault, decode_snapshot
 from ottla.coordination.tree import ZnodeTree
+from ottla.coordination.znodes import CLUSTER_ID
 from ottla.ports.disk import Disk
 from ottla.ports.whole_files import write_whole
 
@@ -28,10 +30,10 @@ _log = logs.logger("coordination")
 
 
 #: Looks at a tree as it was found.
-TreeCheck = Callable[[ZnodeTree], None]
+TreeCheck = Callable[[TreeAge], None]
 
 
-def nothing_to_check(_: ZnodeTree) -> None: ...
+def nothing_to_check(_: TreeAge) -> None: ...
 
 
 class LoadReport(NamedTuple):
@@ -66,7 +68,8 @@ Opened = tuple[JournalFile, LoadReport] | OSError
 def load_and_open(disk: Disk, directory: str, check: TreeCheck) -> tuple[LoadedTree, Opened]:
     """A start. What `check` raises comes before anything is changed."""
     loaded = load(disk, directory)
-    check(loaded.tree)
+    node = loaded.tree.nodes.get(CLUSTER_ID)
+    check(TreeAge(None if node is None else node.ctime_ms, loaded.tree.zxid))
     return loaded, open_again(disk, directory, loaded)
 
 

@@ -6,7 +6,7 @@ that opens several sessions (a simulated cluster) opens a `TreeStore` and a `Loc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ottla.coordination.errors import MultiFailed, SessionClosed, SessionExpired
@@ -49,11 +49,11 @@ async def open_local(
     """The tree of `directory` with its one session, whose `close` also closes the tree."""
     store = TreeStore(disk, workers, clock, entropy, directory, options)
     await store.open(check)
-    return LocalSession(store, await store.open_session(SESSION_TIMEOUT_MS), owns_store=True)
+    return LocalSession(store, await store.sessions.open(SESSION_TIMEOUT_MS), owns_store=True)
 
 
 class LocalSession:
-    """Implements `Coordination`."""
+    """Implements `BrokersTree`."""
 
     def __init__(self, store: TreeStore, session: SessionInfo, *, owns_store: bool = False) -> None:
         self.store = store
@@ -66,6 +66,20 @@ class LocalSession:
         return self._session
 
     @property
+    def place(self) -> str:
+        return self.store.directory
+
+    def start_ends(self) -> None:
+        self.store.start_ends()
+
+    @property
+    def is_behind(self) -> bool:
+        return self.store.is_behind
+
+    def when_caught_up(self, call: Callable[[], None]) -> None:
+        self.store.when_caught_up(call)
+
+    @property
     def fault(self) -> str | None:
         """Why the tree is lost to this process; None while it is not."""
         return self.store.fault
@@ -76,7 +90,7 @@ class LocalSession:
         return self.store.durable_zxid
 
     def listen(self, listener: SessionListener) -> None:
-        self.store.listen(self._session.id, listener)
+        self.store.sessions.listen(self._session.id, listener)
 
     async def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
@@ -147,7 +161,7 @@ class LocalSession:
             return
         self._closed = True
         try:
-            await self.store.end_session(self._session.id, None)
+            await self.store.sessions.end(self._session.id, None)
         except (SessionExpired, SessionClosed):
             pass
         finally:
@@ -156,7 +170,7 @@ class LocalSession:
 
     async def expire(self) -> None:
         """Ends the session as if it had not been heard of for its time-out."""
-        await self.store.end_session(self._session.id, SessionEvent.EXPIRED)
+        await self.store.sessions.end(self._session.id, SessionEvent.EXPIRED)
 
     async def _write_one(self, op: Op) -> OpResult:
         self._check_open()

@@ -12,12 +12,10 @@ failed nobody knows what is on the medium: the store gives up for good, and says
 from __future__ import annotations
 
 import asyncio
-import errno
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, TypeVar
 
 from ottla import logs
@@ -27,35 +25,27 @@ from ottla.coordination.errors import (
     CoordinationError,
     DataTooLarge,
     DirectoryInUse,
-    MultiFailed,
     SessionClosed,
     SessionExpired,
     WriteRefused,
 )
-from ottla.coordination.held_back import HeldTransactions
 from ottla.coordination.interface import (
     MULTI_OPS_MAX,
     REQUEST_BYTES_MAX,
     OpResult,
-    SessionEvent,
-    SessionInfo,
-    SessionListener,
 )
-from ottla.coordination.journal import JournalFile, encode_frame
-from ottla.coordination.leases import SessionLeases
+from ottla.coordination.journaling import FrameRefused, Journaling, JournalLost
 from ottla.coordination.loading import (
-    LoadedTree,
     LoadReport,
-    Opened,
     TreeCheck,
     load_and_open,
     nothing_to_check,
-    open_again,
 )
 from ottla.coordination.requests import ReadRequest, WriteRequest, fail_answer, size_of
+from ottla.coordination.sessions import STORE_SESSION, Sessions
 from ottla.coordination.snapshot import encode_snapshot, encoding_snapshot
 from ottla.coordination.snapshotting import Snapshotting
-from ottla.coordination.tree import AppliedTransaction, CloseSession, OpenSession, TreeOp, ZnodeTree
+from ottla.coordination.tree import AppliedTransaction, TreeOp, ZnodeTree
 from ottla.coordination.watches import WatchTable
 from ottla.ports.clock import Clock
 from ottla.ports.disk import Disk, Lock
@@ -67,12 +57,6 @@ from ottla.steps import Steps, in_turns
 QUEUE_MAX: Final = 20_000
 #: A frame is closed when it has this much, so that the first writer in it does not wait for a stream of others.
 FRAME_BYTES: Final = 4 * 1024 * 1024
-#: How often a disk without room is tried again.
-_RETRY_S: Final = 1.0
-#: What is said of a disk that has no room for us.
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-#: The session of the store's own transactions, which end other sessions.
-STORE_SESSION: Final = 0
 
 _log = logs.logger("coordination")
 T = TypeVar("T")
@@ -115,30 +99,16 @@ class TreeStore:
             every_bytes=self._options.snapshot_bytes,
         )
         self._lock: Lock | None = None
-        self._journal: JournalFile | None = None
+        self.journaling = Journaling(disk, workers, directory, self._probe)
+        self.sessions = Sessions(self.write, clock, entropy)
         self._tree = ZnodeTree()
         self._watches = WatchTable()
-        self._leases = SessionLeases()
-        self._listeners: dict[int, list[SessionListener]] = {}
         self._queue: deque[WriteRequest | ReadRequest] = deque()
         self._pump: asyncio.Task[None] | None = None
-        self._last_session_id = 0
         #: The writes of the group commit that is under way.
         self._batch: Sequence[WriteRequest] = ()
         #: What to raise and why, when nothing goes on: the disk failed, or the store was closed.
         self._over: tuple[type[CoordinationError], str] | None = None
-        #: The last transaction that is certainly on the medium.
-        self.durable_zxid = 0
-        #: Transactions behind it that the journal had no room for.
-        self._held = HeldTransactions()
-        #: Whether there may be more of them.
-        self._may_hold = False
-        #: What was found, while there is no room to go on with the journal.
-        self._unopened: LoadedTree | None = None
-        self._retry: asyncio.TimerHandle | None = None
-        #: Called when everything is durable again that was held back.
-        self._when_caught_up: list[Callable[[], None]] = []
-        self.report = LoadReport(0, 0, 0, None, ())
 
     # The store's life.
 
@@ -157,46 +127,37 @@ class TreeStore:
         try:
             loaded, opened = await self._workers.thread(lambda: load_and_open(disk, directory, check))
             # Of a first start there is nothing to serve.
-            self._may_hold = self._options.hold_back and loaded.zxid > 0
-            self._take_journal(loaded, opened)
+            self.journaling.may_hold = self._options.hold_back and loaded.zxid > 0
+            self.journaling.take(loaded, opened)
         except BaseException:
             self._release()
             raise
         self._tree = loaded.tree
-        self.durable_zxid = loaded.tree.zxid
+        self.journaling.durable_zxid = loaded.tree.zxid
         self._snapshots.zxid = loaded.report.snapshot_zxid
-        self._last_session_id = max(self._tree.sessions, default=0)
-        now_ms = self._clock.monotonic_ms()
-        for session in list(self._tree.sessions.values()):
-            if self._options.keep_sessions:
-                self._leases.grant(session.id, session.timeout_ms, now_ms)
-            else:
-                await self.write(STORE_SESSION, [CloseSession(session.id)])
-
-    def _take_journal(self, loaded: LoadedTree, opened: Opened) -> None:
-        """Raises the OSError of a journal that could not be opened, unless all it lacks is room."""
-        if not isinstance(opened, OSError):
-            self._journal, self.report = opened
-            self._unopened = None
-        elif (self._may_hold or self._unopened is not None) and opened.errno in _FULL:
-            self.report, self._unopened = loaded.report, loaded
-            self._try_again_later(opened)
-        else:
-            raise opened
+        await self.sessions.take(self._tree, keep=self._options.keep_sessions)
 
     def start_ends(self) -> None:
         """From here on a write that the disk has no room for is refused."""
-        self._may_hold = False
+        self.journaling.may_hold = False
 
     @property
     def is_behind(self) -> bool:
         """Whether the disk has no room for what is in the tree already."""
-        return bool(self._held) or self._unopened is not None
+        return self.journaling.is_behind
+
+    @property
+    def durable_zxid(self) -> int:
+        """The last transaction that is certainly on the medium."""
+        return self.journaling.durable_zxid
+
+    @property
+    def report(self) -> LoadReport:
+        return self.journaling.report
 
     def when_caught_up(self, call: Callable[[], None]) -> None:
         """Calls once everything is durable that is held back."""
-        assert self.is_behind, "nothing is held back"
-        self._when_caught_up.append(call)
+        self.journaling.when_caught_up(call)
 
     async def close(self) -> None:
         """Finishes what waits, takes a last snapshot, and lets the directory go."""
@@ -204,67 +165,17 @@ class TreeStore:
             self._over = (SessionClosed, f"the tree in {self.directory} is closed")
         if self._pump:
             await asyncio.wait([self._pump])
-        if self._retry is not None:
-            self._retry.cancel()
+        self.journaling.stop_trying()
         await self._snapshots.finish()
         if self._over[0] is SessionClosed and self._tree.zxid > self._snapshots.zxid:
             await self._snapshots.write(self._tree.zxid, encode_snapshot(self._tree))
         self._release()
 
     def _release(self) -> None:
-        if self._journal:
-            self._journal.close()
-            self._journal = None
+        self.journaling.close()
         if self._lock:
             self._lock.release()
             self._lock = None
-
-    # Sessions.
-
-    async def open_session(self, timeout_ms: int, *, leased: bool = False) -> SessionInfo:
-        """A leased session ends unless it is touched in time; another one when it is closed."""
-        # Made from the time, like ZooKeeper's, and from the zxid: ids of different runs differ even in one millisecond.
-        fresh = (self._clock.wall_ms() << 20) + (self._tree.zxid & 0xFFFFF)
-        self._last_session_id = max(fresh, self._last_session_id + 1)
-        session = SessionInfo(self._last_session_id, self._entropy.token(16), timeout_ms)
-        await self.write(STORE_SESSION, [OpenSession(session)])
-        if leased:
-            self._leases.grant(session.id, timeout_ms, self._clock.monotonic_ms())
-        return session
-
-    def session(self, session_id: int) -> SessionInfo | None:
-        return self._tree.sessions.get(session_id)
-
-    def touch(self, session_id: int) -> None:
-        self._leases.touch(session_id, self._clock.monotonic_ms())
-
-    def listen(self, session_id: int, listener: SessionListener) -> None:
-        self._listeners.setdefault(session_id, []).append(listener)
-
-    async def end_session(self, session_id: int, event: SessionEvent | None) -> None:
-        """Deletes its ephemeral nodes; its listeners get `event`. Raises SessionExpired where it is over."""
-        try:
-            await self.write(STORE_SESSION, [CloseSession(session_id)])
-        except MultiFailed as failed:
-            raise failed.error from None
-        if event:
-            self._tell_session(session_id, event)
-        self._listeners.pop(session_id, None)
-
-    async def expire_overdue(self) -> list[int]:
-        """Ends the sessions that were not touched in time. For owners of sessions in other processes: ours live as long
-        as the store."""
-        overdue = self._leases.overdue(self._clock.monotonic_ms())
-        for session_id in overdue:
-            try:
-                await self.end_session(session_id, SessionEvent.EXPIRED)
-            except SessionExpired:
-                continue
-        return overdue
-
-    def _tell_session(self, session_id: int, event: SessionEvent) -> None:
-        for listener in self._listeners.get(session_id, []):
-            asyncio.get_running_loop().call_soon(listener, event)
 
     @property
     def fault(self) -> str | None:
@@ -294,7 +205,7 @@ class TreeStore:
         """What `action` finds in the tree, when every write that was asked for before is durable."""
         self._check_open()
         if self._pump is None:
-            self._check_session(session_id)
+            self.sessions.check(session_id)
             return action(self._tree)
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._enqueue(ReadRequest(session_id, action, answer))
@@ -304,10 +215,6 @@ class TreeStore:
         if self._over:
             kind, why = self._over
             raise kind(why)
-
-    def _check_session(self, session_id: int) -> None:
-        if session_id != STORE_SESSION and session_id not in self._tree.sessions:
-            raise SessionExpired(f"session {session_id:#x} is over")
 
     def _enqueue(self, request: WriteRequest | ReadRequest) -> None:
         if len(self._queue) >= QUEUE_MAX:
@@ -336,7 +243,7 @@ class TreeStore:
         if request.answer.done():
             return
         try:
-            self._check_session(request.session_id)
+            self.sessions.check(request.session_id)
             request.answer.set_result(request.action(self._tree))
         except CoordinationError as error:
             request.answer.set_exception(error)
@@ -357,94 +264,28 @@ class TreeStore:
     # One group commit.
 
     async def _commit(self, batch: Sequence[WriteRequest]) -> None:
-        self._batch = batch
-        if self.is_behind and not await self._catch_up() and not self._may_hold:
-            for write in batch:
-                fail_answer(write.answer, WriteRefused(f"there is still no room for the journal in {self.directory}"))
-            return
-        first_zxid = self._tree.zxid + 1
-        # Reads wait behind this batch, so that its steps are between nobody's.
-        txns = await in_turns(self._apply(batch, self._clock.wall_ms()), self._clock.monotonic_ms)
-        if txns and self.is_behind:
-            self._hold(batch, txns)
-            return
-        if txns and not await self._write_frame(batch, first_zxid, txns):
-            return
-        self._answer(batch)
-        if not self.is_behind:
-            self.durable_zxid = self._tree.zxid
-
-    async def _write_frame(self, batch: Sequence[WriteRequest], first_zxid: int, txns: list[bytes]) -> bool:
-        """Whether the frame is durable; if not, the batch is seen to."""
-        journal = self._journal
-        assert journal is not None
+        self._batch, journaling = batch, self.journaling
         try:
-            journal.append(encode_frame(first_zxid, txns))
-        except OSError as error:
-            if self._may_hold and error.errno in _FULL and self._cut(journal, error):
-                self._hold(batch, txns)
-                self._try_again_later(error)
-            else:
-                self._refuse(batch, journal, error)
-            return False
-        try:
-            await self._workers.thread(journal.sync)
-        except OSError as error:
-            self._fail(f"{journal.path} could not be synced: {error}")
-            return False
-        return True
-
-    # A disk without room, at a start.
-
-    def _hold(self, batch: Sequence[WriteRequest], txns: Sequence[bytes]) -> None:
-        """Answers writes that are in the tree and in no file."""
-        if self._held.add(txns):
-            self._answer(batch)
+            if self.is_behind and not await journaling.catch_up(self._tree.zxid) and not journaling.may_hold:
+                for write in batch:
+                    refusal = WriteRefused(f"there is still no room for the journal in {self.directory}")
+                    fail_answer(write.answer, refusal)
+                return
+            first_zxid = self._tree.zxid + 1
+            # Reads wait behind this batch, so that its steps are between nobody's.
+            txns = await in_turns(self._apply(batch, self._clock.wall_ms()), self._clock.monotonic_ms)
+            if txns:
+                await journaling.write(first_zxid, txns)
+        except FrameRefused as refused:
+            self._undo(batch, refused.why)
+            if refused.lost is not None:
+                self._fail(refused.lost)
+        except JournalLost as lost:
+            self._fail(str(lost))
         else:
-            self._undo(batch, f"{self._held.bytes} bytes wait for room in {self.directory} already")
-
-    async def _catch_up(self) -> bool:
-        """Whether everything is durable that was held back."""
-        if (loaded := self._unopened) is not None:
-            opened = await self._workers.thread(partial(open_again, self._disk, self.directory, loaded))
-            try:
-                self._take_journal(loaded, opened)
-            except OSError as error:
-                self._fail(f"the journal in {self.directory} cannot be opened: {error}")
-        journal = self._journal
-        if journal is None:
-            return False
-        try:
-            if self._held:
-                journal.append(self._held.frame(self.durable_zxid + 1))
-        except OSError as error:
-            if error.errno not in _FULL:
-                self._fail(f"{journal.path} cannot be written: {error}")
-            elif self._cut(journal, error):
-                self._try_again_later(error)
-            return False
-        try:
-            await self._workers.thread(journal.sync)
-        except OSError as error:
-            self._fail(f"{journal.path} could not be synced: {error}")
-            return False
-        self.durable_zxid = self._tree.zxid
-        self._held.clear()
-        _log.info("there is room for the journal again", path=journal.path)
-        calls, self._when_caught_up = self._when_caught_up, []
-        for call in calls:
-            call()
-        return True
-
-    def _try_again_later(self, error: OSError) -> None:
-        _log.warning_limited(
-            "the disk has no room for the tree's journal: what the start writes is held back, and changes are refused",
-            directory=self.directory,
-            fault=str(error),
-        )
-        if self._retry is not None:
-            self._retry.cancel()
-        self._retry = asyncio.get_running_loop().call_later(_RETRY_S, self._probe)
+            self._answer(batch)
+            if not self.is_behind:
+                journaling.durable_zxid = self._tree.zxid
 
     def _probe(self) -> None:
         """A transaction of nothing, for which what waits is written first."""
@@ -460,7 +301,7 @@ class TreeStore:
         tree = self._tree
         for write in batch:
             try:
-                self._check_session(write.session_id)
+                self.sessions.check(write.session_id)
                 outcome = yield from tree.applying(write.session_id, write.ops, tree.zxid + 1, now_ms)
             except CoordinationError as error:
                 write.outcome = error
@@ -470,15 +311,6 @@ class TreeStore:
             yield
         return txns
 
-    def _refuse(self, batch: Sequence[WriteRequest], journal: JournalFile, error: OSError) -> None:
-        """The disk did not take the frame: nothing of it happened."""
-        self._undo(batch, f"{journal.path} cannot be written: {error}")
-        if error.errno not in _FULL:
-            # Room may come back; a device that failed, or that is read-only now, does not.
-            self._fail(f"{journal.path} cannot be written: {error}")
-        elif self._cut(journal, error):
-            _log.error("refused writes to the tree: the journal cannot be written", path=journal.path, fault=str(error))
-
     def _undo(self, batch: Sequence[WriteRequest], why: str) -> None:
         for write in reversed(batch):
             if isinstance(write.outcome, AppliedTransaction):
@@ -486,25 +318,13 @@ class TreeStore:
         for write in batch:
             fail_answer(write.answer, WriteRefused(why))
 
-    def _cut(self, journal: JournalFile, error: OSError) -> bool:
-        """Takes back what was written of a frame. The store is over where that fails as well."""
-        try:
-            journal.cut()
-        except OSError as cut_error:
-            self._fail(f"{journal.path} cannot be written ({error}) and not be cut back ({cut_error})")
-            return False
-        return True
-
     def _answer(self, batch: Sequence[WriteRequest]) -> None:
         """Everything in the batch is decided. Watches are called first: none is called behind a read."""
         call_soon = asyncio.get_running_loop().call_soon
         for write in batch:
             outcome = write.outcome
             if isinstance(outcome, AppliedTransaction):
-                for op in write.ops:
-                    if isinstance(op, CloseSession):
-                        self._watches.drop_session(op.session_id)
-                        self._leases.drop(op.session_id)
+                self.sessions.ended(write.ops, self._watches)
                 for watch, event in self._watches.take(outcome.changes):
                     call_soon(watch, event)
                 if not write.answer.done():
@@ -522,16 +342,14 @@ class TreeStore:
             fail_answer(write.answer, ConnectionLoss(why))
         while self._queue:
             fail_answer(self._queue.popleft().answer, ConnectionLoss(why))
-        for session_id in sorted(self._listeners):
-            self._tell_session(session_id, SessionEvent.DISCONNECTED)
-            self._tell_session(session_id, SessionEvent.EXPIRED)
+        self.sessions.lose_all()
 
     async def _start_snapshot_if_due(self) -> None:
-        journal, zxid = self._journal, self._tree.zxid
+        journal, zxid = self.journaling.file, self._tree.zxid
         if journal is None or self._over or self.is_behind or not self._snapshots.due(zxid, journal):
             return
         content = await in_turns(encoding_snapshot(self._tree), self._clock.monotonic_ms)
         if following := await self._snapshots.next_journal(zxid):
-            self._journal = following
+            self.journaling.file = following
             journal.close()
             self._snapshots.start(zxid, content)

@@ -1,0 +1,106 @@
+"""The sessions of a durable tree: they are opened and closed by writes of its own, so that a start finds them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from ottla.coordination.errors import MultiFailed, SessionExpired
+from ottla.coordination.interface import OpResult, SessionEvent, SessionInfo, SessionListener
+from ottla.coordination.leases import SessionLeases
+from ottla.coordination.tree import CloseSession, OpenSession, TreeOp, ZnodeTree
+from ottla.coordination.watches import WatchTable
+from ottla.ports.clock import Clock
+from ottla.ports.entropy import Entropy
+
+#: The session of the store's own transactions, which end other sessions.
+STORE_SESSION: Final = 0
+
+#: Of a session: applies operations durably.
+_Write = Callable[[int, Sequence[TreeOp]], Awaitable[list[OpResult]]]
+
+
+class Sessions:
+    def __init__(self, write: _Write, clock: Clock, entropy: Entropy) -> None:
+        self._write = write
+        self._clock = clock
+        self._entropy = entropy
+        self._tree = ZnodeTree()
+        self._leases = SessionLeases()
+        self._listeners: dict[int, list[SessionListener]] = {}
+        self._last_id = 0
+
+    async def take(self, tree: ZnodeTree, *, keep: bool) -> None:
+        """After a start: sessions of an earlier run go on, or end."""
+        self._tree = tree
+        self._last_id = max(tree.sessions, default=0)
+        now_ms = self._clock.monotonic_ms()
+        for session in list(tree.sessions.values()):
+            if keep:
+                self._leases.grant(session.id, session.timeout_ms, now_ms)
+            else:
+                await self._write(STORE_SESSION, [CloseSession(session.id)])
+
+    async def open(self, timeout_ms: int, *, leased: bool = False) -> SessionInfo:
+        """A leased session ends unless it is touched in time; another one when it is closed."""
+        # Made from the time, like ZooKeeper's, and from the zxid: ids of different runs differ even in one millisecond.
+        fresh = (self._clock.wall_ms() << 20) + (self._tree.zxid & 0xFFFFF)
+        self._last_id = max(fresh, self._last_id + 1)
+        session = SessionInfo(self._last_id, self._entropy.token(16), timeout_ms)
+        await self._write(STORE_SESSION, [OpenSession(session)])
+        if leased:
+            self._leases.grant(session.id, timeout_ms, self._clock.monotonic_ms())
+        return session
+
+    def find(self, session_id: int) -> SessionInfo | None:
+        return self._tree.sessions.get(session_id)
+
+    def check(self, session_id: int) -> None:
+        """Raises SessionExpired."""
+        if session_id != STORE_SESSION and session_id not in self._tree.sessions:
+            raise SessionExpired(f"session {session_id:#x} is over")
+
+    def touch(self, session_id: int) -> None:
+        self._leases.touch(session_id, self._clock.monotonic_ms())
+
+    def listen(self, session_id: int, listener: SessionListener) -> None:
+        self._listeners.setdefault(session_id, []).append(listener)
+
+    async def end(self, session_id: int, event: SessionEvent | None) -> None:
+        """Deletes its ephemeral nodes; its listeners get `event`. Raises SessionExpired where it is over."""
+        try:
+            await self._write(STORE_SESSION, [CloseSession(session_id)])
+        except MultiFailed as failed:
+            raise failed.error from None
+        if event:
+            self._notify(session_id, event)
+        self._listeners.pop(session_id, None)
+
+    async def expire_overdue(self) -> list[int]:
+        """Ends the sessions that were not touched in time. For owners of sessions in other processes: ours live as long
+        as the store."""
+        overdue = self._leases.overdue(self._clock.monotonic_ms())
+        for session_id in overdue:
+            try:
+                await self.end(session_id, SessionEvent.EXPIRED)
+            except SessionExpired:
+                continue
+        return overdue
+
+    def ended(self, ops: Sequence[TreeOp], watches: WatchTable) -> None:
+        """What is dropped with the sessions that these operations have ended."""
+        for op in ops:
+            if isinstance(op, CloseSession):
+                watches.drop_session(op.session_id)
+                self._leases.drop(op.session_id)
+
+    def lose_all(self) -> None:
+        """The tree is lost, and they are over with it."""
+        for session_id in sorted(self._listeners):
+            self._notify(session_id, SessionEvent.DISCONNECTED)
+            self._notify(session_id, SessionEvent.EXPIRED)
+
+    def _notify(self, session_id: int, event: SessionEvent) -> None:
+        for listener in self._listeners.get(session_id, []):
+            asyncio.get_running_loop().call_soon(listener, event)
