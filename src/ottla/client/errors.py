@@ -89,6 +89,22 @@ class SerializationFailed(KafkaError):
     default_code = ErrorCode.INVALID_RECORD
 
 
+class BadArgument(KafkaError, ValueError):
+    """An argument that a call cannot mean: the message names it, and nothing was done."""
+
+    default_code = ErrorCode.INVALID_REQUEST
+
+
+class NotAssigned(KafkaError, ValueError):
+    """A consumer was asked for records and has nothing to read: it was given no topics and no partitions."""
+
+    default_code = ErrorCode.INVALID_REQUEST
+
+
+class PartitionerFailed(KafkaError):
+    """A partitioner raised (the cause is chained), or returned what is no partition of the topic."""
+
+
 class BufferExhausted(KafkaError, TimeoutError):
     """`buffer.memory` stayed full, or a topic unknown, for `max.block.ms`."""
 

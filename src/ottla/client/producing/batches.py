@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.client.errors import KafkaError
 from ottla.client.records import UNKNOWN_OFFSET, RecordMetadata
+from ottla.logs import logger
 from ottla.model import NO_TIMESTAMP
 from ottla.records.builder import BatchBuilder
 
 if TYPE_CHECKING:
     from ottla.client.producing.accumulator import PartitionQueue
     from ottla.client.producing.sequences import ProducerIdentity
+
+Called = TypeVar("Called")
+
+_LOG = logger("client")
 
 
 class ProducerBatch:
@@ -83,7 +88,7 @@ class ProducerBatch:
         self.wake()
         callbacks, self.callbacks = self.callbacks, []
         for delivery, call in callbacks:
-            _call(call, delivery)
+            call_back(call, delivery, delivery.batch.queue)
 
     async def wait(self) -> None:
         """Until it is done or has been split."""
@@ -134,7 +139,7 @@ class Delivery:
     def add_done_callback(self, call: Callable[[Delivery], object]) -> None:
         """Calls `call(self)` when the outcome is known; at once if it is."""
         if self.batch.done:
-            _call(call, self)
+            call_back(call, self, self.batch.queue)
         else:
             self.batch.callbacks.append((self, call))
 
@@ -144,11 +149,14 @@ class Delivery:
         return self.result()
 
 
-def _call(call: Callable[[Delivery], object], delivery: Delivery) -> None:
+def call_back(call: Callable[[Called], object], delivery: Called, about: object) -> None:
     """A caller's mistake is not the producer's end."""
     try:
         call(delivery)
     except Exception as error:
-        asyncio.get_running_loop().call_exception_handler(
-            {"message": f"a delivery call-back of {delivery.batch.queue} raised", "exception": error}
-        )
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # the client's own has ended: nobody else would say it
+            _LOG.error("a delivery call-back raised", about=about, error=error)
+            return
+        loop.call_exception_handler({"message": f"a delivery call-back of {about} raised", "exception": error})

@@ -9,6 +9,15 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
+from ottla.client.arguments import (
+    NO_HEADERS,
+    GivenHeaders,
+    check_call,
+    checked_headers,
+    checked_partition,
+    checked_timestamp,
+    checked_topic,
+)
 from ottla.client.errors import ClientClosed, KafkaError
 from ottla.client.producing import batches
 from ottla.client.producing.producer import Producer as AsyncProducer
@@ -17,7 +26,6 @@ from ottla.client.serializers import serialized, serializer_for
 from ottla.client.settings import ProducerSettings, parse_settings
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
-from ottla.records.builder import Headers
 
 #: Records between the callers' threads and the loop's; beyond it `send` waits.
 HANDED_OVER_MAX: Final = 10_000
@@ -68,7 +76,7 @@ class Delivery:
         self._error = error
         self.record = None
         if self._call is not None:
-            self._call(self)
+            batches.call_back(self._call, self, "a record that was refused")
 
     async def known(self) -> None:
         """Waits until the record is in its batch (or refused) and the batch's outcome is known."""
@@ -95,6 +103,8 @@ class Producer:
         self._taking: asyncio.Task[None] | None = None
         self._told = False
         self._closed = False
+        #: Its loop does not run any more.
+        self._ended = False
 
     def __enter__(self) -> Self:
         return self
@@ -112,13 +122,22 @@ class Producer:
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = NO_HEADERS,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
         """Hands a record over; waits only where too many are on their way already."""
+        checked_topic(topic)
         raw_key = serialized(key, self._key_serializer, "key")
         raw_value = serialized(value, self._value_serializer, "value")
-        delivery = Delivery(self, (topic, raw_value, raw_key, partition, timestamp, headers), on_delivery)
+        if partition is not None:
+            partition = checked_partition(partition)
+        if timestamp is not None:
+            timestamp = checked_timestamp(timestamp)
+        checked = NO_HEADERS if headers is NO_HEADERS else checked_headers(headers)
+        if on_delivery is not None:
+            check_call(on_delivery, "on_delivery")
+        self._inner.check_size(raw_key, raw_value, checked)
+        delivery = Delivery(self, (topic, raw_value, raw_key, partition, timestamp, checked), on_delivery)
         if len(self._handed) >= HANDED_OVER_MAX:
             with self._room:
                 self._room.wait_for(lambda: self._closed or len(self._handed) < HANDED_OVER_MAX)
@@ -128,6 +147,8 @@ class Producer:
         if not self._told:
             self._told = True
             self._thread.loop.call_soon_threadsafe(self._take)
+        if self._ended:  # since it was asked above: nobody else looks there any more
+            self._refuse_all()
         return delivery
 
     def send_record(self, record: ProducerRecord) -> Delivery:
@@ -148,7 +169,7 @@ class Producer:
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = NO_HEADERS,
         timeout: float | None = None,
     ) -> RecordMetadata:
         return self.send(topic, value, key, partition=partition, timestamp=timestamp, headers=headers).result(timeout)
@@ -171,6 +192,18 @@ class Producer:
             with self._room:
                 self._room.notify_all()
             self._thread.end()
+            self._ended = True
+            self._refuse_all()
+
+    def _refuse_all(self) -> None:
+        """In any thread: what was handed over and is in no batch has an end all the same."""
+        error = ClientClosed("the producer was closed before the record was sent")
+        while self._handed:
+            try:
+                delivery = self._handed.popleft()
+            except IndexError:  # another thread does the same
+                return
+            delivery.refused(error)
 
     def wait_for(self, delivery: Delivery, timeout: float | None) -> None:
         self._thread.run(delivery.known, timeout)
@@ -206,6 +239,9 @@ class Producer:
                             inner = await producer.send(topic, value, key, **named)
                     except KafkaError as error:
                         delivery.refused(error)
+                    except BaseException as error:  # a fault of our own, or the loop's end: it has an end too
+                        delivery.refused(KafkaError(f"the producer failed: {type(error).__name__}: {error}"))
+                        raise
                     else:
                         delivery.entered(inner)
                 if len(handed) < HANDED_OVER_MAX // 2:
@@ -228,6 +264,4 @@ class Producer:
         except TimeoutError:
             pass
         await self._inner.close(timeout_ms)
-        error = ClientClosed("the producer was closed before the record was sent")
-        while self._handed:
-            self._handed.popleft().refused(error)
+        self._refuse_all()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
+from ottla.client.arguments import checked_topic
 from ottla.client.errors import (
     ClientClosed,
     KafkaError,
@@ -125,8 +126,7 @@ class Cluster:
 
     def want(self, topics: Iterable[str]) -> None:
         """Keeps these topics' metadata from now on."""
-        for topic in topics:
-            self._topics[topic] = None
+        self._topics.update(dict.fromkeys(checked_topic(topic) for topic in topics))
 
     def forget(self, topics: Iterable[str]) -> None:
         for topic in topics:
@@ -134,6 +134,7 @@ class Cluster:
 
     async def topic(self, name: str, timeout_ms: int | None = None) -> Topic:
         """A topic's metadata, asked for until it is there; raises what keeps it from being there."""
+        checked_topic(name)
         found = self.metadata.topics.get(name)
         if found is not None:
             return found
@@ -201,6 +202,9 @@ class Cluster:
                     failures += 1
                     if self._next_round is None:
                         self._next_round = asyncio.get_running_loop().create_future()
+                except Exception as error:  # a fault of our own: who waits for the round hears of it
+                    _fail(current, KafkaError(f"the metadata could not be asked for: {type(error).__name__}: {error}"))
+                    failures += 1
                 except asyncio.CancelledError:  # by `close`
                     _fail(current, ClientClosed("the client is closed"))
                     raise
