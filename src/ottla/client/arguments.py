@@ -38,15 +38,15 @@ def checked_topic(topic: Any, what: str = "topic") -> str:
 
 
 def checked_partition(partition: Any, what: str = "partition") -> int:
-    return _integer(partition, what, "an int", INT32_MAX)
+    return checked_integer(partition, what, INT32_MAX)
 
 
 def checked_offset(offset: Any, what: str = "offset") -> int:
-    return _integer(offset, what, "an int", INT64_MAX)
+    return checked_integer(offset, what, INT64_MAX)
 
 
 def checked_timestamp(timestamp: Any, what: str = "timestamp") -> int:
-    return _integer(timestamp, what, "milliseconds since 1970, as an int", INT64_MAX)
+    return checked_integer(timestamp, what, INT64_MAX, wanted="milliseconds since 1970, as an int")
 
 
 def checked_partitions(given: Any) -> list[TopicPartition]:
@@ -77,12 +77,12 @@ def checked_committable(tp: tuple[str, int], given: Any) -> tuple[int, str, int]
         raise BadArgument(f"{tp[0]}-{tp[1]}: the metadata must be a str, not {a_kind_of(metadata)}")
     epoch = given[2] if len(given) > 2 else NO_EPOCH
     what = f"{tp[0]}-{tp[1]}: the leader epoch"
-    return offset, metadata, _integer(epoch, what, "an int", INT32_MAX, least=NO_EPOCH)
+    return offset, metadata, checked_integer(epoch, what, INT32_MAX, least=NO_EPOCH)
 
 
 def checked_count(given: Any, what: str) -> int:
     """How many of something: at least one."""
-    return _integer(given, what, "an int", INT32_MAX, least=1)
+    return checked_integer(given, what, INT32_MAX, least=1)
 
 
 def checked_timeout_ms(given: Any, what: str = "timeout_ms") -> float | None:
@@ -125,7 +125,7 @@ def _header(number: int, pair: Any) -> tuple[str, bytes | None]:
     raise BadArgument(f"headers[{number}]: the value of {shown!r} must be bytes or None, not {a_kind_of(content)}")
 
 
-def _integer(given: Any, what: str, wanted: str, most: int, least: int = 0) -> int:
+def checked_integer(given: Any, what: str, most: int, *, least: int = 0, wanted: str = "an int") -> int:
     if isinstance(given, bool):
         raise BadArgument(f"{what} must be {wanted}, not a bool")
     try:
