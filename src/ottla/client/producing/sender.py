@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ottla.client.errors import BadAnswer, DeliveryTimedOut, KafkaError, error_of
+from ottla.client.errors import BadAnswer, ClientFault, DeliveryTimedOut, KafkaError, error_of
 from ottla.client.producing.accumulator import Accumulator, PartitionQueue
 from ottla.client.producing.batches import ProducerBatch
 from ottla.client.producing.identity_source import IdentitySource
@@ -128,7 +128,7 @@ class Sender:
 
     def _fail_all(self, error: Exception) -> None:
         """A fault of our own: nobody may wait for ever for a record that is not sent any more."""
-        fault = KafkaError(f"the producer failed: {type(error).__name__}: {error}")
+        fault = ClientFault(f"the producer failed: {type(error).__name__}: {error}")
         fault.__cause__ = error
         self.stop(fault)
 

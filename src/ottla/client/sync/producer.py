@@ -18,7 +18,7 @@ from ottla.client.arguments import (
     checked_timestamp,
     checked_topic,
 )
-from ottla.client.errors import ClientClosed, KafkaError
+from ottla.client.errors import ClientClosed, ClientFault, KafkaError
 from ottla.client.producing import batches
 from ottla.client.producing.producer import Producer as AsyncProducer
 from ottla.client.records import ProducerRecord, RecordMetadata
@@ -240,7 +240,7 @@ class Producer:
                     except KafkaError as error:
                         delivery.refused(error)
                     except BaseException as error:  # a fault of our own, or the loop's end: it has an end too
-                        delivery.refused(KafkaError(f"the producer failed: {type(error).__name__}: {error}"))
+                        delivery.refused(ClientFault(f"the producer failed: {type(error).__name__}: {error}"))
                         raise
                     else:
                         delivery.entered(inner)
