@@ -1,7 +1,7 @@
 """Names of settings that people bring along: from Kafka's first years, from librdkafka, kafka-python and aiokafka.
 
-They are refused with the name that the setting has here, which is that of Kafka's Java clients; what is only refused would
-send them to a search engine, and what is silently left out to a debugger. Loaded when there is such a name.
+They are refused with the name that the setting has here, which is that of Kafka's Java clients: a mere refusal would
+send people to a search engine, and a silent omission to a debugger. Loaded when there is such a name.
 """
 
 from __future__ import annotations
@@ -102,22 +102,13 @@ NOT_THERE: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
             *("partitioner.adaptive", "partitioner.availability", "enable.explicit"),
             *("metadata.recovery.", "socket.connection.setup.timeout.max.ms", "bootstrap.controllers"),
             # librdkafka's and its bindings'
-            *("socket.", "broker.address.", "topic.metadata.refresh.", "statistics.interval.ms", "debug"),
+            *("socket.keepalive", "socket.nagle", "socket.send", "socket.receive", "socket.max", "socket.blocking"),
+            *("broker.address.", "topic.metadata.refresh.", "statistics.interval.ms", "debug"),
             *("log.level", "log.queue", "log.thread", "log.connection", "error.cb", "stats.cb", "throttle.cb"),
-            *(
-                "dr.cb",
-                "on.commit",
-                "rebalance.cb",
-                "socket.cb",
-                "connect.cb",
-                "oauth.cb",
-                "logger",
-                "opaque",
-                "plugin.",
-            ),
+            *("dr.cb", "on.commit", "rebalance.cb", "socket.cb", "connect.cb", "oauth.cb", "logger", "opaque"),
             *("enable.random.seed", "enable.gapless.guarantee", "topic.blacklist", "allow.create.topics"),
             *("queue.buffering.backpressure", "go.", "consume.callback", "offset.store.", "queuing.strategy"),
-            *("message.copy.max.bytes", "max.in.flight.requests", "internal.termination", "coordinator.query"),
+            *("message.copy.max.bytes", "plugin.", "internal.termination", "coordinator.query"),
             # of Kafka's first years, and other Python clients'
             *("zookeeper.", "zk.", "rebalance.", "num.consumer.fetchers", "mirror.", "selector", "sock.chunk"),
             *("bootstrap.topics.filter", "loop", "kafka.client", "state.change.callback"),
