@@ -117,6 +117,15 @@ class Delivery:
         self.index = index
         self._timestamp = timestamp
 
+    @classmethod
+    def failed(cls, topic: str, partition: int | None, error: KafkaError) -> Delivery:
+        """Of a record that never came into a batch: it has one of its own, which is over."""
+        from ottla.client.producing.accumulator import PartitionQueue
+
+        batch = ProducerBatch(PartitionQueue(topic, -1 if partition is None else partition), (0,), 0)
+        batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, error)
+        return cls(batch, 0, NO_TIMESTAMP)
+
     def done(self) -> bool:
         return self.batch.done
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
@@ -30,6 +30,8 @@ from ottla.client.arguments import (
 from ottla.client.errors import (
     BufferExhausted,
     ClientClosed,
+    ClientFault,
+    KafkaError,
     PartitionerFailed,
     RecordTooLarge,
     SettingsError,
@@ -39,7 +41,7 @@ from ottla.client.producing.accumulator import RECORD_OVERHEAD, Accumulator, Par
 from ottla.client.producing.batches import Delivery
 from ottla.client.producing.partitioners import partitioner_for, sticky_partitioner
 from ottla.client.producing.sender import Sender
-from ottla.client.records import ProducerRecord, RecordMetadata
+from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, checked_records, numbered
 from ottla.client.serializers import serialized, serializer_for
 from ottla.client.settings import IDEMPOTENT_IN_FLIGHT_MAX, ProducerSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
@@ -160,25 +162,11 @@ class Producer:
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery | None:
         """As `send`, but gives None where `send` would wait."""
-        raw_value, raw_key = self._value(value), self._key(key)
-        if partition is not None:
-            partition = checked_partition(partition)
-        if timestamp is not None:
-            timestamp = checked_timestamp(timestamp)
-        checked = NO_HEADERS if headers is NO_HEADERS else checked_headers(headers)
+        raw = self.checked(topic, value, key, partition, timestamp, headers)
         if on_delivery is not None:
             check_call(on_delivery, "on_delivery")
-        cost = self._queues.cost(raw_key, raw_value, checked)
-        if cost > self._cost_max:
-            raise self._too_large(cost)
-        route = self._routes.get(topic) if topic.__class__ is str else None
-        if route is None or self._closed or (partition is not None and partition >= len(route.topic.partitions)):
-            checked_topic(topic)
-            return None
-        if self._waiting or not self._queues.has_room(cost):
-            return None
-        delivery = self._append(route, raw_value, raw_key, partition, timestamp, checked, cost)
-        if on_delivery is not None:
+        delivery = self.try_enter(raw)
+        if delivery is not None and on_delivery is not None:
             delivery.add_done_callback(on_delivery)
         return delivery
 
@@ -191,6 +179,36 @@ class Producer:
             timestamp=record.timestamp,
             headers=record.headers,
         )
+
+    async def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
+        """Puts records into their batches, in their order. All are checked before the first is queued.
+
+        Nothing else is raised: what could not be queued (no such topic, no room within `max.block.ms`) is the outcome
+        of its record's delivery.
+        """
+        raws = [
+            numbered(number, self.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
+            for number, r in enumerate(checked_records(records))
+        ]
+        deliveries: list[Delivery] = []
+        #: By topic, or by None for all, why nothing more of it can be queued in this call.
+        faults: dict[str | None, KafkaError] = {}
+        for raw in raws:
+            fault = faults.get(None) or faults.get(raw.topic)
+            if fault is not None:
+                deliveries.append(Delivery.failed(raw.topic, raw.partition, fault))
+                continue
+            try:
+                deliveries.append(self.try_enter(raw) or await self.enter(raw))
+            except PartitionerFailed as error:
+                deliveries.append(Delivery.failed(raw.topic, raw.partition, error))
+            except KafkaError as error:
+                about_all = isinstance(error, BufferExhausted | ClientClosed | ClientFault)
+                faults[None if about_all else raw.topic] = error
+                deliveries.append(Delivery.failed(raw.topic, raw.partition, error))
+            if self._sender is not None and self._sender.turns_owed > _TURNS_OWED_MAX:
+                await asyncio.sleep(0)
+        return deliveries
 
     async def send_and_wait(
         self,
@@ -238,6 +256,40 @@ class Producer:
             await self.cluster.close()
 
     # Ways of a record
+
+    def checked(
+        self, topic: str, value: Any, key: Any, partition: int | None, timestamp: int | None, headers: GivenHeaders
+    ) -> RawRecord:
+        """A record as bytes and numbers that the wire takes; raises what keeps it from being one. For any thread."""
+        raw = RawRecord(
+            checked_topic(topic),
+            self._value(value),
+            self._key(key),
+            None if partition is None else checked_partition(partition),
+            None if timestamp is None else checked_timestamp(timestamp),
+            NO_HEADERS if headers is NO_HEADERS else checked_headers(headers),
+        )
+        self._check_size(raw.key, raw.value, raw.headers)
+        return raw
+
+    def try_enter(self, raw: RawRecord) -> Delivery | None:
+        """Puts a record into its batch unless it has to wait for that."""
+        topic, value, key, partition, timestamp, headers = raw
+        route = self._routes.get(topic)
+        if route is None or self._closed or (partition is not None and partition >= len(route.topic.partitions)):
+            return None
+        cost = self._queues.cost(key, value, headers)
+        if self._waiting or not self._queues.has_room(cost):
+            return None
+        return self._append(route, value, key, partition, timestamp, headers, cost)
+
+    async def enter(self, raw: RawRecord) -> Delivery:
+        topic, value, key, partition, timestamp, headers = raw
+        route = await self._route(topic, partition)
+        cost = self._queues.cost(key, value, headers)
+        if self._waiting or not self._queues.has_room(cost):
+            await self._wait_for_room(cost)
+        return self._append(route, value, key, partition, timestamp, headers, cost)
 
     def _key(self, key: Any) -> bytes | None:
         return serialized(key, self._key_serializer, "key")
@@ -288,8 +340,8 @@ class Producer:
             raise PartitionerFailed(f"the partitioner chose {partition} of {count} partitions")
         return partition
 
-    def check_size(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        """Raises RecordTooLarge for a record that no request or no buffer could hold. For any thread."""
+    def _check_size(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        """Raises RecordTooLarge for a record that no request or no buffer could hold."""
         cost = self._queues.cost(key, value, headers)
         if cost > self._cost_max:
             raise self._too_large(cost)

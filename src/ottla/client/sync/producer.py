@@ -5,25 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ottla.client.arguments import (
-    NO_HEADERS,
-    GivenHeaders,
-    check_call,
-    checked_headers,
-    checked_partition,
-    checked_timestamp,
-    checked_topic,
-)
+from ottla.client.arguments import NO_HEADERS, GivenHeaders, check_call
 from ottla.client.errors import ClientClosed, ClientFault, KafkaError
 from ottla.client.producing import batches
 from ottla.client.producing.producer import Producer as AsyncProducer
-from ottla.client.records import ProducerRecord, RecordMetadata
-from ottla.client.serializers import serialized, serializer_for
-from ottla.client.settings import ProducerSettings, parse_settings
+from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, checked_records, numbered
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
 
@@ -38,10 +28,10 @@ class Delivery:
 
     __slots__ = ("_call", "_error", "_inner", "_producer", "record")
 
-    def __init__(self, producer: Producer, record: tuple[Any, ...], call: Callable[[Delivery], object] | None) -> None:
+    def __init__(self, producer: Producer, record: RawRecord, call: Callable[[Delivery], object] | None) -> None:
         self._producer = producer
-        #: topic, value, key, partition, timestamp, headers; dropped when it is in its batch.
-        self.record: tuple[Any, ...] | None = record
+        #: Dropped when it is in its batch.
+        self.record: RawRecord | None = record
         self._inner: batches.Delivery | None = None
         self._error: KafkaError | None = None
         self._call = call
@@ -91,12 +81,8 @@ class Producer:
     def __init__(
         self, settings: Mapping[str, Any] | None = None, /, *, world: ClientPorts | None = None, **keywords: Any
     ) -> None:
-        self.settings = parse_settings(ProducerSettings, settings, keywords)
-        # Values become bytes in the caller's thread, so that what cannot be serialized is refused by `send`.
-        self._key_serializer = serializer_for(self.settings.key_serializer, "key.serializer")
-        self._value_serializer = serializer_for(self.settings.value_serializer, "value.serializer")
-        plain = {**keywords, "key_serializer": None, "value_serializer": None}
-        self._inner = AsyncProducer(settings, world=world, **plain)
+        self._inner = AsyncProducer(settings, world=world, **keywords)
+        self.settings = self._inner.settings
         self._thread = LoopThread("ottla-producer")
         self._handed: deque[Delivery] = deque()
         self._room = threading.Condition()
@@ -126,18 +112,20 @@ class Producer:
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
         """Hands a record over; waits only where too many are on their way already."""
-        checked_topic(topic)
-        raw_key = serialized(key, self._key_serializer, "key")
-        raw_value = serialized(value, self._value_serializer, "value")
-        if partition is not None:
-            partition = checked_partition(partition)
-        if timestamp is not None:
-            timestamp = checked_timestamp(timestamp)
-        checked = NO_HEADERS if headers is NO_HEADERS else checked_headers(headers)
         if on_delivery is not None:
             check_call(on_delivery, "on_delivery")
-        self._inner.check_size(raw_key, raw_value, checked)
-        delivery = Delivery(self, (topic, raw_value, raw_key, partition, timestamp, checked), on_delivery)
+        raw = self._inner.checked(topic, value, key, partition, timestamp, headers)
+        return self._hand_over(Delivery(self, raw, on_delivery))
+
+    def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
+        """Hands records over, in their order. All are checked before the first is."""
+        raws = [
+            numbered(number, self._inner.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
+            for number, r in enumerate(checked_records(records))
+        ]
+        return [self._hand_over(Delivery(self, raw, None)) for raw in raws]
+
+    def _hand_over(self, delivery: Delivery) -> Delivery:
         if len(self._handed) >= HANDED_OVER_MAX:
             with self._room:
                 self._room.wait_for(lambda: self._closed or len(self._handed) < HANDED_OVER_MAX)
@@ -231,12 +219,8 @@ class Producer:
                     delivery = handed.popleft()
                     record = delivery.record
                     assert record is not None
-                    topic, value, key, partition, timestamp, headers = record
-                    named = {"partition": partition, "timestamp": timestamp, "headers": headers}
                     try:
-                        inner = producer.try_send(topic, value, key, **named)
-                        if inner is None:
-                            inner = await producer.send(topic, value, key, **named)
+                        inner = producer.try_enter(record) or await producer.enter(record)
                     except KafkaError as error:
                         delivery.refused(error)
                     except BaseException as error:  # a fault of our own, or the loop's end: it has an end too
