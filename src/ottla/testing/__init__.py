@@ -46,13 +46,15 @@ def async_broker(
     return AsyncBroker(data=data, port=port, properties=properties)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "InProcessBroker":
-        from ottla.testing.in_process import InProcessBroker
+if not TYPE_CHECKING:  # a type checker would take every name for one that exists
 
-        return InProcessBroker
-    if name == "AsyncBroker":
-        from ottla.testing.awaited import AsyncBroker
+    def __getattr__(name: str) -> Any:
+        if name == "InProcessBroker":
+            from ottla.testing.in_process import InProcessBroker
 
-        return AsyncBroker
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return InProcessBroker
+        if name == "AsyncBroker":
+            from ottla.testing.awaited import AsyncBroker
+
+            return AsyncBroker
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
