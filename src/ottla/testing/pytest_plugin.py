@@ -41,11 +41,17 @@ def ottla_properties() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def ottla_broker(ottla_properties: dict[str, str]) -> Iterator[InProcessBroker]:
+def ottla_container_host() -> str | None:
+    """What containers call this machine, if some are to reach the session's broker; override it in a conftest."""
+    return None
+
+
+@pytest.fixture(scope="session")
+def ottla_broker(ottla_properties: dict[str, str], ottla_container_host: str | None) -> Iterator[InProcessBroker]:
     """A broker in this process, on a free port, with a temporary folder; the same for the whole session."""
     from ottla.testing.in_process import InProcessBroker
 
-    with InProcessBroker(properties=ottla_properties) as running:
+    with InProcessBroker(properties=ottla_properties, container_host=ottla_container_host) as running:
         yield running
 
 
