@@ -118,3 +118,27 @@ def test_another_id_over_the_trees_topics_is_warned_of(used: Path, log_lines: li
     with BrokerThread(str(used / "new"), **{"broker.id": "7"}) as running:
         running.create_topic("t")
     assert not [line for line in log_lines if "WARN" in line]
+
+
+CLUSTER = "5L6g3nShT-eMCtK--X86sw"
+
+
+def test_a_new_broker_takes_the_number_and_the_cluster_that_it_is_given(tmp_path: Path) -> None:
+    given = {"ottla.new.broker.id": "1", "ottla.new.cluster.id": CLUSTER}
+    with BrokerThread(str(tmp_path), **given) as running:
+        assert running.look(lambda broker: broker.broker_id) == 1
+    made = meta(tmp_path / "logs")
+    assert (made["broker.id"], made["cluster.id"]) == ("1", CLUSTER)
+    with BrokerThread(str(tmp_path)) as running:  # with data the number is theirs
+        assert running.look(lambda broker: broker.broker_id) == 1
+
+
+def test_a_broker_with_data_keeps_its_number_and_its_cluster(used: Path) -> None:
+    before = meta(used / "logs")
+    serves(used, ottla_new_broker_id="1", ottla_new_cluster_id=CLUSTER)
+    assert meta(used / "logs") == before
+
+
+def test_a_number_that_is_configured_comes_before_a_new_one(tmp_path: Path) -> None:
+    with BrokerThread(str(tmp_path), **{"broker.id": "7", "ottla.new.broker.id": "1"}) as running:
+        assert running.look(lambda broker: broker.broker_id) == 7

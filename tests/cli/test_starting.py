@@ -162,7 +162,7 @@ def test_broker_reads_a_property_file_and_overrides_come_last(tmp_path: Path) ->
     assert code == 0
     assert folders(tmp_path) == ["a", "a.coordination", "b", "server.properties"]
     assert "broker.id=5" in (tmp_path / "b" / "meta.properties").read_text().splitlines()
-    assert "num.network.threads" in err
+    assert "num.network.threads" not in err  # which is known: a remark, no warning
     assert "num.partitions" in err  # the nearest name to the unknown one
     assert "INFO" not in err
 
@@ -399,3 +399,39 @@ def test_a_property_is_bad(tmp_path: Path, line: str, said: str) -> None:
 def test_the_property_file_is_not_there(tmp_path: Path) -> None:
     said = refused("broker", "--config", str(tmp_path / "none"), code=3)
     assert said == f"ottla: cannot read {tmp_path}/none: No such file or directory"
+
+
+CLUSTER = "5L6g3nShT-eMCtK--X86sw"
+
+
+def test_a_fresh_broker_is_number_one_of_the_cluster_that_the_environment_names(tmp_path: Path) -> None:
+    with started("up", "--port", "0", "--data", str(tmp_path), CLUSTER_ID=CLUSTER) as up:
+        assert f"broker started id=1 cluster={CLUSTER} " in up.stop()[2]
+    with started("up", "--port", "0", "--data", str(tmp_path), CLUSTER_ID="MkU3OEVBNTcwNTJENDM2Qk") as up:
+        err = up.stop()[2]
+    assert f"broker started id=1 cluster={CLUSTER} " in err
+    assert f"the cluster keeps the id that it has cluster={CLUSTER} wanted=MkU3OEVBNTcwNTJENDM2Qk" in err
+
+
+def test_a_cluster_id_that_is_none(tmp_path: Path) -> None:
+    said = refused("up", "--port", "0", "--data", str(tmp_path), CLUSTER_ID="production")
+    assert "CLUSTER_ID" in said
+    assert "does not appear to be a valid UUID" in said
+    assert folders(tmp_path) == []
+
+
+def test_kafkas_sample_file_gives_one_line_about_properties_without_effect(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:9093\n"
+        "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0\ncontroller.listener.names=CONTROLLER\n"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\nnum.network.threads=3\n"
+        "num.io.threads=8\nsocket.send.buffer.bytes=102400\nsocket.receive.buffer.bytes=102400\n"
+        f"num.recovery.threads.per.data.dir=1\nlog.dirs={tmp_path}/logs\n"
+    )
+    with started("broker", "--config", str(file)) as run:
+        err = run.stop()[2]
+    assert "WARN" not in err
+    (line,) = [line for line in err.splitlines() if "without effect" in line]
+    assert " INFO  server  properties without effect here names=" in line
+    assert "num.network.threads, socket.receive.buffer.bytes" in line or "num.io.threads, num.network.threads" in line

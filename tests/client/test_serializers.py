@@ -52,7 +52,7 @@ def test_what_cannot_be_serialized(name: str | None, value: Any) -> None:
 
 def test_a_callable_and_what_it_may_give() -> None:
     assert serialized(7, serializer_for(lambda n: b"n" * n, "x"), "value") == b"nnnnnnn"
-    with pytest.raises(SerializationFailed, match="is a int, not bytes"):
+    with pytest.raises(SerializationFailed, match="is an int, not bytes"):
         serialized(7, serializer_for(lambda n: n, "x"), "value")
 
 

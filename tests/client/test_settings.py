@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from ottla.client.consuming.consumer import Consumer
 from ottla.client.consuming.resets import duration_ms
 from ottla.client.errors import KafkaError, SettingsError
+from ottla.client.other_names import NOT_THERE, OFFSET_RESETS, PARTITIONERS, RENAMED
 from ottla.client.producing.producer import Producer
-from ottla.client.settings import ConsumerSettings, ProducerSettings, parse_addresses, parse_settings
+from ottla.client.settings import AdminSettings, ConsumerSettings, ProducerSettings, parse_addresses, parse_settings
 from ottla.model import ErrorCode
 
 HERE = {"bootstrap.servers": "localhost:9092"}
@@ -50,6 +53,21 @@ def test_kafkas_defaults() -> None:
         ("sasl.mechanism", r"sasl\.mechanism cannot be set"),
         ("transactional_id", r"transactions are not there yet"),
         ("metric.reporters", r"this client has no such thing"),
+        ("request.required.acks", r"request\.required\.acks is called otherwise here: set acks$"),
+        ("message_send_max_retries", r"is called otherwise here: set retries$"),
+        ("partition.class", r"set partitioner: a name or a callable"),
+        ("partitioner.class", r"set partitioner: a name or a callable"),
+        ("serializer.class", r"set value\.serializer$"),
+        ("metadata.broker.list", r"set bootstrap\.servers$"),
+        ("Compression.Codec", r"set compression\.type$"),
+        ("queue.buffering.max.kbytes", r"set buffer\.memory, in bytes$"),
+        ("queue.buffering.max.ms", r"set linger\.ms$"),
+        ("producer.type", r"producer\.type is not needed here: send does not wait"),
+        ("api_version", r"is not needed here: versions are agreed on with each broker"),
+        ("socket.keepalive.enable", r"cannot be set: this client has no such thing"),
+        ("zookeeper.connect", r"set bootstrap\.servers: clients talk to brokers"),
+        ("statistics.interval.ms", r"this client has no such thing"),
+        ("max.in.flight", r"set max\.in\.flight\.requests\.per\.connection$"),
     ],
 )
 def test_unknown_names(name: str, said: str) -> None:
@@ -145,3 +163,39 @@ def test_durations(text: str, ms: int) -> None:
 def test_no_durations(text: str) -> None:
     with pytest.raises(SettingsError, match="is no duration"):
         duration_ms(text)
+
+
+def every_word(text: str) -> list[str]:
+    return re.findall(r"[a-z][a-z0-9]*(?:\.[a-z0-9]+)+|acks|retries|partitioner", text)
+
+
+def test_old_names_are_refused_with_names_that_exist() -> None:
+    """What is set instead is a setting of some client, and no old name is one by chance."""
+    ours = {
+        name.replace("_", ".")
+        for kind in (AdminSettings, ProducerSettings, ConsumerSettings)
+        for name in kind.__dataclass_fields__
+    }
+    for old, instead in RENAMED.items():
+        assert old not in ours
+        assert set(every_word(instead)) <= ours, old
+        for kind in AdminSettings, ProducerSettings, ConsumerSettings:
+            with pytest.raises(SettingsError, match=re.escape(old)):
+                parse_settings(kind, {**HERE, old: "x"}, {})
+    for prefixes, _ in NOT_THERE:
+        for prefix in prefixes:
+            assert not [name for name in ours if name.startswith(prefix)], prefix
+
+
+@pytest.mark.parametrize(("theirs", "ours"), list(OFFSET_RESETS.items()))
+def test_values_of_other_clients(theirs: str, ours: str) -> None:
+    with pytest.raises(SettingsError, match=f"not '{theirs}': it is called {ours} here"):
+        Consumer(HERE, auto_offset_reset=theirs)
+    assert Consumer(HERE, auto_offset_reset=ours)
+
+
+@pytest.mark.parametrize(("theirs", "ours"), list(PARTITIONERS.items()))
+def test_partitioners_of_other_clients(theirs: str, ours: str) -> None:
+    with pytest.raises(SettingsError, match=f"that is {ours} here"):
+        Producer(HERE, partitioner=f"org.apache.kafka.clients.producer.{theirs}")
+    assert Producer(HERE, partitioner=ours)

@@ -15,8 +15,9 @@ import ottla.config
 from ottla.config import Config, ConfigError, Listener, LogConfig, up_defaults
 from ottla.config.broker import assemble
 from ottla.config.definitions import broker_definitions, nearest, topic_definitions
+from ottla.config.files import parse_properties
 from ottla.config.reader import WARNINGS_MAX, PropertyReader
-from ottla.config.topic import FIELDS
+from ottla.config.topic import FIELDS, effective_log_config
 
 HOUR_MS = 3_600_000
 SOURCES = Path(ottla.config.__file__).parents[1]
@@ -32,6 +33,8 @@ def test_nothing_set_is_kafkas_default_broker() -> None:
     assert config.broker.id == -1
     assert config.broker.num_partitions == 1
     assert config.groups.offsets.topic_partitions == 50
+    assert config.groups.initial_rebalance_delay_ms == 3000
+    assert config.broker.new_id == -1
     assert config.transactions.topic_min_isr == 2
     assert config.replication.lag_time_ms_max == 30_000
     assert config.coordination.zookeeper_connect == ""
@@ -55,7 +58,7 @@ def test_every_value_stands_in_a_slice_as_its_type() -> None:
             "process.roles": "broker,controller",
         }
     )
-    assert config.warnings == ("zookeeper.connect is known but has no effect yet",)
+    assert (config.warnings, config.without_effect) == ((), ("zookeeper.connect",))
     assert config.broker.id == 7
     assert config.broker.rack == "host-1"
     assert config.storage.log_dirs == ("/a", "/b")
@@ -194,12 +197,103 @@ def test_an_unknown_name_warns_with_the_nearest() -> None:
     assert config.properties["log.retention.hour"] == "3"
 
 
-def test_a_name_without_effect_warns_by_name() -> None:
+def test_a_name_without_effect_is_named() -> None:
     config = Config.parse({"num.network.threads": "8", "rsm.config.bucket": "b", "log.dirs": "/a"})
+    assert config.without_effect == ("num.network.threads",)
+    assert config.warnings == ("rsm.config.bucket is meant for a plug-in and has no effect here",)
+
+
+def test_what_was_to_protect_warns_by_name() -> None:
+    """Whoever sets an authorizer and gets none is warned, not told beside other things."""
+    config = Config.parse({"authorizer.class.name": "a.B", "listener.name.a.ssl.key.password": "x"})
+    assert config.without_effect == ()
     assert config.warnings == (
-        "num.network.threads is known to Kafka but has no effect here",
-        "rsm.config.bucket is meant for a plug-in and has no effect here",
+        "authorizer.class.name is known to Kafka but has no effect here",
+        "listener.name.a.ssl.key.password is known to Kafka but has no effect here",
     )
+
+
+@pytest.mark.parametrize(("size", "warned"), [(14, True), (107_370, True), (1_048_575, True), (1_048_576, False)])
+def test_small_segments_are_taken_with_one_warning(size: int, warned: bool) -> None:
+    config = Config.parse({"log.segment.bytes": str(size)})
+    assert config.log.segment_bytes == size
+    assert len(config.warnings) == (1 if warned else 0)
+    assert not warned or f"log.segment.bytes is {size}: segments below 1048576 bytes" in config.warnings[0]
+    assert effective_log_config({"segment.bytes": str(size)}, config.log).segment_bytes == size
+
+
+def test_segments_below_a_records_overhead_are_refused() -> None:
+    with pytest.raises(ConfigError, match="Value must be at least 14"):
+        Config.parse({"log.segment.bytes": "13"})
+
+
+#: What stands in config/server.properties of Apache Kafka 4.3.1, and in that of 3.9 with ZooKeeper.
+SAMPLES = {
+    "4.3": """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,\
+    SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+""",
+    "3.9": """
+broker.id=0
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kafka-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+#log.flush.interval.messages=10000
+log.retention.check.interval.ms=300000
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=18000
+group.initial.rebalance.delay.ms=0
+""",
+}
+
+
+@pytest.mark.parametrize("version", SAMPLES)
+def test_kafkas_sample_file_warns_of_nothing(version: str) -> None:
+    config = Config.parse(parse_properties(SAMPLES[version].encode()))
+    assert config.warnings == ()
+    assert {"num.network.threads", "num.io.threads", "socket.send.buffer.bytes"} <= set(config.without_effect)
+    assert config.broker.id == (1 if version == "4.3" else 0)
+
+
+CLUSTER = "5L6g3nShT-eMCtK--X86sw"
+
+
+def test_cluster_id_as_kafkas_image_takes_it() -> None:
+    assert Config.parse(env={"CLUSTER_ID": CLUSTER}).broker.new_cluster_id == CLUSTER
+    assert Config.parse(env={"CLUSTER_ID": ""}).broker.new_cluster_id is None
+    with pytest.raises(ConfigError, match=r"CLUSTER_ID.*does not appear to be a valid UUID"):
+        Config.parse(env={"CLUSTER_ID": "production"})
 
 
 def test_a_password_is_told_to_nobody() -> None:
@@ -209,9 +303,9 @@ def test_a_password_is_told_to_nobody() -> None:
     assert "s3cret" not in repr(prefixed) + repr(prefixed.warnings)
 
 
-def test_what_is_still_to_come_warns_too() -> None:
+def test_what_is_still_to_come_is_named_too() -> None:
     config = Config.parse({"zookeeper.connect": "localhost:2181"})
-    assert config.warnings == ("zookeeper.connect is known but has no effect yet",)
+    assert (config.warnings, config.without_effect) == ((), ("zookeeper.connect",))
 
 
 def test_warnings_are_bounded() -> None:
@@ -234,7 +328,7 @@ def test_a_kraft_file_works_without_its_controllers_listener() -> None:
     )
     assert [listener.port for listener in config.server.listeners] == [9092]
     assert [listener.host for listener in config.server.advertised_listeners] == ["localhost"]
-    assert config.warnings == ("controller.quorum.voters is known to Kafka but has no effect here",)
+    assert (config.warnings, config.without_effect) == ((), ("controller.quorum.voters",))
 
 
 def test_a_property_has_a_status_if_and_only_if_it_is_read() -> None:
@@ -294,6 +388,8 @@ def test_up_defaults_fit_the_cluster(brokers: int, copies: int, needed: int) -> 
     assert config.broker.default_replication_factor == copies
     assert config.groups.offsets.topic_replication_factor == copies
     assert config.transactions.topic_replication_factor == copies
+    assert config.groups.initial_rebalance_delay_ms == 0
+    assert config.broker.new_id == 1
     assert config.transactions.topic_min_isr == config.log.min_insync_replicas == needed
 
 

@@ -87,7 +87,7 @@ def test_every_broker_synonym_fills_the_same_field() -> None:
 @pytest.mark.parametrize(
     ("overrides", "why"),
     [
-        ({"segment.bytes": "10"}, "Value must be at least 1048576"),
+        ({"segment.bytes": "10"}, "Value must be at least 14"),
         ({"retention.ms": "-2"}, "Value must be at least -1"),
         ({"cleanup.policy": "shred"}, "must be one of: compact, delete"),
         ({"leader.replication.throttled.replicas": "0:1,x"}, "must be the literal"),

@@ -130,3 +130,30 @@ def test_each_worker_of_xdist_has_a_broker(pytester: pytest.Pytester) -> None:
         "-n2",
     )
     result.assert_outcomes(passed=8)
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("5", "its arguments are named, as in @pytest.mark.ottla_topic(partitions=3, *and 5 is not"),
+        ("partition=3", "it has no argument partition: write @pytest.mark.ottla_topic(partitions=3, *"),
+        ("partitions='3'", "partitions must be an int from 1, not '3'"),
+        ("partitions=0", "partitions must be an int from 1, not 0"),
+        ("partitions=True", "partitions must be an int from 1, not True"),
+        ("configs=['a']", "configs must be a mapping of names to values, not *"),
+        ("configs={'retention.ms': 5}", "configs must map names to text, as Kafka has it, not 'retention.ms' to 5"),
+    ],
+)
+def test_a_mark_that_cannot_be_meant_is_refused(pytester: pytest.Pytester, mark: str, said: str) -> None:
+    result = run(
+        pytester,
+        f"""
+        import pytest
+
+        @pytest.mark.ottla_topic({mark})
+        def test_it(topic):
+            pass
+        """,
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"@pytest.mark.ottla_topic: {said}"])

@@ -10,6 +10,7 @@ from ottla.config import Config, ConfigError, LogConfig
 from ottla.config.dynamic import validate_broker_configs, with_dynamic
 from ottla.config.group import validate_group_configs
 from ottla.config.live import LiveConfig
+from ottla.config.reader import SEGMENT_BYTES_SENSIBLE, small_segments
 from ottla.config.topic import effective_log_config
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
 from ottla.metadata.updates import DEFAULT_BROKER
@@ -120,9 +121,12 @@ def sound_log_config(topic: str, overrides: Mapping[str, str], defaults: LogConf
     Among them may be one that was to keep records: so nothing is removed until somebody sets them right.
     """
     try:
-        return effective_log_config(overrides, defaults)
+        config = effective_log_config(overrides, defaults)
     except ConfigError as error:
         log_event.warning_limited(
             "a topic's settings are not used, and it keeps everything", key=topic, topic=topic, reason=error
         )
         return defaults._replace(cleanup_policy=frozenset())
+    if "segment.bytes" in overrides and config.segment_bytes < SEGMENT_BYTES_SENSIBLE:
+        log_event.warning_once(small_segments("segment.bytes", config.segment_bytes), key=topic, topic=topic)
+    return config

@@ -146,6 +146,8 @@ class Broker:
     async def _start(self) -> None:
         for warning in self.config.warnings:
             log_event.warning(warning)
+        if self.config.without_effect:
+            log_event.info("properties without effect here", names=", ".join(self.config.without_effect))
         ports = self.ports
         folder = coordination_directory(ports.disk, self.config.storage.log_dirs)
         signs = self._signs = TreeSigns(ports, self.config.storage.log_dirs, folder)

@@ -62,12 +62,19 @@ async def learn_identity(
         raise ConfigError("broker.id", str(config.broker.id), "must be set where broker.id.generation.enable is false")
     else:
         await _check_new(coordination, ports.disk, directories, stored)
-        broker_id = await generated_broker_id(coordination, config.broker.reserved_id_max)
+        if config.broker.new_id >= 0:
+            broker_id = BrokerId(config.broker.new_id)
+        else:
+            broker_id = await generated_broker_id(coordination, config.broker.reserved_id_max)
     for path, meta in stored.found.items():
         if meta.broker_id is None and has_partitions(ports.disk, path):
             log_event.warning(f"{stored.nameless[path]}; its partitions are taken for this broker's", id=broker_id)
     await adopt(coordination, ports, config, broker_id, stored, signs)
-    return broker_id, await cluster_id(coordination, ports.entropy, stored.cluster_id)
+    wanted = config.broker.new_cluster_id
+    cluster = await cluster_id(coordination, ports.entropy, stored.cluster_id, wanted)
+    if wanted is not None and wanted != cluster:
+        log_event.warning("the cluster keeps the id that it has", cluster=cluster, wanted=wanted)
+    return broker_id, cluster
 
 
 async def _check_new(

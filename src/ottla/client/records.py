@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
+from ottla.client.arguments import GivenHeaders, a_kind_of
+from ottla.client.errors import BadArgument, KafkaError
 from ottla.records.builder import Headers
 
 #: Offset of a record that was written, where the broker did not say which it got.
 UNKNOWN_OFFSET: Final = -1
+
+Checked = TypeVar("Checked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +26,37 @@ class ProducerRecord:
     partition: int | None = None
     #: Milliseconds since 1970; the producer's clock if None.
     timestamp: int | None = None
-    headers: Headers = ()
+    headers: GivenHeaders = ()
+
+
+class RawRecord(NamedTuple):
+    """The same, checked: what goes into a batch."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None
+    partition: int | None
+    timestamp: int | None
+    headers: Headers
+
+
+def checked_records(given: Any) -> list[ProducerRecord]:
+    """What `send_many` was given, if it is records and nothing else."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise BadArgument(f"records must be a list of ProducerRecord, not {a_kind_of(given)}")
+    records = list(given)
+    for number, record in enumerate(records):
+        if not isinstance(record, ProducerRecord):
+            raise BadArgument(f"records[{number}] must be a ProducerRecord, not {a_kind_of(record)}")
+    return records
+
+
+def numbered(number: int, check: Callable[..., Checked], *given: Any) -> Checked:
+    """What a check gives; an error says which of the records it is about."""
+    try:
+        return check(*given)
+    except KafkaError as error:
+        raise type(error)(f"records[{number}]: {error}", code=error.code) from error.__cause__
 
 
 class RecordMetadata(NamedTuple):

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
+from ottla.client.arguments import a_kind_of
 from ottla.client.errors import SerializationFailed, SettingsError
 
 Serializer = Callable[[Any], bytes | None]
@@ -103,5 +104,5 @@ def serialized(value: Any, serializer: Serializer | None, what: str) -> bytes | 
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)  # a copy: the caller may go on writing to it
     raise SerializationFailed(
-        f"the {what} is a {type(value).__name__}, not bytes: name a {what}_serializer (str, json, int64, ...)"
+        f"the {what} is {a_kind_of(value)}, not bytes: name a {what}_serializer (str, json, int64, ...)"
     )

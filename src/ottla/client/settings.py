@@ -21,22 +21,6 @@ IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
 
 Settings = TypeVar("Settings", bound="ClientSettings")
 
-_NOT_THERE: Final = (
-    (("ssl.", "sasl.", "security.providers"), "encryption and authentication are not there yet"),
-    (("group.remote.assignor",), "this client's groups assign by themselves (group.protocol=classic)"),
-    (("share.",), "share groups are not there yet"),
-    (("transactional.id", "transaction."), "transactions are not there yet"),
-    (
-        (
-            *("interceptor.classes", "metric.reporters", "metrics.", "auto.include.jmx", "enable.metrics.push"),
-            *("receive.buffer.bytes", "send.buffer.bytes", "client.dns.lookup", "config.providers"),
-            *("partitioner.class", "partitioner.adaptive", "partitioner.availability", "enable.explicit"),
-            *("metadata.recovery.", "socket.connection.setup.timeout.max.ms", "bootstrap.controllers"),
-        ),
-        "this client has no such thing",
-    ),
-)
-
 
 def _setting(
     default: Any,
@@ -158,11 +142,14 @@ def parse_settings(kind: type[Settings], given: Mapping[str, Any] | None, keywor
 
 
 def _unknown(name: str, known: list[str]) -> SettingsError:
-    dotted = name.replace("_", ".")
-    for prefixes, reason in _NOT_THERE:
-        if dotted.startswith(prefixes):
-            return SettingsError(f"{dotted} cannot be set: {reason}")
     from difflib import get_close_matches
+
+    from ottla.client.other_names import of_another_client
+
+    dotted = name.replace("_", ".")
+    said = of_another_client(dotted.lower())
+    if said is not None:
+        return SettingsError(f"{dotted} {said}")
 
     near = get_close_matches(name.replace(".", "_"), known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0].replace('_', '.')}?" if near else ""

@@ -57,8 +57,10 @@ class Config(NamedTuple):
     dynamic_broker: Mapping[str, str]
     #: Where logs go when no property says so.
     data_directory: str
-    #: One line for each name that is unknown or has no effect; to be logged once at start.
+    #: One line for each name that is unknown, or that protects nothing here; to be logged once at start.
     warnings: tuple[str, ...]
+    #: Names that Kafka knows and that do nothing here, or not yet.
+    without_effect: tuple[str, ...]
 
     def __repr__(self) -> str:
         """Without the properties' text: passwords may be in it, and a configuration may end in a log."""
@@ -82,7 +84,9 @@ class Config(NamedTuple):
         reader = PropertyReader(everything)
         config = assemble(reader, everything, environment.default_data_directory(env))
         unsaid = {name: text for name, text in (defaults or {}).items() if name not in told}
-        return config._replace(defaults=unsaid, warnings=tuple(reader.warnings(told)))
+        return config._replace(
+            defaults=unsaid, warnings=tuple(reader.warnings(told)), without_effect=reader.without_effect(told)
+        )
 
 
 def assemble(reader: PropertyReader, static: Mapping[str, str], data_directory: str) -> Config:
@@ -103,6 +107,7 @@ def assemble(reader: PropertyReader, static: Mapping[str, str], data_directory: 
         dynamic_broker={},
         data_directory=data_directory,
         warnings=(),
+        without_effect=(),
     )
     reader.check_rest()
     check_together(config)
@@ -120,6 +125,8 @@ def _broker(reader: PropertyReader) -> BrokerConfig:
         id=max(node_id, broker_id),
         id_generation=reader.boolean("broker.id.generation.enable"),
         reserved_id_max=reader.integer("reserved.broker.max.id"),
+        new_id=reader.integer("ottla.new.broker.id"),
+        new_cluster_id=reader.text_or_none("ottla.new.cluster.id"),
         rack=reader.text_or_none("broker.rack") or None,
         num_partitions=reader.integer("num.partitions"),
         default_replication_factor=reader.integer("default.replication.factor"),

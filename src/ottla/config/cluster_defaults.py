@@ -1,4 +1,4 @@
-"""What `ottla up` sets for a cluster of a few brokers on one host, where Kafka's defaults ask for three."""
+"""What `ottla up` and `ottla.testing` set for a cluster of a few brokers on one host, and Kafka's defaults do not."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ def up_defaults(brokers: int) -> dict[str, str]:
     """Replication of internal and new topics: as many copies as there are brokers, at most three.
 
     A write needs two copies only where there are three: with two brokers the loss of one would stop all writing.
+
+    A new group is not made to wait for more members, as in Kafka's images and its own sample file: three seconds are
+    much for somebody who looks. A new broker is number 1, as there.
     """
     assert brokers >= 1
     copies = str(min(3, brokers))
@@ -19,4 +22,6 @@ def up_defaults(brokers: int) -> dict[str, str]:
         "transaction.state.log.min.isr": needed,
         "share.coordinator.state.topic.replication.factor": copies,
         "share.coordinator.state.topic.min.isr": needed,
+        "group.initial.rebalance.delay.ms": "0",
+        "ottla.new.broker.id": "1",
     }

@@ -214,4 +214,5 @@ def with_dynamic(config: Config, of_all_brokers: Mapping[str, str], of_this_brok
         dynamic_broker=layers[1],
         defaults=config.defaults,
         warnings=config.warnings,
+        without_effect=config.without_effect,
     )

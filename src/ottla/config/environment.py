@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 PREFIX: Final = "KAFKA_"
+#: That image formats its log directories for the cluster of this id.
+CLUSTER_ID: Final = "CLUSTER_ID"
 #: Variables of that image which are not properties: they steer the JVM and its logging.
 EXCLUDED: Final = frozenset(
     {
@@ -30,7 +32,8 @@ EXCLUDED: Final = frozenset(
 
 def properties_from(env: Mapping[str, str]) -> dict[str, str]:
     """`KAFKA_LOG_DIRS` is log.dirs; two underscores stand for one, three for a hyphen."""
-    return {
+    named = {"ottla.new.cluster.id": env[CLUSTER_ID]} if env.get(CLUSTER_ID) else {}
+    return named | {
         property_name(variable): value
         for variable, value in sorted(env.items())
         if variable.startswith(PREFIX) and variable not in EXCLUDED and len(variable) > len(PREFIX)

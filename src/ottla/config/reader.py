@@ -14,6 +14,12 @@ PLUGIN_PREFIXES: Final = ("rlmm.config.", "rsm.config.", "config.providers.", "m
 #: A misspelt file should not fill the log.
 WARNINGS_MAX: Final = 100
 
+#: Who sets these wants to keep somebody out: without effect they are no mere remark.
+_PROTECTING: Final = ("authorizer.", "ssl.", "sasl.", "security.", "super.users", "password.", "delegation.token.")
+#: As Kafka 4 has it; smaller ones, which Kafka 3.9 takes, are taken and warned of.
+SEGMENT_BYTES_SENSIBLE: Final = 1 << 20
+_SEGMENT_BYTES: Final = "log.segment.bytes"
+
 _WITHOUT_EFFECT: Final = {
     "unused": "is known to Kafka but has no effect here",
     "later": "is known but has no effect yet",
@@ -106,8 +112,16 @@ class PropertyReader:
             if definition is not None and name not in self.read:
                 parse(definition, text)
 
+    def without_effect(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of these names that Kafka knows and that do nothing here: all of them are one remark."""
+        return tuple(name for name in sorted(names) if self._is_idle(name) and not _protects(name))
+
+    def _is_idle(self, name: str) -> bool:
+        definition = self._definition(name)
+        return definition is not None and not definition.has_effect
+
     def warnings(self, names: Iterable[str]) -> Iterator[str]:
-        """One line for each of these names that is unknown or does nothing."""
+        """One line for each of these names that is unknown, or protects nothing here."""
         count = 0
         for name in sorted(names):
             line = self._warning(name)
@@ -122,7 +136,11 @@ class PropertyReader:
     def _warning(self, name: str) -> str | None:
         definition = self._definition(name)
         if definition is not None:
-            return None if definition.has_effect else f"{name} {_WITHOUT_EFFECT[definition.status]}"
+            if not definition.has_effect and _protects(name):
+                return f"{name} {_WITHOUT_EFFECT[definition.status]}"
+            if name == _SEGMENT_BYTES and self.integer(name) < SEGMENT_BYTES_SENSIBLE:
+                return small_segments(name, self.integer(name))
+            return None
         if name.startswith(PLUGIN_PREFIXES):
             return f"{name} is meant for a plug-in and has no effect here"
         near = nearest(name, "broker")
@@ -137,3 +155,15 @@ class PropertyReader:
         if suffix not in self._definitions:
             _, _, suffix = suffix.partition(".")
         return self._definitions.get(suffix)
+
+
+def _protects(name: str) -> bool:
+    if name.startswith(LISTENER_PREFIX):
+        name = name.removeprefix(LISTENER_PREFIX).partition(".")[2]
+    return name.startswith(_PROTECTING)
+
+
+def small_segments(name: str, size: int) -> str:
+    return (
+        f"{name} is {size}: segments below {SEGMENT_BYTES_SENSIBLE} bytes, which Kafka 4 refuses, cost files and memory"
+    )

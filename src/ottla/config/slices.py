@@ -17,6 +17,10 @@ class BrokerConfig(NamedTuple):
     id_generation: bool
     #: Generated ids start above this one.
     reserved_id_max: int
+    #: -1: generate one. For a broker that has neither an id nor data.
+    new_id: int
+    #: For a cluster that has no id yet.
+    new_cluster_id: str | None
     rack: str | None
     num_partitions: int
     default_replication_factor: int

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ottla.config.errors import HIDDEN, BrokenRuleError, ConfigError
+from ottla.model import topic_id_from_text
 
 #: Kafka's types, with the numbers that DescribeConfigs gives them.
 TYPE_CODES: Final = {
@@ -248,6 +249,15 @@ def _offset_reset(value: Value) -> str | None:
     )
 
 
+def _cluster_id(value: Value) -> str | None:
+    """As Kafka's storage tool takes it: an id that it could not read back would be no cluster's."""
+    try:
+        topic_id_from_text(str(value))
+    except ValueError:
+        return f"CLUSTER_ID, or cluster string {value}, does not appear to be a valid UUID"
+    return None
+
+
 RULES: Final[dict[str, Callable[[Value], str | None]]] = {
     "some": _some,
     "gzip-level": _gzip_level,
@@ -259,4 +269,5 @@ RULES: Final[dict[str, Callable[[Value], str | None]]] = {
     "roll-ms": _roll_ms,
     "roll-jitter-ms": _roll_jitter_ms,
     "offset-reset": _offset_reset,
+    "cluster-id": _cluster_id,
 }

@@ -35,12 +35,14 @@ async def make_persistent_paths(coordination: Coordination) -> None:
     await _create_if_missing(coordination, FEATURE, FEATURE_DATA)
 
 
-async def cluster_id(coordination: Coordination, entropy: Entropy, known: str | None = None) -> str:
-    """The cluster's id, made if there is none yet; `known` is what this broker's directories say it is.
+async def cluster_id(
+    coordination: Coordination, entropy: Entropy, known: str | None = None, wanted: str | None = None
+) -> str:
+    """The cluster's id, made (or `wanted`) if there is none yet; `known` is what this broker's directories say it is.
 
     A tree without an id takes over the known one: the directories were here before the tree.
     """
-    fresh = known or topic_id_text(random_id(entropy))
+    fresh = known or wanted or topic_id_text(random_id(entropy))
     await make_persistent_paths(coordination)
     await _create_if_missing(coordination, CLUSTER_ID, encode_cluster_id(fresh))
     data, _ = await coordination.get(CLUSTER_ID)

@@ -25,34 +25,65 @@ __all__ = ["AsyncBroker", "InProcessBroker", "async_broker", "broker"]
 
 
 def broker(
-    *, data: str | os.PathLike[str] | None = None, port: int = 0, properties: Mapping[str, str] | None = None
+    *,
+    data: str | os.PathLike[str] | None = None,
+    port: int = 0,
+    properties: Mapping[str, str] | None = None,
+    container_host: str | None = None,
+    container_bind: str = "0.0.0.0",  # noqa: S104 - only where a container's host is named
+    container_port: int = 0,
 ) -> InProcessBroker:
     """A broker on a thread of its own; it runs inside of a `with` block, or from `start()` to `stop()`.
 
     `data` is a folder to keep; without one the broker has a temporary folder, which goes with it. `port` 0 takes a free
     port. `properties` are Kafka's, by its names.
+
+    With `container_host` it has a second listener, on `container_bind` and `container_port`, and tells clients that ask
+    there to connect to that host: what a container calls this machine (`host.docker.internal`).
     """
     from ottla.testing.in_process import InProcessBroker
 
-    return InProcessBroker(data=data, port=port, properties=properties)
+    return InProcessBroker(
+        data=data,
+        port=port,
+        properties=properties,
+        container_host=container_host,
+        container_bind=container_bind,
+        container_port=container_port,
+    )
 
 
 def async_broker(
-    *, data: str | os.PathLike[str] | None = None, port: int = 0, properties: Mapping[str, str] | None = None
+    *,
+    data: str | os.PathLike[str] | None = None,
+    port: int = 0,
+    properties: Mapping[str, str] | None = None,
+    container_host: str | None = None,
+    container_bind: str = "0.0.0.0",  # noqa: S104 - as above
+    container_port: int = 0,
 ) -> AsyncBroker:
     """The same for `async with`, with methods that are awaited."""
     from ottla.testing.awaited import AsyncBroker
 
-    return AsyncBroker(data=data, port=port, properties=properties)
+    return AsyncBroker(
+        data=data,
+        port=port,
+        properties=properties,
+        container_host=container_host,
+        container_bind=container_bind,
+        container_port=container_port,
+    )
 
 
-def __getattr__(name: str) -> Any:
-    if name == "InProcessBroker":
-        from ottla.testing.in_process import InProcessBroker
+if not TYPE_CHECKING:  # a type checker would take every name for one that exists
 
-        return InProcessBroker
-    if name == "AsyncBroker":
-        from ottla.testing.awaited import AsyncBroker
+    def __getattr__(name: str) -> Any:
+        if name == "InProcessBroker":
+            from ottla.testing.in_process import InProcessBroker
 
-        return AsyncBroker
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return InProcessBroker
+        if name == "AsyncBroker":
+            from ottla.testing.awaited import AsyncBroker
+
+            return AsyncBroker
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

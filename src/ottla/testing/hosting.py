@@ -25,10 +25,10 @@ from ottla.model import BrokerId, ErrorCode
 from ottla.ports.real import real_ports
 from ottla.ports.workers import Workers
 from ottla.server.metrics_http import MetricsEndpoint
+from ottla.testing.addresses import Addresses
 from ottla.testing.capture import CAPTURE, speaker
 from ottla.testing.shifting import Shift, ShiftedClock, advance
 
-HOST = "127.0.0.1"
 #: Turns of the loop for what has become due: a timer, what it sets off, and what that sets off.
 _TURNS: Final = 10
 
@@ -41,15 +41,12 @@ class HostedBroker:
         shift: Shift,
         *,
         data: str | os.PathLike[str] | None = None,
-        port: int = 0,
-        properties: Mapping[str, str] | None = None,
+        addresses: Addresses,
     ) -> None:
         self._shift = shift
+        self._addresses = addresses
         self._given_data = None if data is None else os.path.abspath(data)
         self._temporary: str | None = None
-        self._properties = dict(properties or {})
-        #: 0 until the first start where a free port is taken; the same from then on.
-        self.port = port
         #: Raised by 1 at each start.
         self.starts = 0
         self._life: AsyncExitStack | None = None
@@ -62,8 +59,7 @@ class HostedBroker:
     @property
     def bootstrap(self) -> str:
         """`host:port`, for a client's bootstrap.servers. It stays the same over restarts."""
-        assert self.port, "the broker was not started yet"
-        return f"{HOST}:{self.port}"
+        return self._addresses.bootstrap
 
     @property
     def data(self) -> str:
@@ -103,7 +99,8 @@ class HostedBroker:
                 life.callback(ports.network.close)
                 broker, self._metrics = await life.enter_async_context(running(self._config(), ports))
             self._broker = broker
-            self.port = broker.endpoints[0].port
+            names = [listener.name for listener in broker.config.server.listeners]
+            self._addresses.learn(names, broker.listening_on)
             self._life = life.pop_all()
         self.starts += 1
 
@@ -130,9 +127,8 @@ class HostedBroker:
                 shutil.rmtree(temporary, ignore_errors=True)
 
     def _config(self) -> Config:
-        fixed = {"listeners": f"PLAINTEXT://{HOST}:{self.port}", "log.dirs": os.path.join(self.data, "data")}
         # The environment is the machine's, and would make a test depend on it: it is left out.
-        return Config.parse({**fixed, **self._properties}, defaults=up_defaults(1))
+        return Config.parse(self._addresses.properties(self.data), defaults=up_defaults(1))
 
     @contextmanager
     def _speaking(self) -> Iterator[None]:

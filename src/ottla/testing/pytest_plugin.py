@@ -14,7 +14,7 @@ pytest loads this file in every project that has Ottla installed: nothing of the
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _MARK = pytest.StashKey[int]()
 #: A test's name goes into its topic's, where folders' names end at 255 characters.
 _NAME_CHARACTERS_MAX = 80
+_MARK_SHOWN = '@pytest.mark.ottla_topic(partitions=3, configs={"cleanup.policy": "compact"})'
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,11 +41,17 @@ def ottla_properties() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def ottla_broker(ottla_properties: dict[str, str]) -> Iterator[InProcessBroker]:
+def ottla_container_host() -> str | None:
+    """What containers call this machine, if some are to reach the session's broker; override it in a conftest."""
+    return None
+
+
+@pytest.fixture(scope="session")
+def ottla_broker(ottla_properties: dict[str, str], ottla_container_host: str | None) -> Iterator[InProcessBroker]:
     """A broker in this process, on a free port, with a temporary folder; the same for the whole session."""
     from ottla.testing.in_process import InProcessBroker
 
-    with InProcessBroker(properties=ottla_properties) as running:
+    with InProcessBroker(properties=ottla_properties, container_host=ottla_container_host) as running:
         yield running
 
 
@@ -61,12 +68,30 @@ def ottla_own_broker(ottla_properties: dict[str, str]) -> Iterator[InProcessBrok
 def topic(ottla_broker: InProcessBroker, request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of a topic that nobody else has, for this test alone."""
     marker = request.node.get_closest_marker("ottla_topic")
-    arguments = marker.kwargs if marker is not None else {}
     name = _fresh_name(request.node.name)
-    ottla_broker.create_topic(name, **arguments)
+    ottla_broker.create_topic(name, **({} if marker is None else marker.kwargs))
     yield name
     if ottla_broker.is_running and name in ottla_broker.topics():
         ottla_broker.delete_topic(name)
+
+
+def _mark_fault(marker: pytest.Mark) -> str | None:
+    """What an `ottla_topic` mark says that it cannot."""
+    if marker.args:
+        return f"its arguments are named, as in {_MARK_SHOWN}, and {marker.args[0]!r} is not"
+    unknown = marker.kwargs.keys() - {"partitions", "configs"}
+    if unknown:
+        return f"it has no argument {min(unknown)}: write {_MARK_SHOWN}"
+    partitions = marker.kwargs.get("partitions", 1)
+    if not isinstance(partitions, int) or isinstance(partitions, bool) or partitions < 1:
+        return f"partitions must be an int from 1, not {partitions!r}"
+    configs = marker.kwargs.get("configs", {})
+    if not isinstance(configs, Mapping):
+        return f"configs must be a mapping of names to values, not {configs!r}"
+    for name, value in configs.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            return f"configs must map names to text, as Kafka has it, not {name!r} to {value!r}"
+    return None
 
 
 def _fresh_name(test: str) -> str:
@@ -79,6 +104,10 @@ def _fresh_name(test: str) -> str:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     item.stash[_MARK] = _written()
+    for marker in item.iter_markers("ottla_topic"):
+        fault = _mark_fault(marker)
+        if fault is not None:
+            pytest.fail(f"@pytest.mark.ottla_topic: {fault}", pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

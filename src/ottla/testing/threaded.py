@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from ottla.testing.addresses import ALL_INTERFACES, Addresses
 from ottla.testing.hosting import HostedBroker
 from ottla.testing.own_loop import SECONDS_MAX, OwnLoop
 
@@ -19,9 +20,19 @@ class ThreadedBroker:
         data: str | os.PathLike[str] | None = None,
         port: int = 0,
         properties: Mapping[str, str] | None = None,
+        container_host: str | None = None,
+        container_bind: str = ALL_INTERFACES,
+        container_port: int = 0,
     ) -> None:
         self._loop = OwnLoop()
-        self._hosted = HostedBroker(self._loop.shift, data=data, port=port, properties=properties)
+        self._addresses = Addresses(
+            properties or {},
+            port=port,
+            container_host=container_host,
+            container_bind=container_bind,
+            container_port=container_port,
+        )
+        self._hosted = HostedBroker(self._loop.shift, data=data, addresses=self._addresses)
 
     @property
     def bootstrap(self) -> str:
@@ -29,8 +40,18 @@ class ThreadedBroker:
         return self._hosted.bootstrap
 
     @property
+    def container_bootstrap(self) -> str:
+        """The same for a client in a container. ValueError where no `container_host` was given."""
+        return self._addresses.container_bootstrap
+
+    @property
+    def listening_on(self) -> list[str]:
+        """`host:port` of each listener, whatever is advertised."""
+        return list(self._addresses.listening_on)
+
+    @property
     def port(self) -> int:
-        return self._hosted.port
+        return self._addresses.port
 
     @property
     def data(self) -> str:

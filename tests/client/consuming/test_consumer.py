@@ -60,7 +60,6 @@ async def test_poll_gives_no_more_than_it_may_and_waits_no_longer(bootstrap: str
     await fill(bootstrap, topic, 30)
     async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         tp = TopicPartition(topic, 0)
-        assert await consumer.poll(timeout_ms=1) == []  # nothing is assigned
         consumer.assign([tp])
         assert numbers(await consumer.poll(max_records=1)) == [0]
         assert await consumer.position(tp) == 1
@@ -83,7 +82,7 @@ async def test_seeking(bootstrap: str, topic: str) -> None:
         assert numbers(await consumer.poll(max_records=2)) == [0, 1]
         consumer.seek_to_end(tp)
         assert await consumer.position(tp) == 50
-        with pytest.raises(ValueError, match="at least 0"):
+        with pytest.raises(ValueError, match="offset must be from 0"):
             consumer.seek(tp, -1)
         with pytest.raises(ValueError, match="is not assigned"):
             consumer.seek(TopicPartition(topic, 1), 0)

@@ -187,7 +187,7 @@ async def test_what_cannot_be_altered_is_told_by_partition(bootstrap: str, topic
         await admin.alter_group_offsets(group, {})
         assert await admin.describe_groups([]) == {}
         assert await admin.list_groups_offsets({group: [nowhere]}) == {group: {}}
-        with pytest.raises(TypeError, match="several groups"):
+        with pytest.raises(ValueError, match="groups must be a list of names"):
             await admin.describe_groups(group)
 
 

@@ -222,7 +222,7 @@ async def test_a_cluster_without_a_broker_alive() -> None:
             await peer.answer(await peer.request(), MetadataResponse())
 
     async with ScriptedServer(script) as server:
-        one = cluster(server.bootstrap, default_api_timeout_ms=30)
+        one = cluster(server.bootstrap, default_api_timeout_ms=1_000)
         with pytest.raises(NoBrokerReached, match="knows no broker"):
             await one.retrying(one.updated)
         await one.close()

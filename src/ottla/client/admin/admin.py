@@ -13,13 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from ottla.client.admin import configs as admin_configs
 from ottla.client.admin import group_offsets as admin_group_offsets
 from ottla.client.admin import groups as admin_groups
 from ottla.client.admin import logs as admin_logs
 from ottla.client.admin import topics as admin_topics
+from ottla.client.admin.arguments import (
+    check_changes,
+    check_configs,
+    check_counts,
+    checked_brokers,
+    checked_by_partition,
+    checked_commits,
+    checked_names,
+    checked_new_topics,
+    checked_resources,
+    checked_text,
+)
 from ottla.client.admin.group_results import CommittedOffset, GroupDescription, GroupListing
 from ottla.client.admin.results import (
     ClusterDescription,
@@ -33,11 +45,15 @@ from ottla.client.admin.results import (
     ProducerDescription,
     TopicDescription,
 )
+from ottla.client.arguments import checked_partitions, checked_topic
 from ottla.client.settings import AdminSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.offsets import list_offsets
 from ottla.client.wire.world import ClientPorts, real_world
 from ottla.model import TopicPartition
+
+#: The last of Kafka's codes that stand for a time: the earliest offset that is still to be uploaded.
+_TIME_CODE_MIN: Final = -6
 
 
 class Admin:
@@ -74,15 +90,16 @@ class Admin:
 
     async def describe_topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
         """These topics, or all of them."""
-        return await admin_topics.describe(self.cluster, None if names is None else list(names))
+        return await admin_topics.describe(self.cluster, None if names is None else checked_names(names, "topics"))
 
     async def describe_topic(self, name: str) -> TopicDescription:
-        return (await self.describe_topics([name]))[name]
+        return (await self.describe_topics([checked_topic(name)]))[name]
 
     async def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> dict[str, CreatedTopic]:
-        return await admin_topics.create(self.cluster, topics, self._timeout(timeout_ms), validate_only=validate_only)
+        wanted = checked_new_topics(topics)
+        return await admin_topics.create(self.cluster, wanted, self._timeout(timeout_ms), validate_only=validate_only)
 
     async def create_topic(
         self,
@@ -91,14 +108,16 @@ class Admin:
         replication_factor: int = -1,
         configs: Mapping[str, str | None] | None = None,
     ) -> CreatedTopic:
-        created = await self.create_topics([NewTopic(name, partitions, replication_factor, configs or {})])
+        created = await self.create_topics(
+            [NewTopic(name, partitions, replication_factor, {} if configs is None else configs)]
+        )
         return created[name]
 
     async def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> None:
-        await admin_topics.delete(self.cluster, list(names), self._timeout(timeout_ms))
+        await admin_topics.delete(self.cluster, checked_names(names, "topics"), self._timeout(timeout_ms))
 
     async def delete_topic(self, name: str) -> None:
-        await self.delete_topics([name])
+        await self.delete_topics([checked_topic(name)])
 
     async def create_partitions(
         self,
@@ -109,6 +128,7 @@ class Admin:
         timeout_ms: int | None = None,
     ) -> None:
         """Raises topics' numbers of partitions to `counts`; `assignments` name the new partitions' brokers."""
+        check_counts(counts)
         await admin_topics.create_partitions(
             self.cluster, counts, assignments or {}, self._timeout(timeout_ms), validate_only=validate_only
         )
@@ -124,20 +144,23 @@ class Admin:
         documentation: bool = False,
     ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
         """All configurations of each resource, or those with these names."""
+        chosen = None if names is None else checked_names(names, "names")
         return await admin_configs.describe(
-            self.cluster, list(resources), names, synonyms=synonyms, documentation=documentation
+            self.cluster, checked_resources(resources), chosen, synonyms=synonyms, documentation=documentation
         )
 
     async def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], *, validate_only: bool = False
     ) -> None:
         """Changes what is named and leaves the rest."""
+        check_changes(changes)
         await admin_configs.alter_incrementally(self.cluster, changes, validate_only=validate_only)
 
     async def alter_configs(
         self, configs: Mapping[ConfigResource, Mapping[str, str | None]], *, validate_only: bool = False
     ) -> None:
         """Replaces all that was set: what is not named goes back to its default."""
+        check_configs(configs)
         await admin_configs.alter(self.cluster, configs, validate_only=validate_only)
 
     # Logs
@@ -146,28 +169,32 @@ class Admin:
         self, timestamps: Mapping[TopicPartition, int], *, isolation_level: int = 0
     ) -> dict[TopicPartition, ListedOffset]:
         """Offsets by EARLIEST, LATEST, MAX_TIMESTAMP or a time in ms: the first record as young, or offset -1."""
-        return await list_offsets(self.cluster, timestamps, isolation_level=isolation_level)
+        asked = checked_by_partition(timestamps, "time", _TIME_CODE_MIN)
+        return await list_offsets(self.cluster, asked, isolation_level=isolation_level)
 
     async def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """Deletes what lies before these offsets (-1: everything); gives each partition's new first offset."""
-        return await admin_logs.delete_records(self.cluster, before, self._timeout(timeout_ms))
+        offsets = checked_by_partition(before, "offset", -1)
+        return await admin_logs.delete_records(self.cluster, offsets, self._timeout(timeout_ms))
 
     async def describe_log_dirs(
         self, brokers: Iterable[int] | None = None, topics: Mapping[str, Sequence[int]] | None = None
     ) -> dict[int, dict[str, LogDirDescription]]:
         """By broker (None: all) and path; with `topics` only those partitions are listed."""
-        return await admin_logs.describe_log_dirs(self.cluster, brokers, topics)
+        chosen = None if brokers is None else checked_brokers(brokers)
+        return await admin_logs.describe_log_dirs(self.cluster, chosen, topics)
 
     async def alter_replica_log_dirs(self, moves: Mapping[int, Mapping[TopicPartition, str]]) -> None:
         """Moves replicas to directories: by broker and partition."""
+        checked_brokers(moves)
         await admin_logs.alter_replica_log_dirs(self.cluster, moves)
 
     async def describe_producers(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, list[ProducerDescription]]:
-        return await admin_logs.describe_producers(self.cluster, list(partitions))
+        return await admin_logs.describe_producers(self.cluster, checked_partitions(partitions))
 
     # Groups
 
@@ -175,18 +202,21 @@ class Admin:
         self, *, states: Iterable[str] | None = None, types: Iterable[str] | None = None
     ) -> list[GroupListing]:
         """All groups, or those in these states ("Stable", "Empty", ...) and of these types ("classic", "consumer")."""
-        return await admin_groups.list_groups(self.cluster, states, types)
+        chosen = [
+            None if one is None else checked_names(one, what) for one, what in ((states, "states"), (types, "types"))
+        ]
+        return await admin_groups.list_groups(self.cluster, *chosen)
 
     async def describe_groups(self, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
         """Classic groups and those of the newer protocol; the error of one that is not there is GROUP_ID_NOT_FOUND."""
-        return await admin_groups.describe_groups(self.cluster, _several(group_ids))
+        return await admin_groups.describe_groups(self.cluster, checked_names(group_ids, "groups"))
 
     async def describe_group(self, group_id: str) -> GroupDescription:
         return (await self.describe_groups([group_id]))[group_id]
 
     async def delete_groups(self, group_ids: Iterable[str]) -> None:
         """With all that they have committed. One that has members is refused: NON_EMPTY_GROUP."""
-        await admin_groups.delete_groups(self.cluster, _several(group_ids))
+        await admin_groups.delete_groups(self.cluster, checked_names(group_ids, "groups"))
 
     async def delete_group(self, group_id: str) -> None:
         await self.delete_groups([group_id])
@@ -201,31 +231,27 @@ class Admin:
 
         With `require_stable` it waits for open transactions that hold offsets of the group.
         """
-        wanted = groups if isinstance(groups, Mapping) else dict.fromkeys(_several(groups))
+        wanted = groups if isinstance(groups, Mapping) else dict.fromkeys(checked_names(groups, "groups"))
         return await admin_group_offsets.list_group_offsets(self.cluster, wanted, require_stable=require_stable)
 
     async def list_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None, *, require_stable: bool = False
     ) -> dict[TopicPartition, CommittedOffset]:
         """The same of one group."""
-        found = await self.list_groups_offsets({group_id: partitions}, require_stable=require_stable)
+        wanted = None if partitions is None else checked_partitions(partitions)
+        found = await self.list_groups_offsets({checked_text(group_id, "group"): wanted}, require_stable=require_stable)
         return found[group_id]
 
     async def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]) -> None:
         """Where the group goes on. Refused while it has members: UNKNOWN_MEMBER_ID."""
-        wanted = {tp: one if isinstance(one, CommittedOffset) else CommittedOffset(one) for tp, one in offsets.items()}
+        wanted = checked_commits(offsets)
+        checked_text(group_id, "group")
         await admin_group_offsets.alter_group_offsets(self.cluster, group_id, wanted)
 
     async def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Forgets these positions. Refused for topics that members subscribe to: GROUP_SUBSCRIBED_TO_TOPIC."""
-        await admin_group_offsets.delete_group_offsets(self.cluster, group_id, partitions)
+        checked_text(group_id, "group")
+        await admin_group_offsets.delete_group_offsets(self.cluster, group_id, checked_partitions(partitions))
 
     def _timeout(self, timeout_ms: int | None) -> int:
         return self.settings.request_timeout_ms if timeout_ms is None else timeout_ms
-
-
-def _several(names: Iterable[str]) -> list[str]:
-    """A lone string is no list of groups, though Python would go through its letters."""
-    if isinstance(names, str):
-        raise TypeError(f"several groups are asked for: [{names!r}], not {names!r}")
-    return list(names)

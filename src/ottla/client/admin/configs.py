@@ -13,7 +13,7 @@ from ottla.client.admin.results import (
     ConfigSynonym,
     ResourceType,
 )
-from ottla.client.errors import InvalidRequest, KafkaError, error_of, settled
+from ottla.client.errors import BadAnswer, InvalidRequest, KafkaError, error_of, settled
 from ottla.client.wire.cluster import Cluster
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated import alter_configs as whole
@@ -148,7 +148,7 @@ def _resource(number: int, name: str) -> ConfigResource:
     try:
         return ConfigResource(ResourceType(number), name)
     except ValueError:
-        raise KafkaError(f"the broker answered about a resource of the unknown type {number}") from None
+        raise BadAnswer(f"the broker answered about a resource of the unknown type {number}") from None
 
 
 def _entry(told: described.DescribeConfigsResourceResult) -> ConfigEntry:

@@ -18,6 +18,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from ottla.client.admin.group_results import CommittedOffset
+from ottla.client.arguments import (
+    a_kind_of,
+    check_call,
+    checked_committable,
+    checked_count,
+    checked_offset,
+    checked_partitions,
+    checked_timeout_ms,
+    checked_timestamp,
+)
 from ottla.client.consuming.assignment import AssignedPartition
 from ottla.client.consuming.fetcher import Fetcher
 from ottla.client.consuming.group.commits import OnCommitted
@@ -25,7 +35,7 @@ from ottla.client.consuming.group.member import GroupMember
 from ottla.client.consuming.group.membership import GroupMetadata
 from ottla.client.consuming.reading import RecordReading
 from ottla.client.consuming.resets import Resets
-from ottla.client.errors import ClientClosed, InvalidGroupId, NoOffset, RequestTimedOut
+from ottla.client.errors import BadArgument, ClientClosed, InvalidGroupId, NoOffset, NotAssigned, RequestTimedOut
 from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
 from ottla.client.settings import ConsumerSettings, parse_settings
 from ottla.client.wire.backoff import Backoff
@@ -33,7 +43,7 @@ from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.listed_offset import EARLIEST, LATEST
 from ottla.client.wire.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 from ottla.client.wire.world import ClientPorts, real_world
-from ottla.model import NO_EPOCH, TopicPartition
+from ottla.model import TopicPartition
 
 #: An offset to commit: a number, or (offset, metadata, leader epoch), of which only the first must be there.
 Committable = int | tuple[int] | tuple[int, str] | tuple[int, str, int]
@@ -137,7 +147,7 @@ class Consumer:
         self._check_open()
         if self._group is not None and self._group.subscribed:
             raise ValueError("topics are subscribed to: unsubscribe first")
-        self._assign(dict.fromkeys(TopicPartition(*tp) for tp in partitions))
+        self._assign(dict.fromkeys(checked_partitions(partitions)))
 
     def _assign(self, wanted: Iterable[TopicPartition]) -> None:
         self._reading.replace(wanted, self._fresh if self._group is None else self._group.placing.fresh)
@@ -160,8 +170,7 @@ class Consumer:
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """The next record of the partition is the first at or behind this offset."""
-        if offset < 0:
-            raise ValueError(f"an offset is at least 0, not {offset}")
+        offset = checked_offset(offset)
         one = self._one(partition)
         self._reading.drop_ahead([partition])
         self._reading.moved(partition)
@@ -231,27 +240,30 @@ class Consumer:
         self, offsets: Mapping[TopicPartition, Committable] | None = None, on_committed: OnCommitted | None = None
     ) -> None:
         """The same without waiting, tried once; `on_committed(offsets, error or None)` must not wait either."""
-        self._needs_group("commit").commits.later(self._committable(offsets), on_committed)
+        group = self._needs_group("commit")
+        if on_committed is not None:
+            check_call(on_committed, "on_committed")
+        group.commits.later(self._committable(offsets), on_committed)
 
     def _committable(
         self, offsets: Mapping[TopicPartition, Committable] | None
     ) -> dict[TopicPartition, CommittedOffset]:
         if offsets is None:
             return self._reading.positions()
-        found: dict[TopicPartition, CommittedOffset] = {}
-        for tp, told in offsets.items():
-            one = CommittedOffset(told) if isinstance(told, int) else CommittedOffset(*told)
-            if one.offset < 0 or one.leader_epoch < NO_EPOCH:
-                raise ValueError(f"{tp[0]}-{tp[1]}: an offset is at least 0, not {one.offset}")
-            found[TopicPartition(*tp)] = one
-        return found
+        if not isinstance(offsets, Mapping):
+            raise BadArgument(f"offsets must be a mapping of partitions to offsets, not {a_kind_of(offsets)}")
+        partitions = checked_partitions(offsets)
+        return {
+            tp: CommittedOffset(*checked_committable(tp, given))
+            for tp, given in zip(partitions, offsets.values(), strict=True)
+        }
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """What any member of the group has committed of these partitions; None where that is nothing."""
         group = self._needs_group("committed")
-        return await group.placing.committed([TopicPartition(*tp) for tp in partitions], timeout_ms)
+        return await group.placing.committed(checked_partitions(partitions), timeout_ms)
 
     def group_metadata(self) -> GroupMetadata:
         """Who this consumer is in its group now."""
@@ -260,11 +272,11 @@ class Consumer:
     # Offsets of partitions
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return await self._offsets(dict.fromkeys(partitions, EARLIEST))
+        return await self._offsets(dict.fromkeys(checked_partitions(partitions), EARLIEST))
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Behind the last record; with read_committed behind the last that no open transaction holds back."""
-        return await self._offsets(dict.fromkeys(partitions, LATEST))
+        return await self._offsets(dict.fromkeys(checked_partitions(partitions), LATEST))
 
     async def _offsets(self, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         found = await list_offsets(self.cluster, asked, isolation_level=self._isolation)
@@ -274,9 +286,9 @@ class Consumer:
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """For each partition the first record at or after a time in ms; None where there is none as young."""
-        if any(time < 0 for time in times.values()):
-            raise ValueError("a time is at least 0")
-        found = await list_offsets(self.cluster, times, isolation_level=self._isolation)
+        checked_partitions(times)
+        asked = {tp: checked_timestamp(time, f"the time of {tp[0]}-{tp[1]}") for tp, time in times.items()}
+        found = await list_offsets(self.cluster, asked, isolation_level=self._isolation)
         return {
             tp: None if one.offset < 0 else OffsetAndTimestamp(one.offset, one.timestamp, one.leader_epoch)
             for tp, one in found.items()
@@ -291,11 +303,12 @@ class Consumer:
 
     async def poll(self, *, max_records: int | None = None, timeout_ms: int | None = None) -> list[ConsumerRecord]:
         """Up to `max.poll.records` records, as soon as there are any; empty when the time is up (None: never)."""
-        limit = self.settings.max_poll_records if max_records is None else max_records
-        if limit < 1:
-            raise ValueError(f"max_records is at least 1, not {limit}")
-        deadline = self._deadline(timeout_ms)
+        limit = self.settings.max_poll_records if max_records is None else checked_count(max_records, "max_records")
+        deadline = self._deadline(checked_timeout_ms(timeout_ms))
         group = self._group
+        if not self._reading.assigned and (group is None or not group.subscribed):
+            self._check_open()
+            raise NotAssigned("there is nothing to read: subscribe to topics or assign partitions first")
         with self._one_poll():
             while True:
                 self._check_open()
@@ -374,7 +387,7 @@ class Consumer:
                 waiting.set_result(None)
 
     @staticmethod
-    def _deadline(timeout_ms: int | None) -> float | None:
+    def _deadline(timeout_ms: float | None) -> float | None:
         return None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
 
     async def _wait_for_news(self, deadline: float | None) -> bool:

@@ -29,8 +29,11 @@ class Resets:
         elif named in {"earliest", "latest", "none"}:
             self._fixed = {"earliest": EARLIEST, "latest": LATEST}.get(named)
         else:
+            from ottla.client.other_names import OFFSET_RESETS
+
+            hint = f": it is called {OFFSET_RESETS[named]} here" if named in OFFSET_RESETS else ""
             raise SettingsError(
-                f"auto.offset.reset must be earliest, latest, none or by_duration:PnDTnHnMnS, not {policy!r}"
+                f"auto.offset.reset must be earliest, latest, none or by_duration:PnDTnHnMnS, not {policy!r}{hint}"
             )
         self._cluster = cluster
         self._clock = clock

@@ -84,9 +84,6 @@ class Accumulator:
     def has_room(self, cost: int) -> bool:
         return self.memory_used + cost + RECORD_OVERHEAD <= self._memory_bytes
 
-    def could_ever_have_room(self, cost: int) -> bool:
-        return cost + RECORD_OVERHEAD <= self._memory_bytes
-
     def append(
         self,
         queue: PartitionQueue,
@@ -110,7 +107,13 @@ class Accumulator:
         builder = batch.builder
         before = builder.size
         delivery = Delivery(batch, builder.count, timestamp)
-        taken = builder.append(timestamp, key, value, headers) - before + RECORD_OVERHEAD
+        try:
+            taken = builder.append(timestamp, key, value, headers) - before + RECORD_OVERHEAD
+        except BaseException:  # a batch without records would be nobody's, and could not be sent
+            if not builder.count:
+                self.remove_waiting(batch)
+                self.release(batch)
+            raise
         batch.deliveries.append(delivery)
         batch.memory += taken
         self.memory_used += taken

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.client.errors import KafkaError
 from ottla.client.records import UNKNOWN_OFFSET, RecordMetadata
+from ottla.logs import logger
 from ottla.model import NO_TIMESTAMP
 from ottla.records.builder import BatchBuilder
 
 if TYPE_CHECKING:
     from ottla.client.producing.accumulator import PartitionQueue
     from ottla.client.producing.sequences import ProducerIdentity
+
+Called = TypeVar("Called")
+
+_LOG = logger("client")
 
 
 class ProducerBatch:
@@ -83,7 +88,7 @@ class ProducerBatch:
         self.wake()
         callbacks, self.callbacks = self.callbacks, []
         for delivery, call in callbacks:
-            _call(call, delivery)
+            call_back(call, delivery, delivery.batch.queue)
 
     async def wait(self) -> None:
         """Until it is done or has been split."""
@@ -112,6 +117,15 @@ class Delivery:
         self.index = index
         self._timestamp = timestamp
 
+    @classmethod
+    def failed(cls, topic: str, partition: int | None, error: KafkaError) -> Delivery:
+        """Of a record that never came into a batch: it has one of its own, which is over."""
+        from ottla.client.producing.accumulator import PartitionQueue
+
+        batch = ProducerBatch(PartitionQueue(topic, -1 if partition is None else partition), (0,), 0)
+        batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, error)
+        return cls(batch, 0, NO_TIMESTAMP)
+
     def done(self) -> bool:
         return self.batch.done
 
@@ -134,7 +148,7 @@ class Delivery:
     def add_done_callback(self, call: Callable[[Delivery], object]) -> None:
         """Calls `call(self)` when the outcome is known; at once if it is."""
         if self.batch.done:
-            _call(call, self)
+            call_back(call, self, self.batch.queue)
         else:
             self.batch.callbacks.append((self, call))
 
@@ -144,11 +158,14 @@ class Delivery:
         return self.result()
 
 
-def _call(call: Callable[[Delivery], object], delivery: Delivery) -> None:
+def call_back(call: Callable[[Called], object], delivery: Called, about: object) -> None:
     """A caller's mistake is not the producer's end."""
     try:
         call(delivery)
     except Exception as error:
-        asyncio.get_running_loop().call_exception_handler(
-            {"message": f"a delivery call-back of {delivery.batch.queue} raised", "exception": error}
-        )
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # the client's own has ended: nobody else would say it
+            _LOG.error("a delivery call-back raised", about=about, error=error)
+            return
+        loop.call_exception_handler({"message": f"a delivery call-back of {about} raised", "exception": error})

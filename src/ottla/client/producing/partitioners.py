@@ -123,5 +123,9 @@ def partitioner_for(wanted: Any) -> Partitioner:
         return made
     make = _NAMED.get(str(wanted).replace("-", "_").lower())
     if make is None:
-        raise SettingsError(f"partitioner must be one of {', '.join(_NAMED)} or a callable, not {wanted!r}")
+        from ottla.client.other_names import PARTITIONERS
+
+        ours = PARTITIONERS.get(str(wanted).rpartition(".")[2].lower())
+        hint = f": that is {ours} here" if ours is not None else ""
+        raise SettingsError(f"partitioner must be one of {', '.join(_NAMED)} or a callable, not {wanted!r}{hint}")
     return make()

@@ -12,24 +12,36 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
 
+from ottla.client.arguments import (
+    NO_HEADERS,
+    GivenHeaders,
+    a_kind_of,
+    check_call,
+    checked_headers,
+    checked_partition,
+    checked_timestamp,
+    checked_topic,
+)
 from ottla.client.errors import (
     BufferExhausted,
     ClientClosed,
+    ClientFault,
     KafkaError,
+    PartitionerFailed,
     RecordTooLarge,
     SettingsError,
     UnknownTopicOrPartition,
 )
-from ottla.client.producing.accumulator import Accumulator, PartitionQueue
+from ottla.client.producing.accumulator import RECORD_OVERHEAD, Accumulator, PartitionQueue
 from ottla.client.producing.batches import Delivery
 from ottla.client.producing.partitioners import partitioner_for, sticky_partitioner
 from ottla.client.producing.sender import Sender
-from ottla.client.records import ProducerRecord, RecordMetadata
+from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, checked_records, numbered
 from ottla.client.serializers import serialized, serializer_for
 from ottla.client.settings import IDEMPOTENT_IN_FLIGHT_MAX, ProducerSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
@@ -37,6 +49,7 @@ from ottla.client.wire.metadata import Topic
 from ottla.client.wire.world import ClientPorts, real_world
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import Headers
+from ottla.records.compression import LEVELS, codec_name
 
 #: Batches that may become full before `send` lets the loop turn, so that they go out while more come in.
 _TURNS_OWED_MAX: Final = 4
@@ -79,6 +92,10 @@ class Producer:
             delivery_timeout_ms=self.settings.delivery_timeout_ms,
             memory_bytes=self.settings.buffer_memory,
         )
+        #: The most that a record may cost: it goes alone in its request, and all of `buffer.memory` is for it.
+        self._cost_max = min(
+            self.settings.max_request_size - HEADER_SIZE, self.settings.buffer_memory - RECORD_OVERHEAD
+        )
         self._routes: dict[str, _TopicRoute] = {}
         self._sender: Sender | None = None
         #: Callers for whose records there is no room, the longest waiting first.
@@ -104,19 +121,28 @@ class Producer:
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = NO_HEADERS,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
         """Puts a record into its batch. Await the result for the acknowledgement, or have `on_delivery` called."""
         raw_value = value if value.__class__ is bytes and self._value_serializer is None else self._value(value)
         raw_key = key if key is None or (key.__class__ is bytes and self._key_serializer is None) else self._key(key)
-        route = self._routes.get(topic)
+        if partition is not None:
+            partition = checked_partition(partition)
+        if timestamp is not None:
+            timestamp = checked_timestamp(timestamp)
+        checked = NO_HEADERS if headers is NO_HEADERS else checked_headers(headers)
+        if on_delivery is not None:
+            check_call(on_delivery, "on_delivery")
+        cost = self._queues.cost(raw_key, raw_value, checked)
+        if cost > self._cost_max:
+            raise self._too_large(cost)
+        route = self._routes.get(topic) if topic.__class__ is str else None
         if route is None or self._closed or (partition is not None and partition >= len(route.topic.partitions)):
             route = await self._route(topic, partition)
-        cost = self._queues.cost(raw_key, raw_value, headers)
         if self._waiting or not self._queues.has_room(cost):
             await self._wait_for_room(cost)
-        delivery = self._append(route, raw_value, raw_key, partition, timestamp, headers, cost)
+        delivery = self._append(route, raw_value, raw_key, partition, timestamp, checked, cost)
         if on_delivery is not None:
             delivery.add_done_callback(on_delivery)
         assert self._sender is not None
@@ -132,19 +158,15 @@ class Producer:
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = NO_HEADERS,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery | None:
         """As `send`, but gives None where `send` would wait."""
-        route = self._routes.get(topic)
-        if route is None or self._closed or (partition is not None and partition >= len(route.topic.partitions)):
-            return None
-        raw_value, raw_key = self._value(value), self._key(key)
-        cost = self._queues.cost(raw_key, raw_value, headers)
-        if self._waiting or not self._queues.has_room(cost):
-            return None
-        delivery = self._append(route, raw_value, raw_key, partition, timestamp, headers, cost)
+        raw = self.checked(topic, value, key, partition, timestamp, headers)
         if on_delivery is not None:
+            check_call(on_delivery, "on_delivery")
+        delivery = self.try_enter(raw)
+        if delivery is not None and on_delivery is not None:
             delivery.add_done_callback(on_delivery)
         return delivery
 
@@ -158,6 +180,36 @@ class Producer:
             headers=record.headers,
         )
 
+    async def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
+        """Puts records into their batches, in their order. All are checked before the first is queued.
+
+        Nothing else is raised: what could not be queued (no such topic, no room within `max.block.ms`) is the outcome
+        of its record's delivery.
+        """
+        raws = [
+            numbered(number, self.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
+            for number, r in enumerate(checked_records(records))
+        ]
+        deliveries: list[Delivery] = []
+        #: By topic, or by None for all, why nothing more of it can be queued in this call.
+        faults: dict[str | None, KafkaError] = {}
+        for raw in raws:
+            fault = faults.get(None) or faults.get(raw.topic)
+            if fault is not None:
+                deliveries.append(Delivery.failed(raw.topic, raw.partition, fault))
+                continue
+            try:
+                deliveries.append(self.try_enter(raw) or await self.enter(raw))
+            except PartitionerFailed as error:
+                deliveries.append(Delivery.failed(raw.topic, raw.partition, error))
+            except KafkaError as error:
+                about_all = isinstance(error, BufferExhausted | ClientClosed | ClientFault)
+                faults[None if about_all else raw.topic] = error
+                deliveries.append(Delivery.failed(raw.topic, raw.partition, error))
+            if self._sender is not None and self._sender.turns_owed > _TURNS_OWED_MAX:
+                await asyncio.sleep(0)
+        return deliveries
+
     async def send_and_wait(
         self,
         topic: str,
@@ -166,7 +218,7 @@ class Producer:
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = NO_HEADERS,
     ) -> RecordMetadata:
         """Sends a record and waits until it is acknowledged."""
         return await (await self.send(topic, value, key, partition=partition, timestamp=timestamp, headers=headers))
@@ -205,6 +257,40 @@ class Producer:
 
     # Ways of a record
 
+    def checked(
+        self, topic: str, value: Any, key: Any, partition: int | None, timestamp: int | None, headers: GivenHeaders
+    ) -> RawRecord:
+        """A record as bytes and numbers that the wire takes; raises what keeps it from being one. For any thread."""
+        raw = RawRecord(
+            checked_topic(topic),
+            self._value(value),
+            self._key(key),
+            None if partition is None else checked_partition(partition),
+            None if timestamp is None else checked_timestamp(timestamp),
+            NO_HEADERS if headers is NO_HEADERS else checked_headers(headers),
+        )
+        self._check_size(raw.key, raw.value, raw.headers)
+        return raw
+
+    def try_enter(self, raw: RawRecord) -> Delivery | None:
+        """Puts a record into its batch unless it has to wait for that."""
+        topic, value, key, partition, timestamp, headers = raw
+        route = self._routes.get(topic)
+        if route is None or self._closed or (partition is not None and partition >= len(route.topic.partitions)):
+            return None
+        cost = self._queues.cost(key, value, headers)
+        if self._waiting or not self._queues.has_room(cost):
+            return None
+        return self._append(route, value, key, partition, timestamp, headers, cost)
+
+    async def enter(self, raw: RawRecord) -> Delivery:
+        topic, value, key, partition, timestamp, headers = raw
+        route = await self._route(topic, partition)
+        cost = self._queues.cost(key, value, headers)
+        if self._waiting or not self._queues.has_room(cost):
+            await self._wait_for_room(cost)
+        return self._append(route, value, key, partition, timestamp, headers, cost)
+
     def _key(self, key: Any) -> bytes | None:
         return serialized(key, self._key_serializer, "key")
 
@@ -225,16 +311,10 @@ class Producer:
         assert sender is not None
         if sender.fault is not None:
             raise sender.fault
-        if cost + HEADER_SIZE > self.settings.max_request_size:
-            raise RecordTooLarge(f"a record of {cost} bytes is over max.request.size, {self.settings.max_request_size}")
         if partition is None:
-            partition = self._partitioner(route.topic.name, key, len(route.topic.partitions))
+            partition = self._chosen(route.topic.name, key, len(route.topic.partitions))
             if partition < 0:
                 partition = self._sticky(route, cost)
-            elif partition >= len(route.topic.partitions):
-                raise KafkaError(f"the partitioner chose {partition} of {len(route.topic.partitions)} partitions")
-        elif partition < 0:
-            raise UnknownTopicOrPartition(f"{route.topic.name} has no partition {partition}")
         queue = route.queues.get(partition)
         if queue is None:
             queue = route.queues[partition] = self._queues.queue(route.topic.name, partition)
@@ -247,6 +327,31 @@ class Producer:
             sender.turns_owed += 1
             sender.wake()
         return delivery
+
+    def _chosen(self, topic: str, key: bytes | None, count: int) -> int:
+        """What the partitioner says: it may be the caller's own."""
+        try:
+            partition = self._partitioner(topic, key, count)
+        except Exception as error:
+            raise PartitionerFailed(f"the partitioner raised {type(error).__name__}: {error}") from error
+        if partition.__class__ is not int:
+            raise PartitionerFailed(f"the partitioner returned {a_kind_of(partition)}, not an int")
+        if partition >= count:
+            raise PartitionerFailed(f"the partitioner chose {partition} of {count} partitions")
+        return partition
+
+    def _check_size(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        """Raises RecordTooLarge for a record that no request or no buffer could hold."""
+        cost = self._queues.cost(key, value, headers)
+        if cost > self._cost_max:
+            raise self._too_large(cost)
+
+    def _too_large(self, cost: int) -> RecordTooLarge:
+        """Why a record that costs so much is refused."""
+        settings = self.settings
+        if cost + HEADER_SIZE > settings.max_request_size:
+            return RecordTooLarge(f"a record of {cost} bytes is over max.request.size, {settings.max_request_size}")
+        return RecordTooLarge(f"a record of {cost} bytes is over buffer.memory, {settings.buffer_memory}")
 
     def _sticky(self, route: _TopicRoute, cost: int) -> int:
         """The partition whose turn it is: it stays for a batch's worth of bytes, so that batches become full."""
@@ -308,8 +413,6 @@ class Producer:
     # Room
 
     async def _wait_for_room(self, cost: int) -> None:
-        if not self._queues.could_ever_have_room(cost):
-            raise RecordTooLarge(f"a record of {cost} bytes is over buffer.memory, {self.settings.buffer_memory}")
         assert self._sender is not None
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
@@ -355,6 +458,16 @@ def _consistent(settings: ProducerSettings) -> ProducerSettings:
         faults.append("retries must not be 0")
     if idempotent and faults:
         raise SettingsError(f"enable.idempotence is on, so {' and '.join(faults)}")
+    _check_levels(settings)
     if settings.delivery_timeout_ms < settings.linger_ms + settings.request_timeout_ms:
         raise SettingsError("delivery.timeout.ms must be at least linger.ms + request.timeout.ms")
     return replace(settings, enable_idempotence=not faults if idempotent is None else idempotent)
+
+
+def _check_levels(settings: ProducerSettings) -> None:
+    """A level that a codec does not have would be found with the first batch that is compressed."""
+    for codec, (low, high, default) in LEVELS.items():
+        name = codec_name(codec)
+        level: int | None = getattr(settings, f"compression_{name}_level")
+        if level is not None and level != default and not low <= level <= high:
+            raise SettingsError(f"compression.{name}.level must be {default} or from {low} to {high}, not {level}")

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ottla.client.errors import BadAnswer, DeliveryTimedOut, KafkaError, error_of
+from ottla.client.errors import BadAnswer, ClientFault, DeliveryTimedOut, KafkaError, error_of
 from ottla.client.producing.accumulator import Accumulator, PartitionQueue
 from ottla.client.producing.batches import ProducerBatch
 from ottla.client.producing.identity_source import IdentitySource
@@ -121,6 +121,18 @@ class Sender:
         self.turns_owed = 0
         if self.fault is not None:
             return
+        try:
+            self._pump_once()
+        except Exception as error:
+            self._fail_all(error)
+
+    def _fail_all(self, error: Exception) -> None:
+        """A fault of our own: nobody may wait for ever for a record that is not sent any more."""
+        fault = ClientFault(f"the producer failed: {type(error).__name__}: {error}")
+        fault.__cause__ = error
+        self.stop(fault)
+
+    def _pump_once(self) -> None:
         now_ms = self._clock.monotonic_ms()
         next_ms = self._queues.take_due(now_ms)
         self._expire(now_ms)
@@ -229,7 +241,7 @@ class Sender:
         for batch in batches:
             batch.on_wire = True
             batch.queue.on_wire += 1
-        future.add_done_callback(lambda done: self._answered(done, batches))
+        future.add_done_callback(lambda done: self._take_answer(done, batches))
 
     def _request(self, batches: list[ProducerBatch], *, by_id: bool) -> ProduceRequest:
         data: dict[str, TopicProduceData] = {}
@@ -261,6 +273,12 @@ class Sender:
         )
 
     # Back
+
+    def _take_answer(self, future: asyncio.Future[ProduceResponse], batches: list[ProducerBatch]) -> None:
+        try:
+            self._answered(future, batches)
+        except Exception as error:
+            self._fail_all(error)
 
     def _answered(self, future: asyncio.Future[ProduceResponse], batches: list[ProducerBatch]) -> None:
         for batch in batches:

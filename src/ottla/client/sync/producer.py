@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ottla.client.errors import ClientClosed, KafkaError
+from ottla.client.arguments import NO_HEADERS, GivenHeaders, check_call
+from ottla.client.errors import ClientClosed, ClientFault, KafkaError
 from ottla.client.producing import batches
 from ottla.client.producing.producer import Producer as AsyncProducer
-from ottla.client.records import ProducerRecord, RecordMetadata
-from ottla.client.serializers import serialized, serializer_for
-from ottla.client.settings import ProducerSettings, parse_settings
+from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, checked_records, numbered
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
-from ottla.records.builder import Headers
 
 #: Records between the callers' threads and the loop's; beyond it `send` waits.
 HANDED_OVER_MAX: Final = 10_000
@@ -30,10 +28,10 @@ class Delivery:
 
     __slots__ = ("_call", "_error", "_inner", "_producer", "record")
 
-    def __init__(self, producer: Producer, record: tuple[Any, ...], call: Callable[[Delivery], object] | None) -> None:
+    def __init__(self, producer: Producer, record: RawRecord, call: Callable[[Delivery], object] | None) -> None:
         self._producer = producer
-        #: topic, value, key, partition, timestamp, headers; dropped when it is in its batch.
-        self.record: tuple[Any, ...] | None = record
+        #: Dropped when it is in its batch.
+        self.record: RawRecord | None = record
         self._inner: batches.Delivery | None = None
         self._error: KafkaError | None = None
         self._call = call
@@ -68,7 +66,7 @@ class Delivery:
         self._error = error
         self.record = None
         if self._call is not None:
-            self._call(self)
+            batches.call_back(self._call, self, "a record that was refused")
 
     async def known(self) -> None:
         """Waits until the record is in its batch (or refused) and the batch's outcome is known."""
@@ -83,18 +81,16 @@ class Producer:
     def __init__(
         self, settings: Mapping[str, Any] | None = None, /, *, world: ClientPorts | None = None, **keywords: Any
     ) -> None:
-        self.settings = parse_settings(ProducerSettings, settings, keywords)
-        # Values become bytes in the caller's thread, so that what cannot be serialized is refused by `send`.
-        self._key_serializer = serializer_for(self.settings.key_serializer, "key.serializer")
-        self._value_serializer = serializer_for(self.settings.value_serializer, "value.serializer")
-        plain = {**keywords, "key_serializer": None, "value_serializer": None}
-        self._inner = AsyncProducer(settings, world=world, **plain)
+        self._inner = AsyncProducer(settings, world=world, **keywords)
+        self.settings = self._inner.settings
         self._thread = LoopThread("ottla-producer")
         self._handed: deque[Delivery] = deque()
         self._room = threading.Condition()
         self._taking: asyncio.Task[None] | None = None
         self._told = False
         self._closed = False
+        #: Its loop does not run any more.
+        self._ended = False
 
     def __enter__(self) -> Self:
         return self
@@ -112,13 +108,24 @@ class Producer:
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = NO_HEADERS,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
         """Hands a record over; waits only where too many are on their way already."""
-        raw_key = serialized(key, self._key_serializer, "key")
-        raw_value = serialized(value, self._value_serializer, "value")
-        delivery = Delivery(self, (topic, raw_value, raw_key, partition, timestamp, headers), on_delivery)
+        if on_delivery is not None:
+            check_call(on_delivery, "on_delivery")
+        raw = self._inner.checked(topic, value, key, partition, timestamp, headers)
+        return self._hand_over(Delivery(self, raw, on_delivery))
+
+    def send_many(self, records: Iterable[ProducerRecord]) -> list[Delivery]:
+        """Hands records over, in their order. All are checked before the first is."""
+        raws = [
+            numbered(number, self._inner.checked, r.topic, r.value, r.key, r.partition, r.timestamp, r.headers)
+            for number, r in enumerate(checked_records(records))
+        ]
+        return [self._hand_over(Delivery(self, raw, None)) for raw in raws]
+
+    def _hand_over(self, delivery: Delivery) -> Delivery:
         if len(self._handed) >= HANDED_OVER_MAX:
             with self._room:
                 self._room.wait_for(lambda: self._closed or len(self._handed) < HANDED_OVER_MAX)
@@ -128,6 +135,8 @@ class Producer:
         if not self._told:
             self._told = True
             self._thread.loop.call_soon_threadsafe(self._take)
+        if self._ended:  # since it was asked above: nobody else looks there any more
+            self._refuse_all()
         return delivery
 
     def send_record(self, record: ProducerRecord) -> Delivery:
@@ -148,7 +157,7 @@ class Producer:
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Headers = (),
+        headers: GivenHeaders = NO_HEADERS,
         timeout: float | None = None,
     ) -> RecordMetadata:
         return self.send(topic, value, key, partition=partition, timestamp=timestamp, headers=headers).result(timeout)
@@ -171,6 +180,18 @@ class Producer:
             with self._room:
                 self._room.notify_all()
             self._thread.end()
+            self._ended = True
+            self._refuse_all()
+
+    def _refuse_all(self) -> None:
+        """In any thread: what was handed over and is in no batch has an end all the same."""
+        error = ClientClosed("the producer was closed before the record was sent")
+        while self._handed:
+            try:
+                delivery = self._handed.popleft()
+            except IndexError:  # another thread does the same
+                return
+            delivery.refused(error)
 
     def wait_for(self, delivery: Delivery, timeout: float | None) -> None:
         self._thread.run(delivery.known, timeout)
@@ -198,14 +219,13 @@ class Producer:
                     delivery = handed.popleft()
                     record = delivery.record
                     assert record is not None
-                    topic, value, key, partition, timestamp, headers = record
-                    named = {"partition": partition, "timestamp": timestamp, "headers": headers}
                     try:
-                        inner = producer.try_send(topic, value, key, **named)
-                        if inner is None:
-                            inner = await producer.send(topic, value, key, **named)
+                        inner = producer.try_enter(record) or await producer.enter(record)
                     except KafkaError as error:
                         delivery.refused(error)
+                    except BaseException as error:  # a fault of our own, or the loop's end: it has an end too
+                        delivery.refused(ClientFault(f"the producer failed: {type(error).__name__}: {error}"))
+                        raise
                     else:
                         delivery.entered(inner)
                 if len(handed) < HANDED_OVER_MAX // 2:
@@ -228,6 +248,4 @@ class Producer:
         except TimeoutError:
             pass
         await self._inner.close(timeout_ms)
-        error = ClientClosed("the producer was closed before the record was sent")
-        while self._handed:
-            self._handed.popleft().refused(error)
+        self._refuse_all()

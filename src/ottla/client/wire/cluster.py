@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
+from ottla.client.arguments import checked_topic
 from ottla.client.errors import (
     ClientClosed,
+    ClientFault,
     KafkaError,
     NoBrokerReached,
     RequestTimedOut,
+    UnknownBroker,
     UnknownTopicOrPartition,
     error_of,
 )
@@ -21,7 +24,6 @@ from ottla.client.wire.connection import Answer, BrokerConnection
 from ottla.client.wire.connections import CONTROL, Connections
 from ottla.client.wire.metadata import Metadata, Node, Topic
 from ottla.client.wire.world import ClientPorts
-from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.protocol.message import Message
@@ -80,7 +82,7 @@ class Cluster:
         if node_id not in self.metadata.nodes:
             await self.updated()
             if node_id not in self.metadata.nodes:
-                raise KafkaError(f"the cluster has no broker {node_id} now", code=ErrorCode.BROKER_NOT_AVAILABLE)
+                raise UnknownBroker(f"the cluster has no broker {node_id} now")
         return await self.connections.to(node_id, CONTROL)
 
     async def retrying(self, attempt: Callable[[], Awaitable[Result]], timeout_ms: int | None = None) -> Result:
@@ -125,8 +127,7 @@ class Cluster:
 
     def want(self, topics: Iterable[str]) -> None:
         """Keeps these topics' metadata from now on."""
-        for topic in topics:
-            self._topics[topic] = None
+        self._topics.update(dict.fromkeys(checked_topic(topic) for topic in topics))
 
     def forget(self, topics: Iterable[str]) -> None:
         for topic in topics:
@@ -134,6 +135,7 @@ class Cluster:
 
     async def topic(self, name: str, timeout_ms: int | None = None) -> Topic:
         """A topic's metadata, asked for until it is there; raises what keeps it from being there."""
+        checked_topic(name)
         found = self.metadata.topics.get(name)
         if found is not None:
             return found
@@ -201,6 +203,11 @@ class Cluster:
                     failures += 1
                     if self._next_round is None:
                         self._next_round = asyncio.get_running_loop().create_future()
+                except Exception as error:  # a fault of our own: who waits for the round hears of it
+                    fault = ClientFault(f"the metadata could not be asked for: {type(error).__name__}: {error}")
+                    fault.__cause__ = error
+                    _fail(current, fault)
+                    failures += 1
                 except asyncio.CancelledError:  # by `close`
                     _fail(current, ClientClosed("the client is closed"))
                     raise

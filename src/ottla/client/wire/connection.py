@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from ottla.client.errors import (
     BadAnswer,
+    BadArgument,
     ClientClosed,
     ConnectionLost,
     KafkaError,
@@ -25,7 +26,7 @@ from ottla.client.errors import (
 from ottla.client.wire.pending import Pending, decoded
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey, api
-from ottla.protocol.errors import DecodeError
+from ottla.protocol.errors import DecodeError, EncodeError
 from ottla.protocol.fields import INT32, LENGTH_BYTES
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.header import RequestHeader, encode_request
@@ -208,7 +209,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
             correlation_id=self._correlation_id,
             client_id=self._client_id,
         )
-        return encode_request(header, request)
+        try:
+            return encode_request(header, request)
+        except EncodeError as error:  # of a value that a caller gave, in an argument that nobody checked
+            raise BadArgument(str(error)) from error
 
     async def _wait_for_room(self, timeout_ms: int) -> None:
         if self.fault is not None:

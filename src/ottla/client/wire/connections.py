@@ -17,11 +17,15 @@ from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.dialling import connect
 from ottla.client.wire.metadata import Node
 from ottla.client.wire.world import ClientPorts
+from ottla.logs import logger
 
 CONTROL: Final = 0
 DATA: Final = 1
 #: Ids of bootstrap addresses, whose brokers' ids are not known yet: below every broker's.
 _BOOTSTRAP_ID: Final = -2
+_NOBODY: Final = "no broker was reached: "
+#: That nobody answers is said again after so long.
+_UNREACHED_SAID_S: Final = 30.0
 
 _Place = tuple[int, int]  # node id and lane
 
@@ -35,6 +39,7 @@ class Connections:
         on_trouble: Callable[[], None],
     ) -> None:
         self._settings = settings
+        self._log = logger("client").bind(client=settings.client_id)
         self._world = world
         self._nodes = nodes
         #: Called when a known broker was lost or not reached: perhaps it has moved.
@@ -48,6 +53,9 @@ class Connections:
         self._under_way: dict[_Place, asyncio.Task[BrokerConnection]] = {}
         #: Failures in a row and when the next attempt may be made (in the loop's time), by address.
         self._failures: dict[tuple[str, int], tuple[int, float]] = {}
+        #: Called with the fault each time that no broker was reached, and with None when one is again.
+        self.on_reach: Callable[[NoBrokerReached | None], object] = self._log_reach
+        self._unreached = False
         self._closed = False
 
     def open(self, node_id: int, lane: int) -> BrokerConnection | None:
@@ -88,7 +96,10 @@ class Connections:
                 raise
             except KafkaError as error:
                 faults.append(str(error))
-        raise NoBrokerReached("no broker was reached: " + "; ".join(faults))
+        fault = NoBrokerReached(_NOBODY + "; ".join(faults))
+        self._unreached = True
+        self.on_reach(fault)
+        raise fault
 
     def adopt_bootstrap(self) -> None:
         """A bootstrap connection becomes its broker's, now that the broker's id is known."""
@@ -179,8 +190,19 @@ class Connections:
                 self._on_trouble()
             raise
         self._failures.pop(address, None)
+        if self._unreached:
+            self._unreached = False
+            self.on_reach(None)
         self._keep(place, connection, address)
         return connection
+
+    def _log_reach(self, fault: NoBrokerReached | None) -> None:
+        """A client is patient, and its program may wait for minutes: whoever looks at the log sees what for."""
+        if fault is None:
+            self._log.info("a broker is reached again")
+        else:
+            why = str(fault).removeprefix(_NOBODY)
+            self._log.warning_limited("no broker is reached", interval_s=_UNREACHED_SAID_S, why=why)
 
     def _keep(self, place: _Place, connection: BrokerConnection, address: tuple[str, int]) -> None:
         self._there[place] = connection

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+import os
+import re
+import socket
+from typing import Final, cast
 
 from ottla.client.errors import ConnectFailed, ConnectionLost, KafkaError
 from ottla.client.wire.connection import FRAME_BYTES_MAX, BrokerConnection
 from ottla.client.wire.world import ClientPorts
+
+#: As asyncio writes the faults of several addresses (`::1` and `127.0.0.1`) into one.
+_ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 
 
 async def connect(
@@ -38,6 +44,14 @@ async def connect(
         if isinstance(error, TimeoutError) and not isinstance(error, KafkaError):
             raise ConnectFailed(f"{peer} did not answer within {setup_timeout_ms} ms") from None
         if isinstance(error, OSError) and not isinstance(error, KafkaError):
-            raise ConnectFailed(f"{peer}: {error.strerror or error}") from error
+            raise ConnectFailed(f"{peer}: {cause_of(error)}") from error
         raise
     return made[-1]
+
+
+def cause_of(error: OSError) -> str:
+    """The system's own words ("Connection refused"), where asyncio says "Connect call failed ('127.0.0.1', 9092)"."""
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    numbers = [error.errno] if error.errno else [int(number) for number in _ERRNO.findall(str(error))]
+    return ", ".join(dict.fromkeys(os.strerror(number) for number in numbers)) or error.strerror or str(error)

@@ -87,7 +87,7 @@ log.roll.jitter.ms  LONG  -  roll-jitter-ms  HIGH  cluster-wide  used
     Up to so many milliseconds are taken off the roll time at random, so that not all logs roll at once.
 log.roll.ms  LONG  -  roll-ms  HIGH  cluster-wide  used
     A segment is rolled when its first record is so old.
-log.segment.bytes  INT  1073741824  1048576..  HIGH  cluster-wide  used
+log.segment.bytes  INT  1073741824  14..  HIGH  cluster-wide  used
     A segment is rolled before it grows past this.
 log.segment.delete.delay.ms  LONG  60000  0..  HIGH  cluster-wide  used
     A removed segment's files are deleted so much later, when nobody reads them any more.

@@ -63,7 +63,7 @@ retention.bytes  LONG  -1  -  MEDIUM  topic  used
     Old segments are removed while a partition is larger than this; -1 keeps them.
 retention.ms  LONG  604800000  -1..  MEDIUM  topic  used
     How long a segment is kept after its newest record; -1 for ever.
-segment.bytes  INT  1073741824  1048576..  MEDIUM  topic  used
+segment.bytes  INT  1073741824  14..  MEDIUM  topic  used
     A segment is rolled before it grows past this.
 segment.index.bytes  INT  10485760  4..  MEDIUM  topic  used
     The size at which an index is full, and its segment rolled.

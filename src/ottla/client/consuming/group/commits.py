@@ -14,7 +14,15 @@ from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.consuming.group.coordinator import Coordinator
 from ottla.client.consuming.group.membership import POLLED_TOO_LATE, Membership
 from ottla.client.consuming.group.wire import NO_GENERATION
-from ottla.client.errors import CommitFailed, KafkaError, RebalanceInProgress, RequestTimedOut, error_of, settled
+from ottla.client.errors import (
+    CommitFailed,
+    KafkaError,
+    RebalanceInProgress,
+    RequestTimedOut,
+    TooManyCommits,
+    error_of,
+    settled,
+)
 from ottla.client.settings import ConsumerSettings
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.cluster import Cluster
@@ -115,9 +123,7 @@ class Commits:
     def later(self, offsets: Offsets, then: OnCommitted | None = None) -> None:
         """Commits once, in the background; `then` hears what became of it."""
         if len(self._pending) >= PENDING_MAX:
-            raise KafkaError(
-                f"{PENDING_MAX} commits are unanswered: no more are taken", code=ErrorCode.REQUEST_TIMED_OUT
-            )
+            raise TooManyCommits(f"{PENDING_MAX} commits are unanswered: no more are taken")
         task = asyncio.get_running_loop().create_task(self._once(dict(offsets), self._membership.generation, then))
         self._pending.add(task)
         task.add_done_callback(self._pending.discard)

@@ -1,0 +1,128 @@
+"""What an admin client is given, checked before anything is asked: an error names the argument.
+
+A lone string where several names are wanted is refused, since Python would go through its letters:
+`delete_topics("ab")` would delete the topics "a" and "b".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ottla.client.admin.group_results import CommittedOffset
+from ottla.client.admin.results import ConfigChange, ConfigResource, NewTopic
+from ottla.client.arguments import (
+    INT32_MAX,
+    INT64_MAX,
+    a_kind_of,
+    checked_integer,
+    checked_offset,
+    checked_partitions,
+    checked_topic,
+)
+from ottla.client.errors import BadArgument
+from ottla.model import TopicPartition
+
+
+def checked_names(given: Any, what: str) -> list[str]:
+    if isinstance(given, str):
+        raise BadArgument(f"{what} must be a list of names: [{given!r}], not {given!r}")
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise BadArgument(f"{what} must be a list of names, not {a_kind_of(given)}")
+    names = list(given)
+    for number, name in enumerate(names):
+        checked_text(name, f"{what}[{number}]")
+    return names
+
+
+def checked_text(given: Any, what: str) -> str:
+    if not isinstance(given, str):
+        raise BadArgument(f"{what} must be a str, not {a_kind_of(given)}")
+    return given
+
+
+def checked_new_topics(given: Any) -> list[NewTopic]:
+    topics = _all_of(given, NewTopic, "topics")
+    for topic in topics:
+        checked_topic(topic.name)
+        checked_integer(topic.partitions, "partitions", INT32_MAX, least=-1)
+        checked_integer(topic.replication_factor, "replication_factor", INT32_MAX, least=-1)
+        _check_values(topic.configs)
+    return topics
+
+
+def check_counts(given: Any) -> None:
+    for topic, count in _items(given, "counts must be a mapping of topics to counts"):
+        checked_topic(topic)
+        checked_integer(count, f"the count of {topic!r}", INT32_MAX)
+
+
+def checked_resources(given: Any) -> list[ConfigResource]:
+    return _all_of(given, ConfigResource, "resources")
+
+
+def check_changes(given: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:
+    checked_resources(given)
+    for resource, changes in given.items():
+        if not isinstance(changes, Sequence) or not all(isinstance(one, ConfigChange) for one in changes):
+            raise BadArgument(f"the changes of {resource.name!r} must be a list of ConfigChange")
+        for change in changes:
+            _check_value(change.name, change.value)
+
+
+def check_configs(given: Mapping[ConfigResource, Mapping[str, str | None]]) -> None:
+    checked_resources(given)
+    for configs in given.values():
+        _check_values(configs)
+
+
+def checked_by_partition(given: Any, what: str, least: int) -> dict[TopicPartition, int]:
+    """Numbers by partition: times, or offsets."""
+    pairs = _items(given, f"what is asked must be a mapping of partitions to {what}s")
+    partitions = checked_partitions(given)
+    return {
+        tp: checked_integer(number, f"the {what} of {tp}", INT64_MAX, least=least)
+        for tp, (_, number) in zip(partitions, pairs, strict=True)
+    }
+
+
+def checked_commits(given: Any) -> dict[TopicPartition, CommittedOffset]:
+    pairs = _items(given, "offsets must be a mapping of partitions to offsets")
+    partitions = checked_partitions(given)
+    return {
+        tp: one if isinstance(one, CommittedOffset) else CommittedOffset(checked_offset(one, f"{tp}: the offset"))
+        for tp, (_, one) in zip(partitions, pairs, strict=True)
+    }
+
+
+def checked_brokers(given: Any) -> list[int]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise BadArgument(f"brokers must be a list of ids, not {a_kind_of(given)}")
+    return [checked_integer(one, f"brokers[{number}]", INT32_MAX) for number, one in enumerate(given)]
+
+
+def _all_of(given: Any, kind: type[Any], what: str) -> list[Any]:
+    if isinstance(given, kind) or not isinstance(given, Iterable):
+        raise BadArgument(f"{what}[0] must be a {kind.__name__}, not {a_kind_of(given)}: give a list of them")
+    found = list(given)
+    for number, one in enumerate(found):
+        if not isinstance(one, kind):
+            raise BadArgument(f"{what}[{number}] must be a {kind.__name__}, not {a_kind_of(one)}")
+    return found
+
+
+def _items(given: Any, wanted: str) -> list[tuple[Any, Any]]:
+    if not isinstance(given, Mapping):
+        raise BadArgument(f"{wanted}, not {a_kind_of(given)}")
+    return list(given.items())
+
+
+def _check_values(configs: Any) -> None:
+    for name, value in _items(configs, "configs must be a mapping of names to values"):
+        _check_value(name, value)
+
+
+def _check_value(name: Any, value: Any) -> None:
+    checked_text(name, "a configuration's name")
+    if value is not None and not isinstance(value, str):
+        raise BadArgument(f"the value of {name} must be a str or None, not {a_kind_of(value)}")

@@ -1,0 +1,152 @@
+"""What callers give to a client, checked before anything is done with it: an error names the argument.
+
+What comes out is what the wire takes: ints that fit, headers as a tuple of names and bytes. Records without a
+partition, a timestamp, headers or a call-back pay for none of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import Any, Final, TypeAlias
+
+from ottla.client.errors import BadArgument
+from ottla.model import NO_EPOCH, TopicPartition
+from ottla.records.builder import Headers
+
+#: Headers as callers may write them: pairs of a name and bytes, in any order and as often as they like.
+GivenHeaders: TypeAlias = Iterable[tuple[str, bytes | None]] | None
+
+NO_HEADERS: Final[Headers] = ()
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+#: A string's length on the wire is an int16. Topics' names are shorter still, which brokers say themselves.
+_NAME_BYTES_MAX: Final = 2**15 - 1
+_NAME_SHOWN_MAX: Final = 80
+
+
+def checked_topic(topic: Any, what: str = "topic") -> str:
+    """A name that can be asked for; whether a topic can have it is for the broker to say."""
+    if not isinstance(topic, str):
+        raise BadArgument(f"{what} must be a str, not {a_kind_of(topic)}")
+    if not topic:
+        raise BadArgument(f"{what} must not be empty")
+    if len(topic) > _NAME_BYTES_MAX:
+        raise BadArgument(f"{what} is a name of {len(topic)} characters")
+    _check_text(topic, f"{what} {topic[:_NAME_SHOWN_MAX]!a}")
+    return topic
+
+
+def checked_partition(partition: Any, what: str = "partition") -> int:
+    return checked_integer(partition, what, INT32_MAX)
+
+
+def checked_offset(offset: Any, what: str = "offset") -> int:
+    return checked_integer(offset, what, INT64_MAX)
+
+
+def checked_timestamp(timestamp: Any, what: str = "timestamp") -> int:
+    return checked_integer(timestamp, what, INT64_MAX, wanted="milliseconds since 1970, as an int")
+
+
+def checked_partitions(given: Any) -> list[TopicPartition]:
+    """Topics and numbers, each pair in whatever holds two things."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise BadArgument(f"partitions must be a list of (topic, partition), not {a_kind_of(given)}")
+    return [_topic_partition(pair, f"partitions[{number}]") for number, pair in enumerate(given)]
+
+
+def _topic_partition(pair: Any, what: str) -> TopicPartition:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise BadArgument(f"{what} must be (topic, partition), not {a_kind_of(pair)}")
+    topic, partition = pair
+    return TopicPartition(
+        checked_topic(topic, f"{what}: the topic"), checked_partition(partition, f"{what}: the partition")
+    )
+
+
+def checked_committable(tp: tuple[str, int], given: Any) -> tuple[int, str, int]:
+    """An offset to commit, with what may stand beside it."""
+    if not isinstance(given, tuple):
+        given = (given,)
+    if not 0 < len(given) <= 3:
+        raise BadArgument(f"{tp[0]}-{tp[1]} must be an offset or (offset, metadata, leader epoch), not {given!r}")
+    offset = checked_offset(given[0], f"{tp[0]}-{tp[1]}: the offset")
+    metadata = given[1] if len(given) > 1 else ""
+    if not isinstance(metadata, str):
+        raise BadArgument(f"{tp[0]}-{tp[1]}: the metadata must be a str, not {a_kind_of(metadata)}")
+    epoch = given[2] if len(given) > 2 else NO_EPOCH
+    what = f"{tp[0]}-{tp[1]}: the leader epoch"
+    return offset, metadata, checked_integer(epoch, what, INT32_MAX, least=NO_EPOCH)
+
+
+def checked_count(given: Any, what: str) -> int:
+    """How many of something: at least one."""
+    return checked_integer(given, what, INT32_MAX, least=1)
+
+
+def checked_timeout_ms(given: Any, what: str = "timeout_ms") -> float | None:
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise BadArgument(f"{what} must be a number, not {a_kind_of(given)}")
+    if not given >= 0:
+        raise BadArgument(f"{what} must be at least 0, not {given}")
+    return given
+
+
+def check_call(call: Any, what: str) -> None:
+    if not callable(call):
+        raise BadArgument(f"{what} must be callable, not {a_kind_of(call)}")
+
+
+def checked_headers(given: Any) -> Headers:
+    """Names and bytes, the caller's no longer: what he changes afterwards is not changed in the record."""
+    if given is None:
+        return NO_HEADERS
+    if isinstance(given, str | bytes | bytearray | Mapping) or not isinstance(given, Iterable):
+        hint = ": give headers=list(them.items())" if isinstance(given, Mapping) else ""
+        raise BadArgument(f"headers must be (name, value) pairs, not {a_kind_of(given)}{hint}")
+    return tuple(_header(number, pair) for number, pair in enumerate(given))
+
+
+def _header(number: int, pair: Any) -> tuple[str, bytes | None]:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise BadArgument(f"headers[{number}] must be a (name, value) pair, not {a_kind_of(pair)}")
+    name, content = pair
+    if not isinstance(name, str):
+        raise BadArgument(f"headers[{number}]: the name must be a str, not {a_kind_of(name)}")
+    _check_text(name, f"headers[{number}]: the name {name[:_NAME_SHOWN_MAX]!a}")
+    if content is None or content.__class__ is bytes:
+        return name, content
+    if isinstance(content, bytes | bytearray | memoryview):
+        return name, bytes(content)
+    shown = name[:_NAME_SHOWN_MAX]
+    raise BadArgument(f"headers[{number}]: the value of {shown!r} must be bytes or None, not {a_kind_of(content)}")
+
+
+def checked_integer(given: Any, what: str, most: int, *, least: int = 0, wanted: str = "an int") -> int:
+    if isinstance(given, bool):
+        raise BadArgument(f"{what} must be {wanted}, not a bool")
+    try:
+        number = index(given)  # also numpy's
+    except TypeError:
+        raise BadArgument(f"{what} must be {wanted}, not {a_kind_of(given)}") from None
+    if not least <= number <= most:
+        raise BadArgument(f"{what} must be from {least} to {most}, not {number}")
+    return number
+
+
+def _check_text(text: str, what: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadArgument(f"{what} is no text that UTF-8 can write") from None
+
+
+def a_kind_of(thing: Any) -> str:
+    """Its type with an article, as a sentence has it."""
+    name = type(thing).__name__
+    if name in {"bytes", "NoneType"}:
+        return "None" if thing is None else name
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

@@ -1,0 +1,135 @@
+"""What a consumer is given is checked before anything is changed: an error names the argument, and reading goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ottla.client.consuming.consumer import Consumer
+from ottla.client.errors import BadArgument, NotAssigned
+from ottla.client.producing.producer import Producer
+from ottla.client.sync import Consumer as SyncConsumer
+from ottla.model import TopicPartition
+
+BAD_PARTITIONS: list[tuple[Any, str]] = [
+    ("orders", r"partitions must be a list of \(topic, partition\), not a str"),
+    (["orders"], r"partitions\[0\] must be \(topic, partition\), not a str"),
+    ([("orders",)], r"partitions\[0\] must be \(topic, partition\), not a tuple"),
+    ([("orders", "0")], r"partitions\[0\]: the partition must be an int, not a str"),
+    ([("orders", 0), ("orders", -1)], r"partitions\[1\]: the partition must be from 0 to 2147483647, not -1"),
+    ([(b"orders", 0)], r"partitions\[0\]: the topic must be a str, not bytes"),
+    ([("", 0)], r"partitions\[0\]: the topic must not be empty"),
+    (TopicPartition("orders", 0), r"partitions\[0\] must be \(topic, partition\), not a str"),
+    (None, r"partitions must be a list of \(topic, partition\), not None"),
+    ([None], r"partitions\[0\] must be \(topic, partition\), not None"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), BAD_PARTITIONS)
+async def test_partitions(bootstrap: str, topic: str, given: Any, said: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        await producer.send_and_wait(topic, b"here")
+    async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", group_id=topic) as consumer:
+        consumer.assign([tp])
+        with pytest.raises(BadArgument, match=said):
+            consumer.assign(given)
+        for ask in consumer.committed, consumer.beginning_offsets, consumer.end_offsets:
+            with pytest.raises(BadArgument, match=said):
+                await ask(given)
+        assert [one.value for one in await consumer.poll(timeout_ms=30_000)] == [b"here"]
+    with SyncConsumer(bootstrap_servers=bootstrap) as blocking, pytest.raises(BadArgument, match=said):
+        blocking.assign(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("0", "not a str"), (1.5, "not a float"), (True, "not a bool"), (-1, "not -1"), (2**63, "must be from 0 to")],
+)
+async def test_offsets(bootstrap: str, topic: str, given: Any, said: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        await producer.send_and_wait(topic, b"here")
+    async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", group_id=topic) as consumer:
+        consumer.assign([tp])
+        with pytest.raises(BadArgument, match=f"offset .*{said}"):
+            consumer.seek(tp, given)
+        for offset in given, (given,), (given, "a note"):
+            with pytest.raises(BadArgument, match=f"offset .*{said}"):
+                await consumer.commit({tp: offset})
+            with pytest.raises(BadArgument, match=f"offset .*{said}"):
+                consumer.commit_async({tp: offset})
+        assert [one.value for one in await consumer.poll(timeout_ms=30_000)] == [b"here"]
+
+
+async def test_offsets_with_more_beside_them(bootstrap: str, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    bad: list[tuple[Any, str]] = [
+        ((1, b"note"), "metadata must be a str, not bytes"),
+        ((1, "note", "7"), "the leader epoch must be an int, not a str"),
+        ((1, "note", 7, 8), r"must be an offset or \(offset, metadata, leader epoch\)"),
+        ((), r"must be an offset or \(offset, metadata, leader epoch\)"),
+        ([1], "the offset must be an int, not a list"),
+    ]
+    async with Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer:
+        for given, said in bad:
+            with pytest.raises(BadArgument, match=said):
+                await consumer.commit({tp: given})
+        with pytest.raises(BadArgument, match="offsets must be a mapping"):
+            await consumer.commit([(tp, 1)])  # type: ignore[arg-type]
+        with pytest.raises(BadArgument, match="on_committed must be callable"):
+            consumer.commit_async({tp: 1}, "print")  # type: ignore[arg-type]
+        await consumer.commit({tp: (1, "note", -1)})
+
+
+async def test_times(bootstrap: str, topic: str) -> None:
+    tp = TopicPartition(topic, 0)
+    async with Consumer(bootstrap_servers=bootstrap) as consumer:
+        for given, said in (("now", "not a str"), (1.5, "not a float"), (-1, "not -1")):
+            bad: Any = {tp: given}
+            with pytest.raises(BadArgument, match=f"milliseconds since 1970.*{said}|from 0 to .*{said}"):
+                await consumer.offsets_for_times(bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("max_records", "5", "max_records must be an int, not a str"),
+        ("max_records", 0, "max_records must be from 1"),
+        ("max_records", 1.5, "max_records must be an int, not a float"),
+        ("timeout_ms", "5", "timeout_ms must be a number, not a str"),
+        ("timeout_ms", -1, "timeout_ms must be at least 0, not -1"),
+        ("timeout_ms", float("nan"), "timeout_ms must be at least 0, not nan"),
+    ],
+)
+async def test_what_poll_is_given(bootstrap: str, topic: str, name: str, given: Any, said: str) -> None:
+    async with Consumer(bootstrap_servers=bootstrap) as consumer:
+        consumer.assign([(topic, 0)])
+        with pytest.raises(BadArgument, match=said):
+            await consumer.poll(**{name: given})
+
+
+async def test_poll_with_nothing_to_read_raises(bootstrap: str, topic: str) -> None:
+    said = "nothing to read: subscribe to topics or assign partitions first"
+    async with Consumer(bootstrap_servers=bootstrap, group_id=topic) as consumer:
+        with pytest.raises(NotAssigned, match=said):
+            await consumer.poll(timeout_ms=10)
+        with pytest.raises(NotAssigned, match=said):
+            async for _ in consumer:
+                pass
+        consumer.assign([(topic, 0)])
+        assert await consumer.poll(timeout_ms=10) == []
+        consumer.assign([])
+        with pytest.raises(NotAssigned, match=said):
+            await consumer.poll()
+        consumer.subscribe(pattern="no-such-topic-.*")  # which has no partitions yet
+        assert await consumer.poll(timeout_ms=10) == []
+        await consumer.unsubscribe()
+        with pytest.raises(NotAssigned, match=said):
+            await consumer.poll()
+    with SyncConsumer(bootstrap_servers=bootstrap) as blocking:
+        with pytest.raises(NotAssigned, match=said):
+            blocking.poll(timeout_ms=10)
+        with pytest.raises(NotAssigned, match=said):
+            next(iter(blocking))
