@@ -105,6 +105,8 @@ def test_metrics_are_served_where_a_port_is_named() -> None:
         broker.create_topic("counted", partitions=2)
         with urllib.request.urlopen(f"http://{broker.metrics_address}/metrics", timeout=10) as answer:
             assert 'kafka_topic_partitions{topic="counted"} 2' in answer.read().decode().splitlines()
+        with urllib.request.urlopen(f"http://{broker.metrics_address}/ready", timeout=10) as answer:
+            assert answer.read() == b"ready\n"
 
 
 def test_on_a_loop_of_its_caller() -> None:
