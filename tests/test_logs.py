@@ -130,6 +130,14 @@ def test_logging_never_raises_and_says_what_was_lost() -> None:
     assert lines.lines[1].endswith("again\n")
 
 
+def test_warning_once_is_once_for_each_key() -> None:
+    lines = Lines()
+    for key in ("a", "b", "a", "a"):
+        lines.log.warning_once("unknown property", key, name=key)
+        lines.now += 10_000
+    assert [line.split()[-1] for line in lines.lines] == ["name=a", "name=b"]
+
+
 def test_limited_warnings_say_how_often_they_came() -> None:
     lines = Lines()
     for _ in range(5):

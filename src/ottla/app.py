@@ -16,11 +16,12 @@ from ottla.broker.broker import Broker, StartFault
 from ottla.broker.garbage import collect_at_rest, settle_in
 from ottla.broker.group_metrics import register_group_metrics
 from ottla.broker.metrics import register_broker_metrics
+from ottla.broker.process_metrics import register_process_metrics
 from ottla.config import Config
 from ottla.ports import Ports
 from ottla.ports.real import new_event_loop, real_ports
 from ottla.ports.real.descriptors import raise_limit
-from ottla.server.metrics_http import MetricsEndpoint
+from ottla.server.metrics_http import Condition, MetricsEndpoint
 
 log_event = logs.logger("server")
 
@@ -49,13 +50,16 @@ async def running(
 ) -> AsyncIterator[tuple[Broker, MetricsEndpoint | None]]:
     """A broker that serves inside of the block, with its metrics where they are asked for, and has stopped after it."""
     broker = assemble(config, ports, on_lost=on_lost)
-    metrics = None
-    await broker.start()
+    register_process_metrics(broker.registry)
+    # First of all, and to the end: whoever asks `/ready` learns that the broker starts, or stops.
+    metrics = await _serve_metrics(broker)
     try:
-        metrics = await _serve_metrics(broker)
-        yield broker, metrics
+        await broker.start()
+        try:
+            yield broker, metrics
+        finally:
+            await broker.stop()
     finally:
-        await broker.stop()
         if metrics is not None:
             await metrics.close()
 
@@ -64,7 +68,9 @@ async def _serve_metrics(broker: Broker) -> MetricsEndpoint | None:
     observe = broker.config.observe
     if observe.metrics_port is None:
         return None
-    endpoint = MetricsEndpoint(broker.registry, observe.metrics_host, observe.metrics_port)
+    endpoint = MetricsEndpoint(
+        broker.registry, observe.metrics_host, observe.metrics_port, lambda: Condition(broker.lost, broker.stage)
+    )
     try:
         await endpoint.start()
     except OSError as error:

@@ -102,6 +102,10 @@ class Logger:
     def error(self, event: str, **fields: object) -> None:
         self._write("ERROR", event, fields)
 
+    def warning_once(self, event: str, key: str = "", **fields: object) -> None:
+        """Writes an event once for each key, as long as it is remembered."""
+        self.warning_limited(event, key, interval_s=float("inf"), **fields)
+
     def warning_limited(self, event: str, key: str = "", *, interval_s: float = 10.0, **fields: object) -> None:
         """Writes an event at most once an interval for each key, and then says how often it came in between."""
         now = self._output.clock()

@@ -67,7 +67,13 @@ def test_offsets_lag_and_groups() -> None:
         assert while_there[by_offset("kafka_consumergroup_current_offset", "readers", "orders", 1)] == 2
         assert while_there[by_offset("kafka_consumergroup_lag", "readers", "orders", 1)] == 3
         assert by_offset("kafka_consumergroup_lag", "readers", "orders", 0) not in while_there
+        assert while_there['kafka_consumergroup_members{consumergroup="readers"}'] == 1
+        assert seen['kafka_consumergroup_members{consumergroup="readers"}'] == 0
         assert seen[by_offset("kafka_consumergroup_lag", "moderns", "orders", 1)] == 0
+        for group, offset, lag in (("readers", 2, 3), ("moderns", 5, 0)):
+            labels = f'{{consumergroup="{group}",topic="orders"}}'
+            assert seen[f"kafka_consumergroup_current_offset_sum{labels}"] == offset
+            assert seen[f"kafka_consumergroup_lag_sum{labels}"] == lag
         assert (seen[CLASSIC], seen[CLASSIC + "empty"], seen[CLASSIC + "stable"]) == (1, 1, 0)
         assert seen[f'{COORDINATOR}group_count{{protocol="classic"}}'] == 1
         assert seen[f'{COORDINATOR}group_count{{protocol="consumer"}}'] == 1

@@ -143,7 +143,7 @@ def test_json_logs_and_metrics(tmp_path: Path) -> None:
     with started("up", "--port", "0", "--data", str(tmp_path), "--json-logs", "--metrics-port", "0") as up:
         assert up.child.stderr is not None
         served = next(event for line in up.child.stderr if (event := json.loads(line))["part"] == "metrics")
-        with urllib.request.urlopen(f"http://{served['address']}{served['path']}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{served['address']}{served['path']}", timeout=60) as answer:
             assert b"\nkafka_brokers 1\n" in answer.read()
         code, _, err = up.stop()
     assert code == 0
@@ -217,7 +217,7 @@ def test_the_port_is_in_use(tmp_path: Path) -> None:
 def test_the_metrics_port_is_in_use(tmp_path: Path) -> None:
     with broker_in_process() as other:
         words = ("up", "--port", "0", "--data", str(tmp_path), "--metrics-port", str(other.port))
-        said = refused(*words, before=3)  # it was up: the controller is active, the broker started, and stopped
+        said = refused(*words)  # before anything of the data is touched
     assert said == f"ottla: ottla.metrics.port: cannot listen on 127.0.0.1:{other.port}: Address already in use"
 
 

@@ -405,6 +405,6 @@ def test_numbers_for_metrics() -> None:
         house.commit(6)
         assert house.coordinator.counts.commits == 2
         assert list(house.coordinator.committed()) == [(GROUP, TOPIC, 0, 6)]
-        assert list(house.coordinator.kinds_and_states()) == [("classic", "Empty")]
+        assert [(each.type_name, each.state_name) for each in house.coordinator.groups()] == [("classic", "Empty")]
 
     run(scene)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import time
 from collections.abc import Iterator
@@ -15,10 +16,12 @@ from tests.handlers.frames import batch, fetch, fetch_request, produce, produce_
 from tests.handlers.groups import commit, find
 from tests.server.conftest import BrokerThread
 
+from ottla import __version__
 from ottla.app import assemble
 from ottla.config import Config
 from ottla.controller.interface import TopicRef
 from ottla.model import ErrorCode, TopicPartition
+from ottla.native import compiled_run
 from ottla.ports.real import real_ports
 from ottla.protocol.generated.fetch import FetchResponse
 from ottla.protocol.generated.produce import ProduceResponse
@@ -43,11 +46,24 @@ PROMISED = {
     "kafka_controller_controllerstats_uncleanleaderelections_total",
     "kafka_network_requestmetrics_requests_total",
     "kafka_network_requestmetrics_totaltimems",
+    "kafka_network_requestmetrics_totaltimems_sum",
+    "kafka_network_requestmetrics_totaltimems_count",
+    "ottla_request_duration_seconds_bucket",
     "kafka_log_log_size",
     "kafka_log_logmanager_offlinelogdirectorycount",
     "kafka_consumergroup_lag",
     "kafka_consumergroup_current_offset",
+    "kafka_consumergroup_current_offset_sum",
+    "kafka_consumergroup_lag_sum",
+    "kafka_consumergroup_members",
     "kafka_topic_partition_current_offset",
+    "kafka_topic_partition_oldest_offset",
+    "kafka_topic_partition_leader",
+    "kafka_topic_partition_leader_is_preferred",
+    "kafka_topic_partition_replicas",
+    "kafka_topic_partition_in_sync_replica",
+    "kafka_topic_partition_under_replicated_partition",
+    "ottla_build_info",
     "kafka_brokers",
     "kafka_topic_partitions",
 }
@@ -109,6 +125,7 @@ def test_all_names_are_there_and_true(tmp_path: Path) -> None:
         assert find(peer).error_code == ErrorCode.NONE
         assert commit(peer, "g", {("orders", 0): 4}) == {("orders", 0): ErrorCode.NONE}
         seen = broker.scrape()
+        compiled = "no" if compiled_run() is None else "yes"
         size = broker.look(lambda running: running.services.replicas.leaders[TopicPartition("orders", 0)].log.size)
     names = {re.sub(r"\{.*", "", name) for name in seen}
     assert names >= PROMISED, PROMISED - names
@@ -119,7 +136,16 @@ def test_all_names_are_there_and_true(tmp_path: Path) -> None:
         "kafka_log_logmanager_offlinelogdirectorycount": 0,
         'kafka_consumergroup_lag{consumergroup="g",topic="orders",partition="0"}': 2,
         'kafka_consumergroup_current_offset{consumergroup="g",topic="orders",partition="0"}': 4,
+        'kafka_consumergroup_lag_sum{consumergroup="g",topic="orders"}': 2,
+        'kafka_consumergroup_current_offset_sum{consumergroup="g",topic="orders"}': 4,
+        'kafka_consumergroup_members{consumergroup="g"}': 0,
         'kafka_topic_partition_current_offset{topic="orders",partition="0"}': 6,
+        'kafka_topic_partition_leader{topic="orders",partition="0"}': broker.broker.broker_id,
+        'kafka_topic_partition_leader_is_preferred{topic="orders",partition="0"}': 1,
+        'kafka_topic_partition_replicas{topic="orders",partition="0"}': 1,
+        'kafka_topic_partition_in_sync_replica{topic="orders",partition="0"}': 1,
+        'kafka_topic_partition_under_replicated_partition{topic="orders",partition="0"}': 0,
+        f'ottla_build_info{{version="{__version__}",python="{platform.python_version()}",compiled="{compiled}"}}': 1,
         "kafka_brokers": 1,
         'kafka_topic_partitions{topic="orders"}': 2,
         'kafka_topic_partitions{topic="__consumer_offsets"}': 1,
@@ -208,7 +234,8 @@ def test_failures_are_counted_once(tmp_path: Path) -> None:
 
 
 def test_times_are_those_of_the_requests(tmp_path: Path) -> None:
-    spent = 'kafka_network_requestmetrics_totaltimems{{request="{}"}}'.format
+    spent = 'kafka_network_requestmetrics_totaltimems_sum{{request="{}"}}'.format
+    answered = 'kafka_network_requestmetrics_totaltimems_count{{request="{}"}}'.format
     with measured(tmp_path) as broker, broker.connect() as peer:
         broker.create_topic("orders")
         broker.create_topic("flushed", flush_messages="1")
@@ -221,13 +248,30 @@ def test_times_are_those_of_the_requests(tmp_path: Path) -> None:
             # A look at the time takes a millisecond here, and no request is looked at a dozen times.
             assert 20 <= found[spent("Produce")] <= lasted_ms + 20 * 12
             assert found[spent("Fetch")] == 0
+            assert (found[answered("Produce")], found[answered("Fetch")]) == (20, 0)
         with broker.risen() as found:
+            begun = time.monotonic()
             for _ in range(20):
                 assert fetch(peer, topic="orders").error_code == ErrorCode.NONE
-        assert 20 <= found[spent("Fetch")] < 20 * 12 + 500
+            quick_ms = (time.monotonic() - begun) * 1000
+        assert 20 <= found[spent("Fetch")] <= quick_ms + 20 * 12
+        assert found[answered("Fetch")] == 20
         with broker.risen() as found:
             begun = time.monotonic()
             assert fetch(peer, 20, topic="orders", max_wait_ms=300).error_code == ErrorCode.NONE
             lasted_ms = (time.monotonic() - begun) * 1000
         assert 295 <= found[spent("Fetch")] <= lasted_ms + 20
         assert found[spent("Produce")] == 0
+        assert found['ottla_request_duration_seconds_bucket{request="Fetch",le="0.2"}'] == 0
+        assert found['ottla_request_duration_seconds_bucket{request="Fetch",le="+Inf"}'] == 1
+        seen = broker.scrape()
+    # Of all fetches one in twenty-one has waited, in the bucket between 0.2 and 0.3 s; the others were quick.
+    quick, slow = (
+        seen[f'kafka_network_requestmetrics_totaltimems{{request="Fetch",quantile="{share}"}}']
+        for share in ("0.50", "0.999")
+    )
+    assert quick < max(200, quick_ms)
+    assert slow >= 200
+    assert seen[answered("Fetch")] == seen['ottla_request_duration_seconds_count{request="Fetch"}'] == 21
+    assert seen['kafka_network_requestmetrics_requests_total{request="Fetch"}'] == 21
+    assert seen['ottla_request_duration_seconds_sum{request="Fetch"}'] == seen[spent("Fetch")] / 1000

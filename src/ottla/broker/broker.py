@@ -123,6 +123,13 @@ class Broker:
     def connection_count(self) -> int:
         return 0 if self._server is None else self._server.connection_count
 
+    @property
+    def stage(self) -> str:
+        """Of its life: "starting" until clients are served, "stopping" from the first step of the stop on."""
+        if self._stopping:
+            return "stopping"
+        return "ready" if self._started else "starting"
+
     def logs(self) -> list[Log]:
         return [] if self._directories is None else list(self._directories.logs.values())
 
@@ -327,7 +334,7 @@ class Broker:
             writes=writes,
             round=this_round,
             checks=Checks(ports.workers, ports.clock),
-            metrics=RequestMetrics(self.registry, replicas),
+            metrics=RequestMetrics(self.registry, replicas, ports.clock),
             turns=Turns(ports.clock),
         )
 

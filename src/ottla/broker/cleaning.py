@@ -304,7 +304,7 @@ class Cleaning:
 
     def uncleanable(self) -> Iterator[tuple[Labels, float]]:
         """Each log that is set aside, by name, and how often it has failed."""
-        for tp, aside in self.set_aside.items():
+        for tp, aside in list(self.set_aside.items()):
             yield (tp.topic, str(tp.partition)), aside.failures
 
 

@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupCoordinator
 
 _BY_OFFSET: Final[Labels] = ("consumergroup", "topic", "partition")
+_BY_TOPIC: Final[Labels] = ("consumergroup", "topic")
 _CLASSIC, _CONSUMER = "classic", "consumer"
 _CLASSIC_STATES: Final = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
 _CONSUMER_STATES: Final = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
+
+Readings = Iterator[tuple[Labels, float] | None]
+#: Group, topic, partition, and a number.
+OfOffset = tuple[str, str, int, int]
 
 
 class GroupNumbers:
@@ -29,48 +34,85 @@ class GroupNumbers:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        #: Groups by type and state, as the scrape of this number has found them.
+        self._tally: Counter[tuple[str, str]] = Counter()
+        self._tallied = 0
 
     @property
     def _groups(self) -> GroupCoordinator | None:
         services = self._broker.services
         return None if services is None else services.groups_on_demand.made
 
-    def offsets(self) -> Iterator[tuple[Labels, float]]:
+    # -- offsets
+
+    def _offsets(self) -> Iterator[OfOffset]:
         groups = self._groups
         if groups is not None:
-            for group, topic, partition, offset in groups.committed():
-                yield (group, topic, str(partition)), offset
+            yield from groups.committed()
 
-    def lags(self) -> Iterator[tuple[Labels, float]]:
+    def _lags(self) -> Iterator[OfOffset | None]:
         """Of the partitions that are led here: what others lead, only they know the end of."""
-        services, groups = self._broker.services, self._groups
-        if services is None or groups is None:
+        services = self._broker.services
+        if services is None:
             return
         leaders = services.replicas.leaders
-        for group, topic, partition, offset in groups.committed():
+        for group, topic, partition, offset in self._offsets():
             leader = leaders.get(TopicPartition(topic, partition))
-            if leader is not None:
-                yield (group, topic, str(partition)), max(0, leader.high_watermark - offset)
+            yield None if leader is None else (group, topic, partition, max(0, leader.high_watermark - offset))
 
-    def _by_state(self) -> Counter[tuple[str, str]]:
+    def offsets(self) -> Readings:
+        return _by_partition(self._offsets())
+
+    def lags(self) -> Readings:
+        return _by_partition(self._lags())
+
+    def offset_sums(self) -> Readings:
+        return _by_topic(self._offsets())
+
+    def lag_sums(self) -> Readings:
+        return _by_topic(self._lags())
+
+    # -- groups
+
+    def members(self) -> Readings:
         groups = self._groups
-        return Counter() if groups is None else Counter(groups.kinds_and_states())
+        if groups is not None:
+            for group in groups.groups():
+                yield (group.id,), len(group.members)
 
-    def by_protocol(self) -> Iterator[tuple[Labels, float]]:
-        counts = self._by_state()
+    def _tallying(self) -> Iterator[None]:
+        """Counts the groups, once for all families of a scrape that show some of them."""
+        scrape, groups = self._broker.registry.scrapes, self._groups
+        if scrape == self._tallied:
+            return
+        tally: Counter[tuple[str, str]] = Counter()
+        if groups is not None:
+            for group in groups.groups():
+                tally[group.type_name, group.state_name] += 1
+                # A consumer group looks at all of its members to say its state.
+                for _ in range(1 + len(group.members) // 8):
+                    yield None
+        self._tally, self._tallied = tally, scrape
+
+    def by_protocol(self) -> Readings:
+        yield from self._tallying()
         for protocol in (_CLASSIC, _CONSUMER):
-            yield (protocol,), sum(count for (kind, _), count in counts.items() if kind == protocol)
+            yield (protocol,), sum(count for (kind, _), count in self._tally.items() if kind == protocol)
 
-    def consumer_states(self) -> Iterator[tuple[Labels, float]]:
-        counts = self._by_state()
+    def consumer_states(self) -> Readings:
+        yield from self._tallying()
         for state in _CONSUMER_STATES:
-            yield (state.lower(),), counts[_CONSUMER, state]
+            yield (state.lower(),), self._tally[_CONSUMER, state]
 
-    def classic(self, state: str | None = None) -> int:
+    def classic(self, state: str | None = None) -> Readings:
         """Classic groups, all or those in one state."""
-        return sum(
-            count for (kind, name), count in self._by_state().items() if kind == _CLASSIC and state in {None, name}
+        yield from self._tallying()
+        yield (
+            (),
+            sum(count for (kind, name), count in self._tally.items() if kind == _CLASSIC and state in {None, name}),
         )
+
+    # -- what the coordinator has done
 
     def rebalances(self) -> int:
         return 0 if self._groups is None else self._groups.counts.rebalances
@@ -88,24 +130,35 @@ class GroupNumbers:
 def register_group_metrics(broker: Broker) -> None:
     """Adds the groups' numbers to a broker's registry."""
     registry, numbers = broker.registry, GroupNumbers(broker)
-    registry.gauges("kafka_consumergroup_current_offset", "A group's committed offset.", _BY_OFFSET, numbers.offsets)
-    registry.gauges(
-        "kafka_consumergroup_lag",
-        "Records between a group's committed offset and the high watermark, of partitions led by this broker.",
-        _BY_OFFSET,
-        numbers.lags,
-    )
+    group = "kafka_consumergroup_"
+    for name, text, labels, readings in (
+        ("current_offset", "A group's committed offset.", _BY_OFFSET, numbers.offsets),
+        (
+            "current_offset_sum",
+            "A group's committed offsets in all partitions of a topic.",
+            _BY_TOPIC,
+            numbers.offset_sums,
+        ),
+        (
+            "lag",
+            "Records between a group's committed offset and the high watermark, of partitions led by this broker.",
+            _BY_OFFSET,
+            numbers.lags,
+        ),
+        ("lag_sum", "The lag in all partitions of a topic that this broker leads.", _BY_TOPIC, numbers.lag_sums),
+        ("members", "Members of a group.", ("consumergroup",), numbers.members),
+    ):
+        registry.gauges(f"{group}{name}", text, labels, readings)
     coordinator = "kafka_server_group_coordinator_metrics_"
     registry.gauges(f"{coordinator}group_count", "Groups, by protocol.", ("protocol",), numbers.by_protocol)
     registry.gauges(
         f"{coordinator}consumer_group_count", "Groups of the newer protocol.", ("state",), numbers.consumer_states
     )
     classic = "kafka_coordinator_group_groupmetadatamanager_numgroups"
-    registry.gauge(classic, "Classic groups.", numbers.classic)
+    registry.gauges(classic, "Classic groups.", (), numbers.classic)
     for state in _CLASSIC_STATES:
-        registry.gauge(
-            f"{classic}{state.lower()}", f"Classic groups in state {state}.", partial(numbers.classic, state)
-        )
+        text = f"Classic groups in state {state}."
+        registry.gauges(f"{classic}{state.lower()}", text, (), partial(numbers.classic, state))
     for name, text, read in (
         ("group_completed_rebalance_count", "Generations of classic groups that were completed.", numbers.rebalances),
         ("offset_commit_count", "Offsets that were committed.", numbers.commits),
@@ -113,6 +166,31 @@ def register_group_metrics(broker: Broker) -> None:
         ("offset_expiration_count", "Offsets that expired.", numbers.expired),
     ):
         registry.gauges(f"{coordinator}{name}", text, (), partial(_only, read), type_="counter")
+
+
+def _by_partition(found: Iterator[OfOffset | None]) -> Readings:
+    for each in found:
+        if each is None:
+            yield None
+        else:
+            group, topic, partition, number = each
+            yield (group, topic, str(partition)), number
+
+
+def _by_topic(found: Iterator[OfOffset | None]) -> Readings:
+    """The sums over the partitions of a topic, which follow one another."""
+    of, total = None, 0
+    for each in found:
+        if each is not None:
+            group, topic, _, number = each
+            if (group, topic) != of:
+                if of is not None:
+                    yield of, total
+                of, total = (group, topic), 0
+            total += number
+        yield None
+    if of is not None:
+        yield of, total
 
 
 def _only(read: Callable[[], int]) -> list[tuple[Labels, float]]:

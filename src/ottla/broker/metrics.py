@@ -1,19 +1,22 @@
 """What a broker's state looks like in numbers, under the names that dashboards for Kafka use.
 
 All of it exists already somewhere in the broker and is read when somebody scrapes, so it costs nothing between. The
-`kafka_topic_*` and `kafka_brokers` names are those of the exporter that most people run beside Kafka; each broker tells
-them of the partitions that it leads.
+`kafka_topic_*` and `kafka_brokers` names are those of the exporter that most people run beside Kafka; each broker shows
+those of partitions for the ones that it leads, so that each is there once and sums over brokers are right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import platform
+from collections.abc import Callable, Iterator
 
+from ottla import __version__
 from ottla.broker.adopting import keeps_everything
 from ottla.broker.broker import Broker
 from ottla.broker.cleaning_metrics import register_cleaning_metrics
-from ottla.metrics import Labels
+from ottla.metrics import Labels, Registry
 from ottla.model import NO_BROKER
+from ottla.native import compiled_run
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 
@@ -42,11 +45,11 @@ class BrokerNumbers:
     def led(self) -> int:
         return len(self._leaders())
 
-    def under_replicated(self) -> int:
-        return sum(len(leader.isr.members) < len(leader.isr.replicas) for leader in self._leaders())
+    def under_replicated(self) -> Iterator[bool]:
+        return map(_lacks_replicas, self._leaders())
 
-    def under_min_isr(self) -> int:
-        return sum(not leader.has_enough_replicas() for leader in self._leaders())
+    def under_min_isr(self) -> Iterator[bool]:
+        return (not leader.has_enough_replicas() for leader in self._leaders())
 
     def offline_directories(self) -> int:
         replicas = self._replicas
@@ -58,22 +61,23 @@ class BrokerNumbers:
         broker = self._broker
         return int(broker.services is not None and broker.metadata.controller_id == broker.broker_id)
 
-    def leaderless(self) -> int:
+    def leaderless(self) -> Iterator[bool]:
         """Only the controller counts them, so that a sum over brokers is the cluster's."""
-        if not self.is_controller():
-            return 0
-        topics = self._broker.metadata.topics.values()
-        return sum(state.leader == NO_BROKER for topic in topics for state in topic.partitions)
+        if self.is_controller():
+            for topic in list(self._broker.metadata.topics.values()):
+                for state in topic.partitions:
+                    yield state.leader == NO_BROKER
 
-    def kept(self) -> int:
+    def kept(self) -> Iterator[bool]:
         metadata = self._broker.metadata
-        return sum(keeps_everything(metadata.topic_config(name)) for name in metadata.topics)
+        for name in list(metadata.topics):
+            yield keeps_everything(metadata.topic_config(name))
 
     def brokers(self) -> int:
         return len(self._broker.metadata.brokers)
 
     def partitions_by_topic(self) -> Iterator[tuple[Labels, float]]:
-        for topic in self._broker.metadata.topics.values():
+        for topic in list(self._broker.metadata.topics.values()):
             yield (topic.name,), len(topic.partitions)
 
     def log_sizes(self) -> Iterator[tuple[Labels, float]]:
@@ -82,13 +86,16 @@ class BrokerNumbers:
             for tp, log in list(replicas.directories.logs.items()):
                 yield (tp.topic, str(tp.partition)), log.size
 
-    def newest_offsets(self) -> Iterator[tuple[Labels, float]]:
-        for leader in self._leaders():
-            yield (leader.tp.topic, str(leader.tp.partition)), leader.high_watermark
+    def of_each_led(self, number: Callable[[Leader], float]) -> Callable[[], Iterator[tuple[Labels, float]]]:
+        def read() -> Iterator[tuple[Labels, float]]:
+            for leader in self._leaders():
+                yield (leader.tp.topic, str(leader.tp.partition)), number(leader)
 
-    def oldest_offsets(self) -> Iterator[tuple[Labels, float]]:
-        for leader in self._leaders():
-            yield (leader.tp.topic, str(leader.tp.partition)), leader.log.start_offset
+        return read
+
+
+def _lacks_replicas(leader: Leader) -> bool:
+    return len(leader.isr.members) < len(leader.isr.replicas)
 
 
 def register_broker_metrics(broker: Broker) -> None:
@@ -99,12 +106,12 @@ def register_broker_metrics(broker: Broker) -> None:
     gauge = registry.gauge
     gauge(f"{replicas}partitioncount", "Partitions on this broker.", numbers.partitions)
     gauge(f"{replicas}leadercount", "Partitions that this broker leads.", numbers.led)
-    gauge(
+    registry.sum(
         f"{replicas}underreplicatedpartitions",
         "Partitions led here whose in-sync replicas are not all of their replicas.",
         numbers.under_replicated,
     )
-    gauge(
+    registry.sum(
         f"{replicas}underminisrpartitioncount",
         "Partitions led here with fewer in-sync replicas than min.insync.replicas.",
         numbers.under_min_isr,
@@ -112,21 +119,44 @@ def register_broker_metrics(broker: Broker) -> None:
     registry.counter(f"{replicas}isrshrinks_total", "Replicas taken out of an in-sync set.")
     registry.counter(f"{replicas}isrexpands_total", "Replicas taken into an in-sync set.")
     gauge(f"{controller}activecontrollercount", "1 on the broker that is the controller.", numbers.is_controller)
-    gauge(f"{controller}offlinepartitionscount", "Partitions without a leader; 0 elsewhere.", numbers.leaderless)
+    registry.sum(
+        f"{controller}offlinepartitionscount",
+        "Partitions without a leader, on the controller; 0 on others.",
+        numbers.leaderless,
+    )
     registry.counter(
         "kafka_controller_controllerstats_uncleanleaderelections_total", "Leaders elected from outside the in-sync set."
     )
     registry.gauges("kafka_log_log_size", "Bytes in a partition's segments.", _BY_PARTITION, numbers.log_sizes)
     gauge("kafka_log_logmanager_offlinelogdirectorycount", "Log directories that failed.", numbers.offline_directories)
-    gauge("ottla_topics_kept", "Topics that keep everything, as their own cleanup.policy is empty.", numbers.kept)
+    registry.sum(
+        "ottla_topics_kept", "Topics that keep everything, as their own cleanup.policy is empty.", numbers.kept
+    )
     gauge("kafka_brokers", "Brokers in the cluster.", numbers.brokers)
     registry.gauges("kafka_topic_partitions", "Partitions of a topic.", ("topic",), numbers.partitions_by_topic)
-    registry.gauges(
-        "kafka_topic_partition_current_offset",
-        "The offset that a partition's next committed record gets.",
-        _BY_PARTITION,
-        numbers.newest_offsets,
-    )
-    registry.gauges(
-        "kafka_topic_partition_oldest_offset", "A partition's first offset.", _BY_PARTITION, numbers.oldest_offsets
-    )
+    _register_led(registry, numbers)
+    _register_build(registry)
+
+
+def _register_led(registry: Registry, numbers: BrokerNumbers) -> None:
+    own: Callable[[Leader], float]
+    for name, text, own in (
+        ("current_offset", "The offset that a partition's next committed record gets.", lambda led: led.high_watermark),
+        ("oldest_offset", "A partition's first offset.", lambda led: led.log.start_offset),
+        ("leader", "The id of the broker that leads a partition.", lambda led: led.isr.local),
+        (
+            "leader_is_preferred",
+            "1 where a partition's leader is the first of its replicas.",
+            lambda led: led.isr.replicas[0] == led.isr.local,
+        ),
+        ("replicas", "Replicas of a partition.", lambda led: len(led.isr.replicas)),
+        ("in_sync_replica", "In-sync replicas of a partition.", lambda led: len(led.isr.members)),
+        ("under_replicated_partition", "1 where not all replicas of a partition are in sync.", _lacks_replicas),
+    ):
+        registry.gauges(f"kafka_topic_partition_{name}", text, _BY_PARTITION, numbers.of_each_led(own))
+
+
+def _register_build(registry: Registry) -> None:
+    labels = ("version", "python", "compiled")
+    values = (__version__, platform.python_version(), "no" if compiled_run() is None else "yes")
+    registry.gauges("ottla_build_info", "What runs: always 1.", labels, lambda: [(values, 1)])

@@ -23,7 +23,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="keep everything below this folder; it is made if need be")
     parser.add_argument("--json-logs", action="store_true", help="write the log as a JSON object a line")
     parser.add_argument(
-        "--metrics-port", type=port_number, metavar="N", help="serve /metrics on this port; 0: a free one"
+        "--metrics-port",
+        type=port_number,
+        metavar="N",
+        help="serve /metrics, /health and /ready on this port; 0: a free one",
     )
 
 

@@ -15,6 +15,7 @@ from ottla.groups.caller import Caller, Now
 from ottla.groups.classic.rebalance import join_refused, sync_refused
 from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.consumer.topics import TopicHashes
+from ottla.groups.group import Group
 from ottla.groups.javahash import partition_of
 from ottla.groups.journal import Journal
 from ottla.groups.loading import load
@@ -382,17 +383,18 @@ class GroupCoordinator:
     def _shards(self) -> Iterator[GroupShard]:
         return (term.shard for term in self._terms.values() if term.shard is not None)
 
-    def kinds_and_states(self) -> Iterator[tuple[str, str]]:
-        """Type and state of each group."""
-        return ((group.type_name, group.state_name) for shard in self._shards() for group in shard.groups.values())
+    def groups(self) -> Iterator[Group]:
+        """All groups. Whoever goes through them may pause: others come and go meanwhile."""
+        for shard in list(self._shards()):
+            yield from list(shard.groups.values())
 
     def committed(self) -> Iterator[tuple[str, str, int, int]]:
-        """Group, topic, partition and offset of all that is committed."""
-        for shard in self._shards():
+        """Group, topic, partition and offset of all that is committed, group by group and topic by topic."""
+        for shard in list(self._shards()):
             offsets = shard.state.offsets
             for group_id in offsets.group_ids():
-                for topic, partitions in offsets.of_group(group_id).items():
-                    for partition, value in partitions.items():
+                for topic, partitions in list(offsets.of_group(group_id).items()):
+                    for partition, value in list(partitions.items()):
                         yield group_id, topic, partition, read_offset_value(value).offset
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Protocol
 
 from ottla.groups.journal import JournalRecord
@@ -30,6 +30,9 @@ class Group(Protocol):
     def protocol_type(self) -> str | None:
         """`consumer` for consumers, `connect` for Connect's workers; None before anybody joined a classic group."""
         ...
+
+    @property
+    def members(self) -> Sized: ...
 
     def check_commit(
         self,

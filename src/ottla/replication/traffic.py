@@ -26,7 +26,7 @@ class TrafficByTopic:
     def __init__(self) -> None:
         self._by_topic: dict[str, Traffic] = {}
         #: Of topics that are gone: the sum over all never falls.
-        self._gone = Traffic()
+        self.gone = Traffic()
 
     def of(self, topic: str) -> Traffic:
         """The topic's, made on first use."""
@@ -39,13 +39,7 @@ class TrafficByTopic:
         """A deleted topic is not scraped for ever."""
         gone = self._by_topic.pop(topic, None)
         if gone is not None:
-            self._gone.add(gone)
-
-    def total(self) -> Traffic:
-        total = Traffic()
-        for traffic in (self._gone, *self._by_topic.values()):
-            total.add(traffic)
-        return total
+            self.gone.add(gone)
 
     def __iter__(self) -> Iterator[tuple[str, Traffic]]:
         return iter(list(self._by_topic.items()))

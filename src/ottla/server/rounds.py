@@ -17,6 +17,7 @@ from ottla import logs
 from ottla.ports import Clock
 from ottla.ports.network import BROKEN, READABLE, WRITABLE
 from ottla.protocol.fields import INT32, LENGTH_BYTES, REQUEST_FIELDS_BYTES, REQUEST_HEAD, REQUEST_HEAD_BYTES
+from ottla.server.bad_frames import log_bad_frame
 from ottla.server.buffers import Buffer
 from ottla.server.connection import Connection
 from ottla.server.dispatching import Dispatch, NotYet
@@ -363,9 +364,7 @@ class Rounds:
     # -- ends
 
     def _bad_frame(self, connection: Connection, length: int) -> None:
-        log_event.warning_limited(
-            "closing a connection that announced a frame of a bad size", peer=connection.host, bytes=length
-        )
+        log_bad_frame(length, connection.host, connection.listener.name)
         self._lost(connection)
 
     def _failed(self, connection: Connection, fault: Exception) -> None:

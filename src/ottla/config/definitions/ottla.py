@@ -12,7 +12,7 @@ ottla.log.level  STRING  INFO  {DEBUG,INFO,WARN,ERROR,OFF}  LOW  read-only  used
 ottla.metrics.host  STRING  127.0.0.1  some  MEDIUM  read-only  used
     The address on which metrics are served.
 ottla.metrics.port  INT  -  0..65535  MEDIUM  read-only  used
-    The port on which metrics are served as Prometheus text under /metrics; unset serves none, 0 takes a free port.
+    The port of /metrics (Prometheus text), /health and /ready; unset serves none, 0 takes a free port.
 ottla.new.broker.id  INT  -1  -1..  LOW  read-only  used
     The number of a broker without data where broker.id gives none; -1: the next above reserved.broker.max.id.
 ottla.new.cluster.id  STRING  -  cluster-id  LOW  read-only  used

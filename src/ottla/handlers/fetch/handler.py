@@ -71,7 +71,7 @@ class FetchHandler(Participant):
         #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
         self._unlimited = services.quotas.unlimited
         self._remembers = services.authorizer.allows_all and self._unlimited
-        self._requests, self._times = services.metrics.of_api("Fetch")
+        self._times = services.metrics.times_of("Fetch")
 
         services.metadata.listen(self._metadata_changed)
 
@@ -150,7 +150,6 @@ class FetchHandler(Participant):
         except DecodeError as error:
             self.refuse(peer, f"Fetch in version {version} cannot be read: {error}")
             return
-        self._requests.value += 1
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             self._others += 1
             peer.answer(encode_nonsense(version, correlation, request))
@@ -211,7 +210,6 @@ class FetchHandler(Participant):
         peer, version, correlation = long.peer, long.version, long.correlation
         body = request_body_start(frame, 0, len(frame))
         request = yield from parse_fetch_steps(frame, body, version, len(frame), DecodingAllowance(REQUEST_BYTES_MAX))
-        self._requests.value += 1
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return (yield from nonsense_in_steps(version, correlation, request, self.answer_bytes_max))
         client_id = None if self._unlimited else decode_request_header(bytes(frame))[0].client_id
@@ -274,12 +272,14 @@ class FetchHandler(Participant):
     def answer(self) -> None:
         """Sends the answers that were made in the requests' buffers, one after the other: a client on another processor
         that was woken by the first is still awake for the rest."""
-        if self._alike or self._others:
+        if answered := self._alike + self._others:
             took_ms = self.services.clock.monotonic_ms() - self._round.began_ms
-            self._times.value += took_ms * (self._alike + self._others)
+            if took_ms:
+                self._times.took(took_ms, answered)
+            else:
+                self._times.counts[0] += answered
             self._others = 0
         if self._alike:
-            self._requests.value += self._alike
             self._metrics.total_fetches.value += self._alike
             self._alike = 0
         made = self._made
@@ -416,7 +416,7 @@ class FetchHandler(Participant):
         if wait.began_ms is None:
             self._others += 1
         else:
-            self._times.value += self.services.clock.monotonic_ms() - wait.began_ms
+            self._times.took(self.services.clock.monotonic_ms() - wait.began_ms, 1)
             peer.finish()
 
     @staticmethod

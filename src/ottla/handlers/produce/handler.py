@@ -51,7 +51,7 @@ class ProduceHandler(Participant):
         self._writes = services.writes
         self._replicas = services.replicas
         self._metrics = services.metrics
-        self._requests, self._times = services.metrics.of_api("Produce")
+        self._times = services.metrics.times_of("Produce")
         self._now_ms = 0
         self._admission = Admission(services)
         self._appends = Appends(services.replicas, services.writes)
@@ -164,6 +164,7 @@ class ProduceHandler(Participant):
         request = LongProduce(peer, frame, request_body_start(frame, 0, len(frame)), version, correlation)
         place = ProduceWait(peer, ACKS_NONE, 0, [], lambda *_: None)
         place.unchecked = True
+        began_ms = self._round.began_ms
         self._opened(peer, place, [])
 
         def failed(fault: Exception) -> None:
@@ -176,6 +177,7 @@ class ProduceHandler(Participant):
             if answer is None:
                 self._refuse(peer, "a Produce with acks=0 could not be served")
             else:
+                self._times.took(self._services.clock.monotonic_ms() - began_ms, 1)
                 peer.fill(place.slot, answer)
                 peer.finish()
 
@@ -311,12 +313,14 @@ class ProduceHandler(Participant):
         peer.abort()
 
     def _count(self, requests: int, more_partitions: int) -> None:
-        metrics = self._metrics
-        self._requests.value += requests
-        metrics.total_produces.value += requests + more_partitions
-        took_ms = self._services.clock.monotonic_ms() - self._round.began_ms
-        self._times.value += took_ms * (requests - self._left_waiting)
+        self._metrics.total_produces.value += requests + more_partitions
+        requests -= self._left_waiting
         self._left_waiting = 0
+        took_ms = self._services.clock.monotonic_ms() - self._round.began_ms
+        if took_ms:
+            self._times.took(took_ms, requests)
+        else:
+            self._times.counts[0] += requests
 
     def _settle_quick(self, peer: Peer, memo: ProduceMemo, correlation: int, appended: AppendResult) -> None:
         """A recognised request that cannot be answered at once, or not from its template."""
@@ -335,7 +339,7 @@ class ProduceHandler(Participant):
     ) -> ProduceWait:
         def answered(wait: ProduceWait, answers: list[TopicAnswer]) -> None:
             if wait.began_ms is not None:
-                self._times.value += self._services.clock.monotonic_ms() - wait.began_ms
+                self._times.took(self._services.clock.monotonic_ms() - wait.began_ms, 1)
             self._answer(peer, wait.slot, version, correlation, acks, answers, throttle_ms)
 
         return ProduceWait(peer, acks, timeout_ms, outcomes, answered)
