@@ -118,7 +118,7 @@ def test_version(in_process: Command) -> None:
         (["consume", "t", "-f", "%v", "-J"], "give one of --format, --json and --property"),
         (["consume", "t", "--property", "print.colour=true"], "there is no print.colour"),
         (["log", "dump"], "name at least one file"),
-        (["topic", "list", "--bootstrap-server", "nowhere"], "'nowhere' is no host:port"),
+        (["topic", "list", "--bootstrap-server", "nowhere:port"], "'nowhere:port' is no host:port"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(in_process: Command, words: list[str], said: str) -> None:

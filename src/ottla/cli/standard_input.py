@@ -42,6 +42,12 @@ async def pieces(delimiter: bytes) -> AsyncIterator[list[bytes]]:
         yield [rest]
 
 
+async def chunks() -> AsyncIterator[bytes]:
+    """What comes, as it comes."""
+    async for data in _read():
+        yield data
+
+
 async def _read() -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
     wanted = threading.Semaphore(0)

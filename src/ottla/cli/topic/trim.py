@@ -87,8 +87,8 @@ async def _places(client: Admin, options: argparse.Namespace) -> dict[TopicParti
     if options.offset is None:
         raise UsageFault("say below which offset: --before OFFSET")
     place = parse_place(options.offset)
-    if place.until_ms is not None:
-        raise UsageFault("--before takes one time: records go from the beginning on")
+    if place.has_end:
+        raise UsageFault("--before takes one offset or time: records go from the beginning on")
     topic = await client.describe_topic(shared.topic_of(options))
     known = [each.partition for each in topic.partitions]
     for number in options.partition or ():

@@ -49,6 +49,8 @@ class Connections:
         #: Failures in a row and when the next attempt may be made (in the loop's time), by address.
         self._failures: dict[tuple[str, int], tuple[int, float]] = {}
         self._closed = False
+        #: Called with the address of a broker that was reached (None), or was not (why).
+        self.on_reach: Callable[[str, KafkaError | None], None] | None = None
 
     def open(self, node_id: int, lane: int) -> BrokerConnection | None:
         """The connection to a broker if it is there already."""
@@ -80,15 +82,15 @@ class Connections:
         there = [one for (_, lane), one in self._there.items() if lane == CONTROL and not one.closed]
         if there:
             return min(there, key=lambda connection: connection.in_flight)
-        faults: list[str] = []
+        faults: list[KafkaError] = []
         for node_id in self._all_nodes():
             try:
                 return await self.to(node_id, CONTROL)
             except ClientClosed:
                 raise
             except KafkaError as error:
-                faults.append(str(error))
-        raise NoBrokerReached("no broker was reached: " + "; ".join(faults))
+                faults.append(error)
+        raise NoBrokerReached("no broker was reached: " + "; ".join(map(str, faults)), faults=faults)
 
     def adopt_bootstrap(self) -> None:
         """A bootstrap connection becomes its broker's, now that the broker's id is known."""
@@ -172,15 +174,21 @@ class Connections:
                 client_id=settings.client_id,
                 setup_timeout_ms=settings.socket_connection_setup_timeout_ms,
             )
-        except KafkaError:
+        except KafkaError as error:
+            self._tell_reach(address, error)
             failures += 1
             self._failures[address] = (failures, loop.time() + self._backoff.pause_ms(failures) / 1000)
             if node_id >= 0:
                 self._on_trouble()
             raise
+        self._tell_reach(address, None)
         self._failures.pop(address, None)
         self._keep(place, connection, address)
         return connection
+
+    def _tell_reach(self, address: tuple[str, int], error: KafkaError | None) -> None:
+        if self.on_reach is not None:
+            self.on_reach(f"{address[0]}:{address[1]}", error)
 
     def _keep(self, place: _Place, connection: BrokerConnection, address: tuple[str, int]) -> None:
         self._there[place] = connection

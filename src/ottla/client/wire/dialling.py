@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+import errno
+import os
+import re
+import socket
+from typing import Final, cast
 
 from ottla.client.errors import ConnectFailed, ConnectionLost, KafkaError
 from ottla.client.wire.connection import FRAME_BYTES_MAX, BrokerConnection
 from ottla.client.wire.world import ClientPorts
+
+_IN_TEXT: Final = re.compile(r"\[Errno (\d+)\]")
 
 
 async def connect(
@@ -38,6 +44,22 @@ async def connect(
         if isinstance(error, TimeoutError) and not isinstance(error, KafkaError):
             raise ConnectFailed(f"{peer} did not answer within {setup_timeout_ms} ms") from None
         if isinstance(error, OSError) and not isinstance(error, KafkaError):
-            raise ConnectFailed(f"{peer}: {error.strerror or error}") from error
+            numbers = _numbers(error)
+            failed = ConnectFailed(f"{peer}: {_reason(error, numbers)}")
+            failed.refused = numbers == [errno.ECONNREFUSED]
+            raise failed from error
         raise
     return made[-1]
+
+
+def _numbers(error: OSError) -> list[int]:
+    """Each kind of fault once. A host may have several addresses, and asyncio puts theirs into one text."""
+    found = [int(number) for number in _IN_TEXT.findall(str(error))] if error.errno is None else [error.errno]
+    return list(dict.fromkeys(found))
+
+
+def _reason(error: OSError, numbers: list[int]) -> str:
+    """`Connection refused`, without the words of Python around it."""
+    if isinstance(error, socket.gaierror):
+        return f"the host's name is not known ({error.strerror or error})"
+    return ", ".join(os.strerror(number) for number in numbers) or error.strerror or str(error)
