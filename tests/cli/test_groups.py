@@ -563,7 +563,10 @@ def test_a_new_group_that_is_stopped_goes_on_where_it_stopped(
 
 
 @TWO_KEPT
-def test_ctrl_c_commits_where_a_new_group_is(ottla_broker: InProcessBroker, filled: str, group: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_commits_where_a_new_group_is(
+    ottla_broker: InProcessBroker, filled: str, group: str, number: int
+) -> None:
     command = [sys.executable, "-m", "ottla", "consume", filled, "--group", group]
     settings = ["--bootstrap-server", ottla_broker.bootstrap, "--consumer-property", "auto.commit.interval.ms=100000"]
     child = subprocess.Popen([*command, *settings], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
@@ -573,12 +576,12 @@ def test_ctrl_c_commits_where_a_new_group_is(ottla_broker: InProcessBroker, fill
         while not select.select([child.stdout], [], [], 0.1)[0]:
             producer.produce(filled, "told", partition=0)
             assert producer.flush(30) == 0
-        child.send_signal(signal.SIGINT)
+        child.send_signal(number)
         _, err = child.communicate(timeout=60)
     finally:
         child.kill()
         child.communicate()
-    assert (child.returncode, err) == (faults.INTERRUPTED, b"")
+    assert (child.returncode, err) == (128 + number, b"")
     assert committed(ottla_broker, group, filled)[1] == 4
 
 

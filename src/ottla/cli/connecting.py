@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ottla.cli.faults import EXISTS, FAILED, NOT_FOUND, UNREACHABLE, USAGE, CommandFault, UsageFault
+from ottla.cli.faults import EXISTS, FAILED, NOT_FOUND, UNREACHABLE, USAGE, CommandFault, Stopped, UsageFault
 from ottla.cli.options import BOOTSTRAP_DEFAULT, with_ports
 from ottla.client.errors import (
     ConnectFailed,
@@ -134,8 +134,30 @@ class _NobodyListens(NoBrokerReached):
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a verb's work on a loop of its own. Ctrl-C ends it, with its clients closed."""
-    return asyncio.run(work)
+    """Runs a verb's work on a loop of its own. Ctrl-C, SIGTERM and SIGHUP end it, with its clients closed."""
+    return asyncio.run(_stoppable(work))
+
+
+async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
+    import signal
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    came: list[int] = []
+
+    def stop(number: int) -> None:
+        came.append(number)
+        task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` sets it
+            loop.add_signal_handler(number, stop, number)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if came:
+            raise Stopped(came[0]) from None
+        raise
 
 
 @contextmanager

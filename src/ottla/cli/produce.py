@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.cli import options as shared
 from ottla.cli.faults import FAILED, OK, CommandFault, UsageFault
 from ottla.cli.numbers import milliseconds, partition_number
+from ottla.cli.streams import is_input_closed
 
 if TYPE_CHECKING:
     from ottla.cli.lines import Parse, ParsedRecord
@@ -196,7 +197,7 @@ class _Sending:
         from ottla.cli.progress import Progress
         from ottla.cli.standard_input import size_if_known
 
-        watched = not sys.stdin.isatty() and (self._output is None or not sys.stdout.isatty())
+        watched = not is_input_closed() and not sys.stdin.isatty() and (self._output is None or not sys.stdout.isatty())
         with Progress("producing", size_if_known(), "B", wanted=watched) as progress:
             self._watch.say = progress.note
             try:

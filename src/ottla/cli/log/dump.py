@@ -78,9 +78,13 @@ def _files(disk: Disk, paths: list[str]) -> tuple[list[str], list[str]]:
     found: list[str] = []
     unread: list[str] = []
     for path in paths:
-        # By `lexists` and not by `exists`: a link that leads nowhere is there, and cannot be read.
-        if not os.path.lexists(path) and _is_missing(path):
-            raise CommandFault(f"there is no file or folder {path}", NOT_FOUND)
+        try:
+            os.lstat(path)  # a link that leads nowhere is there, and cannot be read
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise CommandFault(f"there is no file or folder {path}", NOT_FOUND) from error
+        except (OSError, ValueError) as error:
+            unread.append(f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
+            continue
         for each in files_of(disk, path):
             if isinstance(each, Finding):
                 unread.append(_unreadable(each))
@@ -91,17 +95,6 @@ def _files(disk: Disk, paths: list[str]) -> tuple[list[str], list[str]]:
     if not found and not unread:
         raise CommandFault(f"no file of a log directory is below {', '.join(paths)}", NOT_FOUND)
     return found, unread
-
-
-def _is_missing(path: str) -> bool:
-    """False where nobody can say: below a folder that may not be looked into."""
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except (OSError, ValueError):
-        return False
-    return False
 
 
 def _unreadable(finding: Finding) -> str:
