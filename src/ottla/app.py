@@ -91,15 +91,17 @@ def report_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
 
 
 async def serve(config: Config, started: Callable[[Broker], None]) -> None:
-    """Runs a broker on this machine until SIGINT or SIGTERM stops it."""
+    """Runs a broker on this machine until SIGINT, SIGTERM or SIGHUP stops it."""
     logs.configure(level=config.observe.log_level, json=config.observe.log_json)
     raise_limit()
     ports = real_ports()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(report_unhandled)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # Whoever starts it by `nohup` wants it to outlive the terminal.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, stop.set)
     try:
         lost: list[str] = []
 

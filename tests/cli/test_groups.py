@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -456,8 +457,10 @@ def test_consume_as_a_member_goes_on_where_it_was(
 def test_a_new_group_begins_at_the_end(ottla: Command, ottla_broker: InProcessBroker, filled: str, group: str) -> None:
     ran = ottla("consume", filled, "--consumer-property", f"group.id={group}", "-e")
     assert (ran.code, ran.out) == (0, "")
+    # And stays there: it is not new any more.
+    assert committed(ottla_broker, group, filled) == [10, 4]
     ran = ottla("consume", filled, "--group", group, "--from-beginning", "--timeout-ms", "200")
-    assert (ran.code, len(ran.lines)) == (0, 14)
+    assert (ran.code, ran.lines) == (0, [])
 
 
 @TWO_KEPT
@@ -539,3 +542,56 @@ def test_names_of_groups_are_completed(ottla_broker: InProcessBroker, topic: str
         assert offered(words, tmp_path, ottla_broker.bootstrap) == {f"{group}-live"}
     assert offered(f"ottla consume --group {group}-l", tmp_path, ottla_broker.bootstrap) == {f"{group}-live"}
     assert re.search("group", " ".join(offered("ottla gr", tmp_path)))
+
+
+@TWO_KEPT
+@pytest.mark.parametrize("how", ["end", "beginning"])
+def test_a_new_group_that_is_stopped_goes_on_where_it_stopped(
+    ottla: Command, ottla_broker: InProcessBroker, filled: str, group: str, how: str
+) -> None:
+    """Also where nothing has come yet: what comes while nobody reads is read by the next."""
+    begun = ("--from-beginning",) if how == "beginning" else ()
+    ran = ottla("consume", filled, "--group", group, *begun, "--timeout-ms", "300")
+    assert ran.code == 0, ran.err
+    assert len(ran.lines) == (14 if begun else 0)
+    assert committed(ottla_broker, group, filled) == [10, 4]
+    producer = Producer({"bootstrap.servers": ottla_broker.bootstrap, "log_level": 0})
+    producer.produce(filled, "meanwhile", partition=1)
+    assert producer.flush(30) == 0
+    assert ottla("consume", filled, "--group", group, "--timeout-ms", "300").lines == ["meanwhile"]
+    assert committed(ottla_broker, group, filled) == [10, 5]
+
+
+@TWO_KEPT
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_commits_where_a_new_group_is(
+    ottla_broker: InProcessBroker, filled: str, group: str, number: int
+) -> None:
+    command = [sys.executable, "-m", "ottla", "consume", filled, "--group", group]
+    settings = ["--bootstrap-server", ottla_broker.bootstrap, "--consumer-property", "auto.commit.interval.ms=100000"]
+    child = subprocess.Popen([*command, *settings], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    producer = Producer({"bootstrap.servers": ottla_broker.bootstrap, "log_level": 0})
+    assert child.stdout is not None
+    try:
+        while not select.select([child.stdout], [], [], 0.1)[0]:
+            producer.produce(filled, "told", partition=0)
+            assert producer.flush(30) == 0
+        child.send_signal(number)
+        _, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+        child.communicate()
+    assert (child.returncode, err) == (128 + number, b"")
+    assert committed(ottla_broker, group, filled)[1] == 4
+
+
+@TWO_KEPT
+def test_a_bounded_reader_commits_no_further_than_it_has_looked(
+    ottla: Command, ottla_broker: InProcessBroker, filled: str, group: str
+) -> None:
+    ran = ottla("consume", filled, "--group", group, "--from-beginning", "-c", "3", "-f", "%p\\n")
+    assert ran.code == 0, ran.err
+    read = [ran.lines.count("0"), ran.lines.count("1")]
+    assert [offset or 0 for offset in committed(ottla_broker, group, filled)] == read
+    rest = ottla("consume", filled, "--group", group, "-e").lines
+    assert len(rest) == 11

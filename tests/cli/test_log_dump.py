@@ -12,8 +12,9 @@ import yaml
 from confluent_kafka import Producer
 
 from ottla.cli import faults
+from ottla.records.record import Record, encode_batch
 from ottla.testing import broker as broker_in_process
-from tests.cli.conftest import Command, Ran
+from tests.cli.conftest import Command, Ran, run_minding_modes
 
 #: Of the first record; the others are near, since a record of another year would begin a segment.
 TIME_MS = 1531477349286
@@ -154,7 +155,7 @@ def test_damage_in_other_files_is_found(in_process: Command, tmp_path: Path, nam
 def test_a_file_of_no_known_kind_does_not_pass_for_sound(in_process: Command, segment: Path) -> None:
     other = segment.with_name("notes.txt")
     other.write_text("")
-    said = f"ottla: not looked at, as its name tells no kind of file that a log directory has: {other}\n"
+    said = f"ottla: not looked at, since no file of a log directory has such a name: {other}\n"
     for words in (("--quiet", str(other)), (str(other),)):
         assert in_process("log", "dump", *words) == Ran(code=faults.USAGE, out="", err=said)
     ran = in_process("log", "dump", str(other), str(segment))
@@ -176,5 +177,43 @@ def test_what_others_call_a_log_is_passed_over_below_folders(in_process: Command
 
 def test_what_is_not_there(in_process: Command, tmp_path: Path) -> None:
     ran = in_process("log", "dump", str(tmp_path / "none.log"))
-    assert (ran.code, ran.err) == (faults.NOT_FOUND, f"ottla: there is no {tmp_path}/none.log\n")
+    assert (ran.code, ran.err) == (faults.NOT_FOUND, f"ottla: there is no file or folder {tmp_path}/none.log\n")
     assert in_process("log", "dump", str(tmp_path)).code == faults.NOT_FOUND
+
+
+def test_a_file_that_cannot_be_read_is_not_damaged(in_process: Command, segment: Path) -> None:
+    os.mkfifo(segment.with_name("00000000000000000005.log"))
+    for words in ((str(segment.parent),), ("--quiet", str(segment.parent))):
+        ran = in_process("log", "dump", *words)
+        assert (ran.code, ran.err) == (
+            faults.USAGE,
+            f"ottla: cannot read {segment.parent}/00000000000000000005.log: it is no file\n",
+        )
+    segment.write_bytes(segment.read_bytes()[:-7])
+    ran = in_process("log", "dump", "--quiet", str(segment.parent))
+    assert ran.code == faults.FAILED
+    assert ran.err.splitlines()[-1] == "ottla: 1 fault was found in 2 files"
+
+
+def test_a_folder_that_cannot_be_read_is_named_and_the_others_are_shown(segment: Path) -> None:
+    closed = segment.parent / "closed"
+    closed.mkdir(mode=0o111)
+    ran = run_minding_modes("log", "dump", "-o", "json", str(segment.parent))
+    assert (ran.code, ran.err) == (faults.USAGE, f"ottla: cannot read {closed}: Permission denied\n")
+    assert len(ran.lines) == 5
+    ran = run_minding_modes("log", "dump", str(closed))
+    assert (ran.code, ran.out, ran.err) == (faults.USAGE, "", f"ottla: cannot read {closed}: Permission denied\n")
+
+
+def test_a_flipped_byte_in_a_base_offset_names_one_batch(in_process: Command, tmp_path: Path) -> None:
+    batches = [bytearray(encode_batch([Record(n, TIME_MS, None, b"x")], base_offset=n)) for n in range(9)]
+    batches[2][6] ^= 1
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(b"".join(batches))
+    position = len(batches[0]) * 2
+    ran = in_process("log", "dump", "--quiet", str(file))
+    assert ran.code == faults.FAILED
+    assert ran.err.splitlines() == [
+        f"damage: {file} at byte {position}: offset 258 has no place between 1 and 3",
+        "ottla: 1 fault was found in 1 file",
+    ]

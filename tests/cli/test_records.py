@@ -83,6 +83,44 @@ def test_envelopes_go_out_and_come_in_again(process: Command, ottla: Command, to
     assert again == first.replace('"partition":2', '"partition":1')
 
 
+def test_an_envelope_goes_where_it_says_or_is_refused(process: Command, ottla: Command, topic: str) -> None:
+    named = json.dumps({"topic": topic, "payload": "named"}).encode()
+    elsewhere = json.dumps({"topic": "elsewhere", "payload": "other"}).encode()
+    assert process("produce", "-J", stdin=named).code == 0
+    assert process("produce", topic, "-J", stdin=named).code == 0
+    ran = process("produce", topic, "-J", stdin=named + b"\n" + elsewhere)
+    assert ran.code == 1
+    assert ran.err == (
+        f"ottla: line 2: its topic is elsewhere, not {topic}: leave TOPIC out to send each to its own, or give "
+        f"--ignore-place to send all to {topic}; 1 record before it was sent\n"
+    )
+    ran = process("produce", "-J", stdin=b'{"payload": "nowhere"}')
+    assert (ran.code, "line 1: it names no topic, and neither does the command line" in ran.err) == (1, True)
+    assert process("produce", topic, "-J", "--ignore-place", stdin=elsewhere).code == 0
+    assert ottla("consume", topic, "--from-beginning", "-e").lines == ["named", "named", "named", "other"]
+    assert process("produce", stdin=b"x").code == faults.USAGE
+
+
+@THREE_KEPT
+def test_an_envelope_goes_to_its_partition(process: Command, ottla: Command, topic: str) -> None:
+    third = json.dumps({"topic": topic, "partition": 2, "payload": "x"}).encode()
+    assert process("produce", topic, "-J", stdin=third).code == 0
+    assert process("produce", topic, "-J", "-p", "1", stdin=third).code == 0
+    assert process("produce", topic, "-J", "--ignore-place", "-k", "a", stdin=third).code == 0
+    shown = ottla("consume", topic, "--from-beginning", "-e", "-f", "%p\\n").lines
+    assert sorted(shown)[-2:] != ["2", "2"] or len(shown) == 3
+    assert {"1", "2"} <= set(shown)
+    none = json.dumps({"topic": topic, "partition": 7, "payload": "x"}).encode()
+    assert process("produce", topic, "-J", stdin=none).code == faults.NOT_FOUND
+
+
+def test_envelopes_that_would_have_been_nulls_are_refused(process: Command, ottla: Command, topic: str) -> None:
+    ran = process("produce", topic, "-J", stdin=b'{"key": "k", "value": "v"}\n')
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("ottla: line 1: it has a field value, which envelopes do not have; did you mean payload")
+    assert ottla("consume", topic, "--from-beginning", "-e").lines == []
+
+
 @KEPT
 @pytest.mark.parametrize(
     ("words", "expected"),
@@ -194,7 +232,10 @@ def test_a_line_that_is_not_what_it_should_be_ends_it_after_those_before(
     process: Command, ottla: Command, topic: str
 ) -> None:
     ran = process("produce", topic, "-K", ":", stdin=b"a:1\nb\nc:3\n")
-    assert (ran.code, ran.err) == (1, "ottla: line 2: there is no ':' between key and value; 1 before it were sent\n")
+    assert (ran.code, ran.err) == (
+        1,
+        "ottla: line 2: there is no ':' between key and value; 1 record before it was sent\n",
+    )
     ran = process("produce", topic, "-J", stdin=b'{"payload": "2"}\n{"payload"\n')
     assert ran.code == 1
     assert "line 2: it is not JSON" in ran.err
@@ -205,7 +246,7 @@ def test_records_that_the_broker_refuses(process: Command, ottla_broker: InProce
     ottla_broker.create_topic("small", configs={"max.message.bytes": "200"})
     ran = process("produce", "small", stdin=b"x" * 500 + b"\n")
     assert ran.code == faults.FAILED
-    assert ran.err.startswith("ottla: 1 records were not acknowledged: ")
+    assert ran.err.startswith("ottla: 1 record was not acknowledged: ")
     ottla_broker.delete_topic("small")
 
 
@@ -268,6 +309,6 @@ def test_why_a_partition_takes_nothing(in_process: Command, tmp_path: Path) -> N
         ran = run_process(("produce", "halved", "-p", str(lost), *words, *named), stdin=b"hello\n")
     assert ran.code == faults.FAILED
     assert ran.err == (
-        f"ottla: 1 records were not acknowledged: halved-{lost}: 1 records were not acknowledged within 1500 ms; "
+        f"ottla: 1 record was not acknowledged: halved-{lost}: 1 record was not acknowledged within 1500 ms; "
         f"the last fault was: halved-{lost}: it has no leader\n"
     )

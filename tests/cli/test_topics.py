@@ -307,3 +307,14 @@ def test_the_offsets_topic_is_compacted_again_once_it_is_confirmed(ottla: Comman
     configs = json.loads(ottla("topic", "describe", offsets, "-o", "json").out)[0]["configs"]
     assert configs["cleanup.policy"] == "compact"
     assert ottla("group", "delete", "g", "--yes").code == 0
+
+
+def test_a_name_that_collides_is_refused_in_the_brokers_words(ottla: Command, ottla_broker: InProcessBroker) -> None:
+    ottla_broker.create_topic("colliding.name")
+    ran = ottla("topic", "create", "colliding_name")
+    assert ran.code == faults.FAILED
+    assert ran.err == (
+        "ottla: colliding_name: Topic 'colliding_name' collides with existing topic: colliding.name; "
+        "choose a name that differs in more than '.' and '_': metrics write both as '_'\n"
+    )
+    ottla_broker.delete_topic("colliding.name")

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from ottla.cli.assignments import assignment_lists, assignments, names
 from ottla.cli.envelope import EnvelopeFault, RecordEnvelope, envelope
 from ottla.cli.faults import UsageFault
-from ottla.cli.lines import LineFault, kafka_lines
+from ottla.cli.format_tokens import escaped
+from ottla.cli.lines import LineFault, ParsedRecord, kafka_lines
 from ottla.cli.offsets import EARLIEST, LATEST, OffsetPoint, parse_place, parse_time
 from ottla.cli.output import show, table_of
-from ottla.cli.record_format import console_format, escaped, parse_format
+from ottla.cli.record_format import console_format, parse_format
 from ottla.client.records import ConsumerRecord
 
 NOVEMBER_21_10H = 1_795_255_200_000  # 2026-11-21T10:00:00Z
@@ -129,6 +130,16 @@ def record(**fields: Any) -> ConsumerRecord:
         ("%t %p %o %T %k %K %v %V %s %S %h|%%", b"t 3 7 1000 k 1 v 1 v 1 |%"),
         ("%v\\n\\t\\r\\0\\\\\\xff", b"v\n\t\r\0\\\xff"),
         ("\u00e4%v", "\u00e4v".encode()),
+        # rpk's
+        ("%d %e %i %H %{%}%%", b"1000 0 1 0 {}%"),
+        ("%v{hex} %k{base64} %k{base64raw} %t{hex}", b"76 aw== aw 74"),
+        ("%o{big32}%o{little16}%o{byte}", b"\0\0\0\x07\x07\0\x07"),
+        ("%o{hex64} %p{hex8} %p{hex4} %K{bool} %o{ascii}", b"0000000000000007 03 3 true 7"),
+        ("%d{strftime[%F %T]}", b"1970-01-01 00:00:01"),
+        ("%d{strftime### [%F] ###}", b" [1970-01-01] "),
+        ("%d{go[2006-01-02T15:04:05.000Z07:00]} %d{hex16}", b"1970-01-01T00:00:01.000Z 03e8"),
+        # kcat's
+        ("%R%s", b"\0\0\0\x01v"),
     ],
 )
 def test_formats(text: str, printed: bytes) -> None:
@@ -138,9 +149,22 @@ def test_formats(text: str, printed: bytes) -> None:
 def test_a_format_with_nulls_and_headers() -> None:
     empty = record(key=None, value=None, headers=(("a", b"1"), ("b", None)))
     assert parse_format("%k %K %v %V %h", b"null")(empty) == b"null -1 null -1 a=1,b=null"
+    assert parse_format("%H%h{ %k=%v{hex}/%V}", b"-")(empty) == b"2 a=31/1 b=-/-1"
+    assert parse_format("%k{hex} %v{base64}", b"null")(empty) == b"null null"
 
 
-@pytest.mark.parametrize("text", ["%", "%q", "\\", "\\q", "\\x", "\\x1", "\\xzz"])
+def test_a_format_counts_its_records_and_shows_any_time() -> None:
+    numbered = parse_format("%i %d{strftime[%Y]}", b"")
+    assert [numbered(record()), numbered(record(timestamp=2**62))] == [b"1 1970", b"2 %d" % 2**62]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("%", "%q", "\\", "\\q", "\\x", "\\x1", "\\xzz"),
+        *("%v{", "%v{octal}", "%v{hex", "%o{base64}", "%o{big128}", "%d{strftime[%F}", "%h{%o}"),
+    ],
+)
 def test_formats_that_mean_nothing(text: str) -> None:
     with pytest.raises(UsageFault):
         parse_format(text, b"")
@@ -158,18 +182,18 @@ def test_kafkas_formatter() -> None:
 
 
 def test_kafkas_line_reader() -> None:
-    assert kafka_lines({})(b"a\tb") == (None, b"a\tb", [], None)
-    assert kafka_lines({})(b"") == (None, b"", [], None)
-    assert kafka_lines({"null.marker": b""})(b"") == (None, None, [], None)
-    assert kafka_lines({"parse.key": b"true"})(b"a\tb\tc") == (b"a", b"b\tc", [], None)
+    assert kafka_lines({})(b"a\tb") == ParsedRecord(None, b"a\tb", [])
+    assert kafka_lines({})(b"") == ParsedRecord(None, b"", [])
+    assert kafka_lines({"null.marker": b""})(b"") == ParsedRecord(None, None, [])
+    assert kafka_lines({"parse.key": b"true"})(b"a\tb\tc") == ParsedRecord(b"a", b"b\tc", [])
     parse = kafka_lines({"parse.headers": b"true", "parse.key": b"true", "null.marker": b"NULL"})
-    assert parse(b"h:1,i:NULL\tk\tNULL") == (b"k", None, [("h", b"1"), ("i", None)], None)
-    assert parse(b"NULL\tk\tv") == (b"k", b"v", [], None)
+    assert parse(b"h:1,i:NULL\tk\tNULL") == ParsedRecord(b"k", None, [("h", b"1"), ("i", None)])
+    assert parse(b"NULL\tk\tv") == ParsedRecord(b"k", b"v", [])
     for line in (b"h:1", b"h:1\tk", b"h\tk\tv", b"\tk\tv"):
         with pytest.raises(LineFault):
             parse(line)
     lenient = kafka_lines({"parse.key": b"true", "ignore.error": b"true"})
-    assert lenient(b"no key") == (None, b"no key", [], None)
+    assert lenient(b"no key") == ParsedRecord(None, b"no key", [])
     with pytest.raises(UsageFault, match=r"there is no parse\.value"):
         kafka_lines({"parse.value": b"true"})
 
@@ -226,11 +250,17 @@ def test_an_envelope_of_any_bytes_is_opened_or_refused(line: bytes) -> None:
         "[]",
         "1",
         "{",
-        '{"ts": "now"}',
-        '{"ts": true}',
-        '{"headers": ["a"]}',
-        '{"headers": [1, 2]}',
-        '{"key": {"base64": "?"}}',
+        '{"key": 5}',
+        '{"payload": 1, "ts": "now"}',
+        '{"payload": 1, "ts": true}',
+        '{"payload": 1, "value": 2}',
+        '{"payload": 1, "Key": "k"}',
+        '{"payload": 1, "partition": -1}',
+        '{"payload": 1, "topic": 5}',
+        '{"payload": 1, "payload": 2}',
+        '{"payload": 1, "headers": ["a"]}',
+        '{"payload": 1, "headers": [1, 2]}',
+        '{"payload": 1, "key": {"base64": "?"}}',
     ],
 )
 def test_envelopes_that_are_none(line: str) -> None:
@@ -240,7 +270,22 @@ def test_envelopes_that_are_none(line: str) -> None:
 
 def test_a_payload_may_be_json_itself() -> None:
     assert RecordEnvelope('{"payload": {"a": [1, "\u00e4"]}, "key": 5}').value == '{"a":[1,"\u00e4"]}'.encode()
-    assert RecordEnvelope('{"key": 5}').key == b"5"
+    assert RecordEnvelope('{"key": 5, "payload": null}').key == b"5"
+
+
+def test_a_field_that_envelopes_do_not_have_is_named_with_those_that_they_have() -> None:
+    with pytest.raises(EnvelopeFault, match="it has a field value, which envelopes do not have; did you mean payload"):
+        RecordEnvelope('{"key": "k", "value": "v"}')
+    with pytest.raises(EnvelopeFault, match='it has no payload; for a null one say "payload": null'):
+        RecordEnvelope('{"key": "k"}')
+
+
+def test_an_envelope_of_kcat_is_understood() -> None:
+    line = (
+        '{"topic":"t","partition":0,"offset":3,"tstype":"create","ts":1531477349286,"broker":1,'
+        '"headers":["h","1"],"key":null,"payload":"x"}'
+    )
+    assert RecordEnvelope(line).value == b"x"
 
 
 @given(st.text(max_size=30))

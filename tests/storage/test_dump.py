@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -11,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.ports.real.disk import RealDisk
-from ottla.storage.dump import Finding, dump_file, fields, files_of, kind_of
+from ottla.records.batch import patch_crc
+from ottla.records.record import Record, encode_batch
+from ottla.storage.dump import Finding, check_file, dump_file, dump_lines, fields, files_of, kind_of, line_of
 from ottla.storage.dump.entries import BatchEntry, OffsetIndexEntry, RecordEntry, TimeIndexEntry
 
 GOLDEN = Path(__file__).parent / "golden" / "kafka"
@@ -95,7 +98,7 @@ def test_every_field_that_kafkas_tool_prints_is_the_same(name):
 
 
 def test_nothing_is_found_in_a_directory_that_kafka_left_clean():
-    files = files_of(DISK, str(DATA))
+    files = [file for file in files_of(DISK, str(DATA)) if isinstance(file, str)]
     assert len(files) > 30
     assert [finding for file in files for finding in findings(Path(file))] == []
 
@@ -229,13 +232,128 @@ def test_a_snapshot_that_knows_the_future_is_found(segment):
     assert "producer 4 wrote offset 104 after this snapshot" in damage(early)
 
 
-def test_a_missing_file_is_a_finding(tmp_path):
-    assert damage(tmp_path / "00000000000000000000.log") == ["it cannot be read: No such file or directory"]
-
-
-def test_a_folder_in_place_of_a_file_is_a_finding(tmp_path):
+def test_a_file_that_cannot_be_read_is_unread_and_not_damaged(tmp_path):
     (tmp_path / "leader-epoch-checkpoint").mkdir()
-    assert len(damage(tmp_path / "leader-epoch-checkpoint")) == 1
+    os.mkfifo(tmp_path / "meta.properties")
+    for name, reason in (
+        ("00000000000000000000.log", "No such file or directory"),
+        ("leader-epoch-checkpoint", "Is a directory"),
+        ("meta.properties", "it is no file"),
+    ):
+        path = str(tmp_path / name)
+        assert dumped(tmp_path / name) == [Finding(path, None, reason, is_damage=False, is_unread=True)]
+
+
+def test_an_index_is_not_damaged_where_the_log_beside_it_cannot_be_read(segment):
+    segment.unlink()
+    os.mkfifo(segment)
+    for suffix in (".index", ".timeindex"):
+        (found,) = findings(segment.with_suffix(suffix))
+        assert (found.is_damage, found.is_unread) == (False, False)
+        assert found.message == "the log file beside it cannot be read (it is no file), so it is not checked with it"
+
+
+def batches_of(*counts: int, first: int = 0) -> list[bytearray]:
+    """Batches that follow each other, with so many records each."""
+    made, offset = [], first
+    for count in counts:
+        records = [Record(offset + n, 1_700_000_000_000, None, b"x") for n in range(count)]
+        made.append(bytearray(encode_batch(records, base_offset=offset, leader_epoch=1)))
+        offset += count
+    return made
+
+
+def moved(batch: bytearray, offset: int) -> None:
+    batch[:8] = offset.to_bytes(8, "big")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("at", range(8))
+@pytest.mark.parametrize("byte", range(8))
+def test_a_flipped_byte_in_a_base_offset_names_this_batch_and_no_other(tmp_path, count, at, byte):
+    batches = batches_of(*[count] * 8, first=100)
+    position = sum(map(len, batches[:at]))
+    batches[at][byte] ^= 0x41
+    file = tmp_path / "00000000000000000100.log"
+    file.write_bytes(b"".join(batches))
+    # Behind it the next segment begins, without which nobody can tell a last batch's place.
+    following = tmp_path / f"{100 + 8 * count:020}.log"
+    following.write_bytes(b"")
+    assert [(each.position, each.is_damage) for each in findings(file)] == [(position, True)]
+    assert [(each.position, each.is_damage) for each in quietly(file)] == [(position, True)]
+
+
+def test_two_batches_that_moved_up_are_named_and_not_those_behind_them(tmp_path):
+    batches = batches_of(2, 2, 2, 2, 2, 2, 2)
+    moved(batches[2], 2_000)
+    moved(batches[3], 3_000)
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(b"".join(batches))
+    size = len(batches[0])
+    assert [each.position for each in findings(file)] == [2 * size, 3 * size]
+
+
+def test_offsets_that_go_on_from_lower_ones_are_one_fault_a_batch(tmp_path):
+    """A file whose end is another's: where most batches agree is the truth."""
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(b"".join([*batches_of(*[1] * 20, first=50), *batches_of(1, 1, first=10)]))
+    assert len(damage(file)) == 2
+
+
+@pytest.mark.parametrize("epoch", [0, 2, 7 << 24])
+def test_a_leader_epoch_that_goes_back_names_the_batch_that_is_out_of_line(tmp_path, epoch):
+    batches = batches_of(*[1] * 8)
+    position = sum(map(len, batches[:4]))
+    batches[4][12:16] = epoch.to_bytes(4, "big")
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(b"".join(batches))
+    assert [each.position for each in findings(file)] == [position]
+    assert "leader epoch" in damage(file)[0]
+
+
+# Quietly: what is found is the same, whatever is shown
+
+
+def quietly(path: Path) -> list[Finding]:
+    return list(check_file(DISK, str(path)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_a_check_finds_what_a_dump_finds(tmp_path_factory, data):
+    content = bytearray((DATA / "golden-0" / KINDS[0]).read_bytes())
+    for _ in range(data.draw(st.integers(0, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    # Checksums that are right again, so that what lies behind them is looked at.
+    if data.draw(st.booleans()):
+        position = 0
+        while 0 <= position < len(content) - 61:
+            length = int.from_bytes(content[position + 8 : position + 12], "big", signed=True)
+            if not 49 <= length <= len(content) - position:
+                break
+            patch_crc(memoryview(content)[position : position + length + 12], 0)
+            position += length + 12
+    folder = tmp_path_factory.mktemp("check", numbered=True)
+    file = folder / KINDS[0]
+    file.write_bytes(content)
+    assert quietly(file) == findings(file)
+
+
+def test_a_check_says_how_far_it_is(tmp_path):
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(b"".join(batches_of(*[100] * 3000)))
+    seen: list[int] = []
+    assert list(check_file(DISK, str(file), passed=seen.append)) == []
+    assert sum(seen) == file.stat().st_size
+    assert len(seen) > 1
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (DATA / "golden-0").iterdir()))
+def test_lines_are_those_of_the_entries(name):
+    """The lines of a log are made a batch at a time."""
+    path = DATA / "golden-0" / name
+    by_entry = "".join(line_of(entry) for entry in dumped(path) if not isinstance(entry, Finding))
+    assert "".join(line for line in dump_lines(DISK, str(path)) if isinstance(line, str)) == by_entry
 
 
 def test_an_unknown_file_is_said_to_be_unknown(tmp_path):

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ottla.cli.faults import EXISTS, FAILED, NOT_FOUND, UNREACHABLE, USAGE, CommandFault
-from ottla.cli.options import bootstrap_of
-from ottla.client.errors import ConnectionLost, KafkaError, NoBrokerReached, RequestTimedOut, SettingsError, SomeFailed
+from ottla.cli.faults import EXISTS, FAILED, NOT_FOUND, UNREACHABLE, USAGE, CommandFault, Stopped, UsageFault
+from ottla.cli.options import BOOTSTRAP_DEFAULT, with_ports
+from ottla.client.errors import (
+    ConnectFailed,
+    ConnectionLost,
+    KafkaError,
+    NoBrokerReached,
+    RequestTimedOut,
+    SettingsError,
+    SomeFailed,
+)
 from ottla.model import ErrorCode
 
 if TYPE_CHECKING:
+    from ottla.cli.profiles import Profile
     from ottla.client.admin.admin import Admin
     from ottla.client.wire.cluster import Cluster
 
@@ -30,7 +40,7 @@ _EXIT_CODES = {
     ErrorCode.GROUP_ID_NOT_FOUND: NOT_FOUND,
 }
 _ADVICE = {
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "names are ASCII letters, digits, '.', '_' and '-', 249 of them at most",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "names are ASCII letters, digits, '.', '_' and '-', 249 characters at most",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` names the topics",
     ErrorCode.BROKER_NOT_AVAILABLE: "`ottla cluster describe` lists the brokers",
     ErrorCode.TOPIC_ALREADY_EXISTS: "--if-not-exists makes this no error",
@@ -41,27 +51,53 @@ _ADVICE = {
 }
 #: Instead of what a broker says.
 _PLAIN = {
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "no topic can have this name",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
     ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
     ErrorCode.NON_EMPTY_GROUP: "the group has members",
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has members",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "members subscribe to the topic",
 }
+_NOBODY_THERE = "start one with `ottla up`, or name another with --bootstrap-server"
+#: What a broker says of names that are well by themselves.
+_COLLIDES = "choose a name that differs in more than '.' and '_': metrics write both as '_'"
 #: Of several faults at once.
 _FAULTS_NAMED_MAX = 5
 
 
 def settings_of(options: argparse.Namespace, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The client's settings: the file's, over them the command line's."""
+    """The client's settings: the profile's, over them the file's, over these the command line's."""
     settings: dict[str, Any] = {"client.id": "ottla-cli"}
+    where, profile = _where(options)
+    if profile is not None:
+        settings.update(profile.settings)
     if options.command_config is not None:
         from ottla.cli.property_file import read_properties
 
         settings.update(read_properties(options.command_config))
-    if options.bootstrap_server is not None or "bootstrap.servers" not in settings:
-        settings["bootstrap.servers"] = bootstrap_of(options)
-    return {**settings, **(more or {})}
+    named = settings.get("bootstrap.servers")
+    if options.bootstrap_server is not None or named is None:
+        named = where
+    return {**settings, "bootstrap.servers": with_ports(named), **(more or {})}
+
+
+def _where(options: argparse.Namespace) -> tuple[str, Profile | None]:
+    """The addresses by all but a property file, and the profile if one is meant.
+
+    What is named on the command line comes first, then what stands in the environment, then the current profile.
+    """
+    from ottla.cli.profiles import chosen_profile
+
+    if options.bootstrap_server is not None and options.profile is not None:
+        raise UsageFault("give --bootstrap-server or --profile")
+    by_environment = os.environ.get("OTTLA_BOOTSTRAP_SERVER")
+    if options.bootstrap_server is not None:
+        return options.bootstrap_server, None
+    if by_environment and options.profile is None:
+        return by_environment, None
+    profile = chosen_profile(options.profile)
+    if profile is None:
+        return BOOTSTRAP_DEFAULT, None
+    return ",".join(profile.brokers) or BOOTSTRAP_DEFAULT, profile
 
 
 @asynccontextmanager
@@ -69,7 +105,7 @@ async def admin(options: argparse.Namespace) -> AsyncIterator[Admin]:
     """An admin client; what goes wrong inside of the block ends the verb."""
     from ottla.client.admin.admin import Admin
 
-    with explained(options):
+    with explained():
         async with Admin(settings_of(options)) as client:
             await reach(client.cluster)
             yield client
@@ -78,23 +114,60 @@ async def admin(options: argparse.Namespace) -> AsyncIterator[Admin]:
 async def reach(cluster: Cluster) -> None:
     """Finds out early that nobody is there: clients themselves are patient, and rightly so."""
     cluster.connections.on_reach = lambda _: None  # verbs say it themselves
-    await cluster.retrying(cluster.any_connection, timeout_ms=REACH_MS_MAX)
+
+    async def attempt() -> None:
+        try:
+            await cluster.any_connection()
+        except NoBrokerReached as error:
+            if error.faults and all(isinstance(one, ConnectFailed) and one.refused for one in error.faults):
+                raise _NobodyListens(str(error)) from error
+            raise
+
+    await cluster.retrying(attempt, timeout_ms=REACH_MS_MAX)
+
+
+class _NobodyListens(NoBrokerReached):
+    """All addresses refuse: waiting a little would not help, and a person wants to hear it at once."""
+
+    @property
+    def retriable(self) -> bool:
+        return False
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a verb's work on a loop of its own. Ctrl-C ends it, with its clients closed."""
-    return asyncio.run(work)
+    """Runs a verb's work on a loop of its own. Ctrl-C, SIGTERM and SIGHUP end it, with its clients closed."""
+    return asyncio.run(_stoppable(work))
+
+
+async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
+    import signal
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    came: list[int] = []
+
+    def stop(number: int) -> None:
+        came.append(number)
+        task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` sets it
+            loop.add_signal_handler(number, stop, number)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if came:
+            raise Stopped(came[0]) from None
+        raise
 
 
 @contextmanager
-def explained(options: argparse.Namespace) -> Iterator[None]:
+def explained() -> Iterator[None]:
     """Turns a client's error into what a person can do about it."""
     try:
         yield
     except NoBrokerReached as error:
-        where = bootstrap_of(options)
-        advice = f"start one with `ottla up`, or name another with --bootstrap-server (asked: {where})"
-        raise CommandFault(f"{error}; {advice}", UNREACHABLE) from error
+        raise CommandFault(f"{error}; {_NOBODY_THERE}", UNREACHABLE) from error
     except (ConnectionLost, RequestTimedOut) as error:
         raise CommandFault(f"{error}; the broker may be stopping: try again", UNREACHABLE) from error
     except SettingsError as error:
@@ -109,7 +182,7 @@ def advised(error: KafkaError) -> str:
     if isinstance(error, SomeFailed):
         listed = [_sentence(each) for each in list(error.errors.values())[:_FAULTS_NAMED_MAX]]
         text = f"{len(error.errors)} of {len(error.errors) + len(error.results)} failed: {'; '.join(listed)}"
-    advice = _ADVICE.get(error.code)
+    advice = _COLLIDES if "collide" in text else _ADVICE.get(error.code)
     return f"{text}; {advice}" if advice else text
 
 

@@ -1,14 +1,15 @@
-"""Print records of a topic, from all of its partitions or some of them.
+"""Print records of topics, from all of their partitions or some of them.
 
 By default it begins at the end and goes on for ever; --from-beginning, --offset, --exit-at-end and --max-messages say
-otherwise. OFFSET is start, end, a number, -N (the last N of each partition), @TIME or @FROM:TO, where a time is
-ISO 8601 (UTC where it names no zone) or milliseconds since 1970.
+otherwise. OFFSET is start, end, a number, -N (the last N of each partition), +N, :end, N:M, @TIME, @-1h or @FROM:TO,
+where a time is ISO 8601 (UTC where it names no zone) or milliseconds since 1970.
 
-A FORMAT is text with %t topic, %p partition, %o offset, %T timestamp, %k key, %v or %s value, %K and %V their lengths,
-%h headers, %% a percent sign, and \\n \\t \\r \\0 \\xHH:  ottla consume orders -f '%o %k: %v\\n'
+A FORMAT is text with %t topic, %p partition, %o offset, %d or %T timestamp, %k key, %v or %s value, %K and %V their
+lengths, %h headers, %e leader epoch, %i how many; braces say how: %v{hex} %k{base64} %o{big64} %d{strftime[%F %T]}
+%h{%k=%v;}; and %% %{ %} \\n \\t \\r \\0 \\xHH themselves:  ottla consume orders -f '%o %k: %v\\n'
 
-With --group it shares the topic with the group's other members, goes on where the group is (a new group: at the end, or
-with --from-beginning at the beginning), and commits what it has printed.
+With --group it shares the topics with the group's other members, goes on where the group is (a new group: at the end,
+or with --from-beginning at the beginning), and commits what it has printed.
 
 An EXPRESSION filters on key, value, headers, timestamp, partition and offset; dots look inside of JSON:
 ottla consume orders --from-beginning -e --where "key == 'alice' and value.amount > 10"
@@ -18,16 +19,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.cli import options as shared
 from ottla.cli.faults import NOT_FOUND, OK, CommandFault, UsageFault
-from ottla.cli.numbers import count, milliseconds, partition_number
+from ottla.cli.numbers import GIVE_UP_MS, count, milliseconds, partition_numbers
 from ottla.cli.parser import completed_by
 
 if TYPE_CHECKING:
+    import re
+
     from ottla.cli.group_reading import GroupReading
     from ottla.cli.offsets import OffsetPoint
+    from ottla.cli.reachability import BrokerWatch
     from ottla.cli.reading import PartitionReading, ReadingLimits
     from ottla.cli.record_format import Format
     from ottla.cli.where import Where
@@ -38,19 +42,33 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     from ottla.cli.completing import group_names
 
-    shared.topic(parser)
+    shared.topics(parser, "the topics")
+    shared.patterns(parser)
+    parser.add_argument("--include", metavar="REGEX", help="the same as --regex --topic REGEX, as Kafka has it")
     shared.connection(parser)
-    group = parser.add_argument("--group", metavar="GROUP", help="read as a member of this group, and commit")
+    group = parser.add_argument("-g", "--group", metavar="GROUP", help="read as a member of this group, and commit")
     completed_by(group, group_names)
     where = parser.add_argument_group("where to begin and end")
     where.add_argument(
-        "-p", "--partition", type=partition_number, metavar="N", action="append", help="only this; may be given again"
+        "-p",
+        "--partition",
+        type=partition_numbers,
+        metavar="N[,N...]",
+        action="extend",
+        help="only these; may be given again",
     )
-    where.add_argument("--offset", metavar="OFFSET", help="where to begin (default: end)")
+    where.add_argument("-o", "--offset", metavar="OFFSET", help="where to begin (default: end)")
     where.add_argument("--from-beginning", action="store_true", help="the same as --offset start")
-    where.add_argument("-c", "--max-messages", type=count, metavar="N", help="end after this many records")
+    where.add_argument("-c", "-n", "--max-messages", type=count, metavar="N", help="end after this many records")
     where.add_argument("-e", "--exit-at-end", action="store_true", help="end at what is the end now")
     where.add_argument("--timeout-ms", type=milliseconds, metavar="MS", help="end when nothing comes for so long")
+    where.add_argument(
+        "--give-up-ms",
+        type=milliseconds,
+        metavar="MS",
+        default=GIVE_UP_MS,
+        help="with an end: how long to wait for a broker that is away (30000)",
+    )
     where.add_argument("--where", metavar="EXPRESSION", help="only records for which it holds; the rest does not count")
     where.add_argument("--isolation-level", choices=("read_uncommitted", "read_committed"))
     how = parser.add_argument_group("how to print")
@@ -79,7 +97,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _format(options: argparse.Namespace) -> Format:
     from ottla.cli.assignments import assignments
-    from ottla.cli.record_format import console_format, escaped, json_format, parse_format
+    from ottla.cli.format_tokens import escaped
+    from ottla.cli.record_format import console_format, json_format, parse_format
 
     properties = assignments("--property", options.properties)
     if sum((options.format is not None, options.json, bool(properties))) > 1:
@@ -108,24 +127,49 @@ def _where(options: argparse.Namespace) -> Where | None:
     return parse_where(options.where)
 
 
+class _Topics(NamedTuple):
+    names: list[str]
+    #: Instead of names: what whole names have to match.
+    pattern: re.Pattern[str] | None
+
+
+def _topics(options: argparse.Namespace) -> _Topics:
+    named = shared.topics_of(options)
+    if options.include is not None:
+        if named:
+            raise UsageFault("give TOPIC or --include REGEX")
+        return _Topics([], shared.pattern_of([options.include]))
+    if not named:
+        raise UsageFault("a topic is missing: give TOPIC or --topic TOPIC")
+    if options.regex:
+        return _Topics([], shared.pattern_of(named))
+    for name in named:
+        shared.check_name(name)
+    return _Topics(named, None)
+
+
 async def _consume(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import explained, reach, settings_of
+    from ottla.cli.reachability import BrokerWatch
     from ottla.cli.reading import PartitionReading, ReadingLimits
     from ottla.client.consuming.consumer import Consumer
 
-    topic, formatted, place = shared.topic_of(options), _format(options), _place(options)
+    topics, formatted, place = _topics(options), _format(options), _place(options)
     limits = ReadingLimits(options.max_messages, options.timeout_ms, options.exit_at_end, _where(options))
     more = _settings(options)
-    with explained(options):
+    with explained():
         async with Consumer(settings_of(options, more)) as consumer:
+            watch = BrokerWatch(consumer.cluster, options.give_up_ms)
             await reach(consumer.cluster)
-            partitions = await _partitions(consumer, topic, options.partition)
+            watch.begin()
             if "group.id" in more:
-                await _share(consumer, topic, limits, formatted)
+                await _check_there(consumer, topics)
+                await _share(consumer, topics, limits, formatted, watch)
                 return OK
-            reading = PartitionReading(consumer, limits, place)
+            partitions = await _partitions(consumer, topics, options.partition)
+            reading = PartitionReading(consumer, limits, place, watch)
             await reading.begin(partitions)
-            await _print_all(reading, formatted)
+            await _print_all(reading, formatted, watch)
     return OK
 
 
@@ -150,39 +194,62 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     return more
 
 
-async def _share(consumer: Consumer, topic: str, limits: ReadingLimits, formatted: Format) -> None:
+async def _share(
+    consumer: Consumer, topics: _Topics, limits: ReadingLimits, formatted: Format, watch: BrokerWatch
+) -> None:
     """As a member of a group, and commits what was printed: also after Ctrl-C."""
     from ottla.cli.group_reading import GroupReading
 
-    reading = GroupReading(consumer, limits)
-    reading.begin(topic)
+    reading = GroupReading(consumer, limits, watch)
+    reading.begin(topics.names, topics.pattern)
     try:
-        await _print_all(reading, formatted)
+        await _print_all(reading, formatted, watch)
     except BaseException:
         await reading.abandon()
         raise
     await reading.end()
 
 
-async def _partitions(consumer: Consumer, topic: str, wanted: list[int] | None) -> list[TopicPartition]:
+async def _check_there(consumer: Consumer, topics: _Topics) -> None:
+    """A group would wait for topics that are not there."""
+    from ottla.client.admin.topics import describe
+
+    if topics.names:
+        await describe(consumer.cluster, topics.names)
+
+
+async def _partitions(consumer: Consumer, topics: _Topics, wanted: list[int] | None) -> list[TopicPartition]:
+    from ottla.cli.counting import counted
     from ottla.client.admin.topics import describe
     from ottla.model import TopicPartition
 
-    described = (await describe(consumer.cluster, [topic]))[topic]
-    known = [each.partition for each in described.partitions]
-    for number in wanted or ():
-        if number not in known:
-            raise CommandFault(f"{topic} has {len(known)} partitions, and no {number}", NOT_FOUND)
-    return [TopicPartition(topic, number) for number in dict.fromkeys(wanted or known)]
+    described = await describe(consumer.cluster, topics.names or None)
+    names = topics.names
+    if topics.pattern is not None:
+        match = topics.pattern.fullmatch
+        names = sorted(topic.name for topic in described.values() if not topic.internal and match(topic.name))
+        if not names:
+            raise CommandFault(
+                f"no topic matches {topics.pattern.pattern}; `ottla topic list` names the topics", NOT_FOUND
+            )
+    found: list[TopicPartition] = []
+    for name in names:
+        known = [each.partition for each in described[name].partitions]
+        for number in wanted or ():
+            if number not in known:
+                raise CommandFault(f"{name} has {counted(len(known), 'partition')}, and no {number}", NOT_FOUND)
+        found += [TopicPartition(name, number) for number in dict.fromkeys(wanted or known)]
+    return found
 
 
-async def _print_all(reading: PartitionReading | GroupReading, formatted: Format) -> None:
+async def _print_all(reading: PartitionReading | GroupReading, formatted: Format, watch: BrokerWatch) -> None:
     from ottla.cli.progress import Progress
 
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
     # A bar between printed records helps nobody.
     watched = reading.expected is not None and not sys.stdout.isatty()
     with Progress("consuming", reading.expected, "records", wanted=watched) as progress:
+        watch.say = progress.note
         while (records := await reading.more()) is not None:
             if records:
                 write(b"".join(map(formatted, records)))

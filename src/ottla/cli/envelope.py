@@ -56,24 +56,62 @@ class EnvelopeFault(ValueError):
     """A line that is no envelope: says why."""
 
 
+#: What an envelope may hold. Where a record lay and which broker gave it out (kcat says that) is for people to read.
+_FIELDS = ("topic", "partition", "offset", "tstype", "ts", "broker", "headers", "key", "payload")
+
+
 class RecordEnvelope:
-    """What of an envelope makes a record; where it lay and when is left to the caller, who sends it on."""
+    """What of an envelope makes a record. A field too many is a mistake: what it means would be lost without a word."""
 
     __slots__ = ("headers", "key", "partition", "timestamp", "topic", "value")
 
     def __init__(self, line: bytes | str) -> None:
         try:
-            found = json.loads(line)
+            found = json.loads(line, object_pairs_hook=_without_repetition)
+        except EnvelopeFault:
+            raise
         except (ValueError, RecursionError) as error:
             raise EnvelopeFault(f"it is not JSON: {error}") from error
         if not isinstance(found, dict):
             raise EnvelopeFault("it is not a JSON object")
+        _refuse_unknown(found)
         self.topic: str | None = _of_type(found, "topic", str)
         self.partition: int | None = _of_type(found, "partition", int)
+        if self.partition is not None and not 0 <= self.partition < 2**31:
+            raise EnvelopeFault(f"there is no partition {self.partition}")
         self.timestamp: int | None = _of_type(found, "ts", int)
         self.key = _content("key", found.get("key"))
-        self.value = _content("payload", found.get("payload"))
+        self.value = _content("payload", found["payload"])
         self.headers = _headers(found.get("headers"))
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise EnvelopeFault(f"it has {next(name for name in names if names.count(name) > 1)} twice")
+    return found
+
+
+def _refuse_unknown(found: dict[str, Any]) -> None:
+    for name in found:
+        if name not in _FIELDS:
+            hint = _NAMED_ELSEWHERE.get(name.lower(), "")
+            meant = f"did you mean {hint}? " if hint else ""
+            raise EnvelopeFault(
+                f"it has a field {name[:60]}, which envelopes do not have; {meant}they have {', '.join(_FIELDS)}"
+            )
+    if "payload" not in found:
+        raise EnvelopeFault('it has no payload; for a null one say "payload": null')
+
+
+#: What others call the same.
+_NAMED_ELSEWHERE = {
+    "value": "payload",
+    "timestamp": "ts",
+    "header": "headers",
+    **{name: name for name in _FIELDS},
+}
 
 
 def _of_type(found: dict[str, Any], name: str, kind: type) -> Any:

@@ -20,6 +20,19 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
+#: And for one that SIGHUP or SIGTERM ended.
+HUNG_UP = 129
+TERMINATED = 143
+
+
+class Stopped(BaseException):
+    """SIGTERM or SIGHUP has come; what had to be put in order is."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = HUNG_UP if number == 1 else TERMINATED
+
+
 class CommandFault(Exception):
     """Says what is wrong and what to do next, on one line."""
 

@@ -7,10 +7,12 @@ middle of a batch leaves the batch to the next reader.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Sequence
 from typing import Final
 
+from ottla.cli.reachability import BrokerWatch
 from ottla.cli.reading import ReadingLimits
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.errors import KafkaError
@@ -26,8 +28,9 @@ _LAST_COMMIT_MS_MAX: Final = 5_000
 class GroupReading:
     """Also the consumer's listener: hears in `poll` which partitions come and go."""
 
-    def __init__(self, consumer: Consumer, limits: ReadingLimits) -> None:
+    def __init__(self, consumer: Consumer, limits: ReadingLimits, watch: BrokerWatch) -> None:
         self._consumer = consumer
+        self._watch = watch
         self._limits = limits
         self._left = limits.records
         #: Where to go on behind what was handed out last; what was printed; what the group remembers of that.
@@ -40,33 +43,42 @@ class GroupReading:
         self._last_ms = self._last_commit_ms = 0.0
         self.expected = limits.records
 
-    def begin(self, topic: str) -> None:
-        self._consumer.subscribe([topic], listener=self)
-        self._last_commit_ms = _now_ms()
+    def begin(self, topics: Sequence[str], pattern: re.Pattern[str] | None) -> None:
+        if pattern is None:
+            self._consumer.subscribe(topics, listener=self)
+        else:
+            self._consumer.subscribe(pattern=pattern, listener=self)
+        self._last_ms = self._last_commit_ms = _now_ms()
 
     async def more(self) -> list[ConsumerRecord] | None:
         """The next records, perhaps none yet; None when it is over."""
         self._printed.update(self._given)
         self._given.clear()
-        self._commit_now_and_then()
+        await self._commit_now_and_then()
         if self._left == 0 or await self._is_at_end():
             return None
         polled = await self._consumer.poll(timeout_ms=self._patience_ms())
         if polled:
             self._last_ms = _now_ms()
-        elif self._has_joined and self._idle_ms_left() <= 0:
-            return None
+            self._watch.heard()
+        elif self._limits.has_end:
+            self._watch.check()
+            if self._idle_ms_left() <= 0 and (self._has_joined or self._watch.away()):
+                if self._watch.away():
+                    raise self._watch.given_up()
+                return None
         return self._wanted(polled)
 
     def _wanted(self, polled: Sequence[ConsumerRecord]) -> list[ConsumerRecord]:
         where = self._limits.where
         wanted: list[ConsumerRecord] = []
         for record in polled:
-            if self._left == 0:
-                break  # behind this nothing was looked at: the group goes on here
             tp = TopicPartition(record.topic, record.partition)
             stop = self._stops.get(tp)
-            if stop is not None and record.offset >= stop:
+            if self._left == 0 or (stop is not None and record.offset >= stop):
+                # Nobody has looked at it: here the group goes on.
+                if tp not in self._given:
+                    self._printed.setdefault(tp, record.offset)
                 continue
             self._given[tp] = record.offset + 1
             if where is None or where(record):
@@ -109,7 +121,7 @@ class GroupReading:
             await self._commit()
         except KafkaError as error:
             # The others have gone on already: that is no reason to stop reading with them.
-            print(f"ottla: not committed, so it will be read again: {error}", file=sys.stderr)
+            print(f"ottla: positions were not committed, so records will be read again: {error}", file=sys.stderr)
         self.on_lost(partitions)
 
     def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
@@ -119,25 +131,32 @@ class GroupReading:
 
     # Commits
 
-    def _uncommitted(self) -> dict[TopicPartition, int]:
+    async def _uncommitted(self) -> dict[TopicPartition, int]:
+        """Where nothing was read the group goes on where it began: what comes meanwhile is not to be passed over."""
+        for tp in self._consumer.assignment():
+            if tp not in self._printed and tp not in self._given:
+                try:
+                    self._printed[tp] = await self._consumer.position(tp, timeout_ms=0)
+                except KafkaError:
+                    continue  # it has not been found yet
         return {tp: offset for tp, offset in self._printed.items() if self._committed.get(tp) != offset}
 
-    def _commit_now_and_then(self) -> None:
+    async def _commit_now_and_then(self) -> None:
         pause_ms = self._consumer.settings.auto_commit_interval_ms
         if _now_ms() - self._last_commit_ms < pause_ms:
             return
-        offsets = self._uncommitted()
+        offsets = await self._uncommitted()
         self._last_commit_ms = _now_ms()
         if offsets:
 
-            def told(_: object, error: Exception | None) -> None:
+            def done(_: object, error: Exception | None) -> None:
                 if error is None:  # otherwise they are committed with the next
                     self._committed.update(offsets)
 
-            self._consumer.commit_async(offsets, told)
+            self._consumer.commit_async(offsets, done)
 
     async def _commit(self) -> None:
-        offsets = self._uncommitted()
+        offsets = await self._uncommitted()
         if offsets:
             await self._consumer.commit(offsets, timeout_ms=_LAST_COMMIT_MS_MAX)
             self._committed.update(offsets)

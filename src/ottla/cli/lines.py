@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple
 
 from ottla.cli.envelope import EnvelopeFault, RecordEnvelope
 from ottla.cli.faults import UsageFault
 
-#: Key, value, headers and time of a record.
-Record: TypeAlias = "tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int | None]"
-Parse = Callable[[bytes], Record]
+
+class ParsedRecord(NamedTuple):
+    """What a line says of a record; None where it leaves that to the command line."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    timestamp: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+
+
+Parse = Callable[[bytes], ParsedRecord]
 
 
 class LineFault(ValueError):
@@ -43,7 +53,7 @@ def kafka_lines(properties: Mapping[str, bytes]) -> Parse:
     if has_key and not separator:
         raise UsageFault("the separator of key and value is empty")
 
-    def parse(line: bytes) -> Record:
+    def parse(line: bytes) -> ParsedRecord:
         headers: list[tuple[str, bytes | None]] = []
         rest = line
         if has_headers:
@@ -59,7 +69,7 @@ def kafka_lines(properties: Mapping[str, bytes]) -> Parse:
                 key, rest = before, after
             elif not lenient:
                 raise LineFault(f"there is no {_shown(separator)} between key and value")
-        return _unless_null(key, null), _unless_null(rest, null), headers, None
+        return ParsedRecord(_unless_null(key, null), _unless_null(rest, null), headers)
 
     return parse
 
@@ -88,11 +98,11 @@ def _shown(text: bytes) -> str:
 
 
 def envelopes() -> Parse:
-    def parse(line: bytes) -> Record:
+    def parse(line: bytes) -> ParsedRecord:
         try:
             opened = RecordEnvelope(line)
         except EnvelopeFault as fault:
             raise LineFault(str(fault)) from fault
-        return opened.key, opened.value, opened.headers, opened.timestamp
+        return ParsedRecord(opened.key, opened.value, opened.headers, opened.timestamp, opened.topic, opened.partition)
 
     return parse

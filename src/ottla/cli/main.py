@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 import sys
 
-from ottla.cli import faults
+from ottla.cli import faults, streams
 from ottla.cli.verbs import VERBS, below, find
 
 
 def main(argv: list[str] | None = None) -> int:
+    code = _main(argv)
+    streams.settle_errors()
+    return code
+
+
+def _main(argv: list[str] | None) -> int:
     words = sys.argv[1:] if argv is None else argv
+    streams.repair()
     if "_ARGCOMPLETE" in os.environ:
         from ottla.cli.completing import complete
 
@@ -24,10 +31,13 @@ def main(argv: list[str] | None = None) -> int:
         return _say(str(fault), fault.code)
     except KeyboardInterrupt:
         return faults.INTERRUPTED
+    except faults.Stopped as stopped:
+        return stopped.code
     except BrokenPipeError:
-        # The reader of the output has enough. The interpreter's own flush at exit must not complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.forget_output()  # its reader has enough
         return faults.BROKEN_PIPE
+    except OSError as error:
+        return _say(_world_fault(error), faults.FAILED)
     except Exception as error:
         if os.environ.get("OTTLA_TRACEBACK"):
             raise
@@ -36,9 +46,28 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
+def _world_fault(error: OSError) -> str:
+    """What the system refused where no verb expected it."""
+    if os.environ.get("OTTLA_TRACEBACK"):
+        raise error
+    reason = streams.output_fault(error)
+    if reason is not None:
+        streams.forget_output()
+        return f"cannot write to standard output: {reason}"
+    try:
+        os.getcwd()
+    except OSError:
+        return "the current folder is gone: change to another, or name folders from the root on"
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
+
+
 def _say(message: str, code: int) -> int:
     one_line = " ".join(message.split("\n")).strip()
-    print(f"ottla: {one_line}", file=sys.stderr)
+    try:
+        print(f"ottla: {one_line}", file=sys.stderr, flush=True)
+    except OSError:  # nobody can read it: the exit code says enough
+        return code
     return code
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import Final
+
+#: How long work that has an end waits for a broker that has gone away: a restart is over by then.
+GIVE_UP_MS: Final = 30_000
 
 
 def _whole(text: str, least: int, most: int) -> int:
@@ -26,6 +30,11 @@ def count(text: str) -> int:
 
 def partition_number(text: str) -> int:
     return _whole(text, 0, 2**31 - 1)
+
+
+def partition_numbers(text: str) -> list[int]:
+    """`0,1,5`"""
+    return [partition_number(number) for number in text.split(",")]
 
 
 def partition_count(text: str) -> int:

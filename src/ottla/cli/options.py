@@ -3,26 +3,60 @@
 from __future__ import annotations
 
 import argparse
-import os
+from typing import TYPE_CHECKING
 
 from ottla.cli.parser import completed_by
 
-BOOTSTRAP_DEFAULT = "localhost:9092"
+if TYPE_CHECKING:
+    import re
+
+    from ottla.client.admin.admin import Admin
+
+PORT_DEFAULT = 9092
+BOOTSTRAP_DEFAULT = f"localhost:{PORT_DEFAULT}"
 
 
 def connection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "-b",
         "--bootstrap-server",
-        metavar="HOST:PORT",
-        help="any brokers of the cluster, separated by commas "
-        f"(default: $OTTLA_BOOTSTRAP_SERVER, or {BOOTSTRAP_DEFAULT})",
+        "--brokers",
+        dest="bootstrap_server",
+        metavar="HOST[:PORT]",
+        help="any brokers of the cluster, separated by commas; the port is 9092 where none is given "
+        f"(default: $OTTLA_BOOTSTRAP_SERVER, the profile's, or {BOOTSTRAP_DEFAULT})",
     )
     parser.add_argument("--command-config", metavar="FILE", help="a property file with the client's settings")
+    completed_by(
+        parser.add_argument("--profile", metavar="NAME", help="a cluster that `ottla profile add` has named"),
+        profile_names,
+    )
 
 
-def bootstrap_of(options: argparse.Namespace) -> str:
-    named: str | None = options.bootstrap_server
-    return named or os.environ.get("OTTLA_BOOTSTRAP_SERVER") or BOOTSTRAP_DEFAULT
+def profile_names(prefix: str, **_: object) -> list[str]:
+    from ottla.cli.faults import CommandFault
+    from ottla.cli.profiles import read_profiles
+
+    try:
+        return [name for name in read_profiles().names() if name.startswith(prefix)]
+    except CommandFault:
+        return []
+
+
+def with_ports(text: str) -> str:
+    """`a,b:9093,[::1]` with the port that is meant where there is none."""
+    return ",".join(_with_port(piece.strip()) for piece in text.split(",") if piece.strip())
+
+
+def _with_port(address: str) -> str:
+    host, colon, port = address.rpartition(":")
+    if address.startswith("["):
+        return address if "]:" in address else f"{address}:{PORT_DEFAULT}"
+    if address.count(":") > 1:  # IPv6 without brackets has no place for a port
+        return f"[{address}]:{PORT_DEFAULT}"
+    if colon and not port:
+        return f"{host}:{PORT_DEFAULT}"
+    return address if colon else f"{address}:{PORT_DEFAULT}"
 
 
 def output(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +72,9 @@ def confirmation(parser: argparse._ActionsContainer) -> None:
 def topic(parser: argparse.ArgumentParser) -> None:
     """One topic, as an argument or, as in Kafka's scripts, as an option; `topic_of` reads it."""
     parser.add_argument("topic", nargs="?", metavar="TOPIC", help="the topic")
-    parser.add_argument("--topic", dest="topic_option", metavar="TOPIC", help="the same, as Kafka's scripts have it")
+    parser.add_argument(
+        "-t", "--topic", dest="topic_option", metavar="TOPIC", help="the same, as Kafka's scripts have it"
+    )
     _complete_topics(parser)
 
 
@@ -46,6 +82,7 @@ def topics(parser: argparse.ArgumentParser, what: str) -> None:
     """Any number of topics; `topics_of` reads them."""
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help=what)
     parser.add_argument(
+        "-t",
         "--topic",
         dest="topic_option",
         metavar="TOPIC",
@@ -66,7 +103,6 @@ def _complete_topics(parser: argparse.ArgumentParser) -> None:
 
 def topic_of(options: argparse.Namespace) -> str:
     from ottla.cli.faults import UsageFault
-    from ottla.model import topic_name_fault
 
     named: str | None = options.topic
     if named is not None and options.topic_option is not None:
@@ -74,13 +110,62 @@ def topic_of(options: argparse.Namespace) -> str:
     name = named if named is not None else options.topic_option
     if not name:
         raise UsageFault("a topic is missing: give TOPIC or --topic TOPIC")
+    check_name(str(name))
+    return str(name)
+
+
+def check_name(name: str) -> None:
+    """Raises UsageFault on what no topic is called."""
+    from ottla.cli.faults import UsageFault
+    from ottla.model import topic_name_fault
+
     fault = topic_name_fault(name)
     if fault:
         raise UsageFault(f"no topic can have this name: {fault}")
-    return str(name)
+
+
+def patterns(parser: argparse.ArgumentParser) -> None:
+    """Beside `topics`: `chosen_topics` then reads both."""
+    parser.add_argument(
+        "-r",
+        "--regex",
+        action="store_true",
+        help="TOPIC is a regular expression, for whole names of topics that are not internal",
+    )
 
 
 def topics_of(options: argparse.Namespace) -> list[str]:
     """Without repetitions, in their order; empty where none is named."""
-    named = [*options.topics, *(name for text in options.topic_option for name in text.split(","))]
+    if getattr(options, "regex", False):  # commas belong to expressions
+        named = [*options.topics, *options.topic_option]
+    else:
+        named = [*options.topics, *(name for text in options.topic_option for name in text.split(","))]
     return list(dict.fromkeys(name.strip() for name in named if name.strip()))
+
+
+def pattern_of(expressions: list[str]) -> re.Pattern[str]:
+    """One for all of them: a name has to match one as a whole."""
+    import re
+
+    from ottla.cli.faults import UsageFault
+
+    for expression in expressions:
+        try:
+            re.compile(expression)
+        except re.error as error:
+            raise UsageFault(f"'{expression}' is no regular expression: {error}") from error
+    return re.compile("|".join(f"(?:{expression})" for expression in expressions))
+
+
+async def chosen_topics(client: Admin, options: argparse.Namespace) -> list[str]:
+    """The topics that are named, or with --regex those whose names match; raises where none does."""
+    from ottla.cli.faults import NOT_FOUND, CommandFault
+
+    named = topics_of(options)
+    if not options.regex or not named:
+        return named
+    pattern = pattern_of(named)
+    found = [name for name in await client.list_topics() if pattern.fullmatch(name)]
+    if not found and not getattr(options, "if_exists", False):
+        raise CommandFault(f"no topic matches {' or '.join(named)}; `ottla topic list` names the topics", NOT_FOUND)
+    return found

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.cli.offsets import LATEST, OffsetPoint, offsets_of, resolved
+from ottla.cli.reachability import BrokerWatch
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.records import ConsumerRecord
 from ottla.model import TopicPartition
 
-#: Between looks at whether partitions that give no records have come to their ends: what is left of them may be
-#: markers of transactions, or what compaction took.
+#: Between looks at whether it is over without a record: what is left of partitions may be markers of transactions, or
+#: what compaction took; and a broker may stay away.
 _LOOK_MS: Final = 200
 
 
@@ -26,10 +27,16 @@ class ReadingLimits(NamedTuple):
     #: Which records count and are given out.
     where: Callable[[ConsumerRecord], bool] | None = None
 
+    @property
+    def has_end(self) -> bool:
+        """Whether the caller waits for it to be over."""
+        return self.records is not None or self.idle_ms is not None or self.at_end
+
 
 class PartitionReading:
-    def __init__(self, consumer: Consumer, limits: ReadingLimits, place: OffsetPoint) -> None:
+    def __init__(self, consumer: Consumer, limits: ReadingLimits, place: OffsetPoint, watch: BrokerWatch) -> None:
         self._consumer = consumer
+        self._watch = watch
         self._limits = limits
         self._place = place
         self._left = limits.records
@@ -46,7 +53,7 @@ class PartitionReading:
         consumer = self._consumer
         isolation = int(consumer.settings.isolation_level == "read_committed")
         starts = await resolved(consumer.cluster, dict.fromkeys(partitions, self._place), isolation)
-        if self._place.offset is not None:
+        if self._place.offset is not None or self._place.after_start is not None:
             # An offset that is yet to come is waited for: a fetch beyond the end would be an error.
             ends = await offsets_of(consumer.cluster, dict.fromkeys(partitions, LATEST), isolation)
             starts = {tp: min(offset, ends[tp]) for tp, offset in starts.items()}
@@ -65,8 +72,11 @@ class PartitionReading:
 
     async def _find_stops(self, partitions: Sequence[TopicPartition], isolation: int) -> None:
         cluster, until_ms = self._consumer.cluster, self._place.until_ms
-        if self._limits.at_end:
+        until = self._place.until_offset
+        if self._limits.at_end or self._place.to_end or until is not None:
             self._stops = await offsets_of(cluster, dict.fromkeys(partitions, LATEST), isolation)
+        if until is not None:  # rpk, too, ends at what is the end now where that comes first
+            self._stops = {tp: min(until, stop) for tp, stop in self._stops.items()}
         if until_ms is None:
             return
         if until_ms <= time.time() * 1000:
@@ -82,8 +92,13 @@ class PartitionReading:
         records = await self._consumer.poll(timeout_ms=self._patience_ms())
         if records:
             self._last_ms = _now_ms()
-        elif self._limits.idle_ms is not None and _now_ms() - self._last_ms >= self._limits.idle_ms:
-            return None
+            self._watch.heard()
+        elif self._has_end:
+            self._watch.check()
+            if self._limits.idle_ms is not None and _now_ms() - self._last_ms >= self._limits.idle_ms:
+                if self._watch.away():
+                    raise self._watch.given_up()
+                return None
         wanted = [record for record in records if self._is_wanted(record)]
         if self._left is not None:
             del wanted[self._left :]
@@ -91,11 +106,16 @@ class PartitionReading:
         await self._close_ended()
         return wanted
 
+    @property
+    def _has_end(self) -> bool:
+        return self._limits.has_end or bool(self._stops) or self._until_ms is not None
+
     def _patience_ms(self) -> int | None:
+        if not self._has_end:
+            return None
         if self._limits.idle_ms is None:
-            return _LOOK_MS if self._stops else None
-        idle_left = max(0, round(self._limits.idle_ms - (_now_ms() - self._last_ms)) + 1)
-        return min(idle_left, _LOOK_MS) if self._stops else idle_left
+            return _LOOK_MS
+        return min(max(0, round(self._limits.idle_ms - (_now_ms() - self._last_ms)) + 1), _LOOK_MS)
 
     def _is_wanted(self, record: ConsumerRecord) -> bool:
         tp = TopicPartition(record.topic, record.partition)

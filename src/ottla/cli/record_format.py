@@ -1,58 +1,50 @@
 """How `consume` prints a record: a format of its own, Kafka's console formatter, or a JSON envelope.
 
-%t topic   %p partition   %o offset   %T timestamp (ms)   %k key   %K its length   %v or %s value   %V or %S its length
-%h headers, name=value with commas between   %% a percent sign   \\n \\t \\r \\0 \\\\ \\xHH
+%t topic   %p partition   %o offset   %e leader epoch   %d or %T timestamp (ms)   %i how many this one makes
+%k key   %K its length   %v or %s value   %V or %S its length   %R the same as four bytes   %h headers   %H how many
+%% %{ %} a percent sign and braces   \\n \\t \\r \\0 \\\\ \\xHH
+
+Braces say how: texts %v{hex} %v{base64} %v{base64raw}; numbers %o{hex64} %o{big64} ...; times %d{strftime[%F]} and
+%d{go[2006-01-02]}; headers %h{%k=%v;} with a format for each.
 """
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
+from ottla.cli import number_forms
 from ottla.cli.faults import UsageFault
+from ottla.cli.format_tokens import Token, escaped, tokens, wrapped
 from ottla.client.records import ConsumerRecord
 
 Format = Callable[[ConsumerRecord], bytes]
+Content = Callable[[bytes], bytes]
 
-_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
-
-
-def escaped(text: str) -> bytes:
-    """The bytes that a text with backslashes stands for."""
-    out = b""
-    position = 0
-    while position < len(text):
-        character = text[position]
-        position += 1
-        if character != "\\":
-            out += character.encode("utf-8", "surrogateescape")
-            continue
-        kind = text[position : position + 1]
-        position += 1
-        if kind == "x":
-            digits = text[position : position + 2]
-            position += 2
-            if len(digits) < 2 or not set(digits) <= set("0123456789abcdefABCDEF"):
-                raise UsageFault(f"'{text}': \\x is followed by two hexadecimal digits")
-            out += bytes([int(digits, 16)])
-        elif kind in _ESCAPES:
-            out += _ESCAPES[kind]
-        else:
-            raise UsageFault(f"'{text}': there is no \\{kind}; known are \\n \\t \\r \\0 \\\\ and \\xHH")
-    return out
+_NUMBERS: dict[str, Callable[[ConsumerRecord], int]] = {
+    "p": lambda record: record.partition,
+    "o": lambda record: record.offset,
+    "e": lambda record: record.leader_epoch,
+    "K": lambda record: _length(record.key),
+    "V": lambda record: _length(record.value),
+    "S": lambda record: _length(record.value),
+    "H": lambda record: len(record.headers),
+}
+_TEXTS: dict[str, Callable[[ConsumerRecord], bytes | None]] = {
+    "t": lambda record: record.topic.encode(),
+    "k": lambda record: record.key,
+    "v": lambda record: record.value,
+    "s": lambda record: record.value,
+}
+_KNOWN = sorted({*_NUMBERS, *_TEXTS, *"dThiR%{}"})
 
 
 def parse_format(text: str, null: bytes) -> Format:
     """Raises UsageFault on a token that does not exist."""
-    pieces: list[bytes | Format] = []
-    rest = text
-    while rest:
-        literal, percent, rest = rest.partition("%")
-        if literal:
-            pieces.append(escaped(literal))
-        if percent:
-            pieces.append(_token(rest[:1], null))
-            rest = rest[1:]
+    pieces = [token if isinstance(token, bytes) else _piece(token, null) for token in tokens(text)]
 
     def formatted(record: ConsumerRecord) -> bytes:
         return b"".join([piece if isinstance(piece, bytes) else piece(record) for piece in pieces])
@@ -60,32 +52,126 @@ def parse_format(text: str, null: bytes) -> Format:
     return formatted
 
 
-def _token(letter: str, null: bytes) -> bytes | Format:
-    tokens: dict[str, bytes | Format] = {
-        "%": b"%",
-        "t": lambda record: record.topic.encode(),
-        "p": lambda record: b"%d" % record.partition,
-        "o": lambda record: b"%d" % record.offset,
-        "T": lambda record: b"%d" % record.timestamp,
-        "k": lambda record: null if record.key is None else record.key,
-        "K": lambda record: b"%d" % _length(record.key),
-        "v": lambda record: null if record.value is None else record.value,
-        "V": lambda record: b"%d" % _length(record.value),
-        "h": lambda record: _headers(record, b"=", null),
+def _piece(token: Token, null: bytes) -> Format:
+    letter, modifier = token
+    if letter in _TEXTS:
+        return _text(_TEXTS[letter], _content(modifier), null)
+    if letter in _NUMBERS:
+        return _number(_NUMBERS[letter], number_forms.written(modifier))
+    if letter in {"d", "T"}:
+        return _time(modifier)
+    if letter == "h":
+        return _headers(modifier, null)
+    if letter == "R":  # kcat's
+        return _number(_NUMBERS["V"], number_forms.written(modifier or "big32"))
+    if letter == "i":
+        return _counter(number_forms.written(modifier))
+    raise UsageFault(f"-f: there is no %{letter}; known are %{' %'.join(_KNOWN)}")
+
+
+def _text(get: Callable[[ConsumerRecord], bytes | None], shown: Content | None, null: bytes) -> Format:
+    def formatted(record: ConsumerRecord) -> bytes:
+        content = get(record)
+        return null if content is None else content if shown is None else shown(content)
+
+    return formatted
+
+
+def _number(get: Callable[[ConsumerRecord], int], written: Callable[[int], bytes]) -> Format:
+    return lambda record: written(get(record))
+
+
+def _counter(written: Callable[[int], bytes]) -> Format:
+    numbers = count(1)
+    return lambda _: written(next(numbers))
+
+
+def _content(modifier: str | None) -> Content | None:
+    if modifier is None:
+        return None
+    contents: dict[str, Content] = {
+        "hex": lambda content: content.hex().encode(),
+        "base64": b64encode,
+        "base64raw": lambda content: b64encode(content).rstrip(b"="),
     }
-    tokens["s"], tokens["S"] = tokens["v"], tokens["V"]
-    if letter not in tokens:
-        raise UsageFault(f"-f: there is no %{letter}; known are %{' %'.join(sorted(tokens))}")
-    return tokens[letter]
+    if modifier not in contents:
+        raise UsageFault(f"there is no form {{{modifier[:40]}}} of a text; known are {', '.join(contents)}")
+    return contents[modifier]
+
+
+def _headers(modifier: str | None, null: bytes) -> Format:
+    if modifier is None:
+        return lambda record: b",".join(
+            [name.encode() + b"=" + (null if value is None else bytes(value)) for name, value in record.headers]
+        )
+    for token in tokens(modifier):
+        if isinstance(token, Token) and token.letter not in "kKvV":
+            raise UsageFault(f"%h{{{modifier}}}: a header has %k and %v, and their lengths %K and %V")
+    each = parse_format(modifier, null)
+
+    def formatted(record: ConsumerRecord) -> bytes:
+        return b"".join(
+            [
+                each(record._replace(key=name.encode(), value=None if value is None else bytes(value)))
+                for name, value in record.headers
+            ]
+        )
+
+    return formatted
+
+
+def _time(modifier: str | None) -> Format:
+    if modifier is not None:
+        layout = wrapped(modifier, "strftime")
+        if layout is None:
+            by_go = wrapped(modifier, "go")
+            layout = None if by_go is None else _of_go(by_go)
+        if layout is not None:
+            return lambda record: _written_time(record.timestamp, layout)
+    return _number(lambda record: record.timestamp, number_forms.written(modifier))
+
+
+def _written_time(timestamp_ms: int, layout: str) -> bytes:
+    """In UTC. A time that no calendar has is shown as its number."""
+    from datetime import UTC, datetime, timedelta
+
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=timestamp_ms)
+        return moment.strftime(layout.replace("\0", f"{timestamp_ms % 1000:03}")).encode()
+    except (OverflowError, ValueError):
+        return b"%d" % timestamp_ms
+
+
+#: The time that Go writes its layouts with, piece by piece, and strftime's letters for each.
+_GO = {
+    "2006": "%Y",
+    "January": "%B",
+    "Jan": "%b",
+    "Monday": "%A",
+    "Mon": "%a",
+    "MST": "UTC",
+    "Z07:00": "Z",
+    "-07:00": "+00:00",
+    "-0700": "+0000",
+    ".000": ".\0",
+    "01": "%m",
+    "02": "%d",
+    "03": "%I",
+    "04": "%M",
+    "05": "%S",
+    "06": "%y",
+    "15": "%H",
+    "PM": "%p",
+}
+_GO_PIECE = re.compile("|".join(map(re.escape, sorted(_GO, key=len, reverse=True))) + "|%")
+
+
+def _of_go(layout: str) -> str:
+    return _GO_PIECE.sub(lambda found: _GO.get(found[0], "%%"), layout)
 
 
 def _length(content: bytes | None) -> int:
     return -1 if content is None else len(content)
-
-
-def _headers(record: ConsumerRecord, between: bytes, null: bytes) -> bytes:
-    pairs = [name.encode() + between + (null if value is None else bytes(value)) for name, value in record.headers]
-    return b",".join(pairs)
 
 
 #: What Kafka's console formatter knows, with its defaults.

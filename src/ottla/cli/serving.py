@@ -9,6 +9,7 @@ from typing import Final
 from ottla import logs
 from ottla.app import BrokerLost, run
 from ottla.broker.broker import Broker, PortTaken, StartFault
+from ottla.cli import streams
 from ottla.cli.faults import FAILED, OK, CommandFault, SaidFault
 from ottla.config import Config, ConfigError
 from ottla.config.environment import properties_from, property_name
@@ -65,4 +66,8 @@ def _refused(reason: str, *, json: bool) -> CommandFault:
 
 def _started(broker: Broker) -> None:
     # Scripts wait for this line, so it stands alone on standard output: logs go to standard error.
-    print(f"Ottla is listening on {','.join(broker.listening_on)}", flush=True)
+    try:
+        print(f"Ottla is listening on {','.join(broker.listening_on)}", flush=True)
+    except OSError as error:  # clients do not read it
+        streams.forget_output()
+        logs.logger("server").warning("the address could not be written to standard output", reason=error.strerror)

@@ -14,6 +14,7 @@ import threading
 from collections.abc import AsyncIterator
 
 from ottla.cli.faults import CommandFault
+from ottla.cli.streams import is_input_closed
 
 PIECE_BYTES = 64 << 10
 #: A line beyond this is no line: somebody has piped something else in.
@@ -22,6 +23,8 @@ LINE_BYTES_MAX = 64 << 20
 
 def size_if_known() -> int | None:
     """The bytes to come, where the input is a file."""
+    if is_input_closed():
+        return None
     try:
         found = os.fstat(sys.stdin.fileno())
     except (OSError, ValueError):
@@ -42,7 +45,15 @@ async def pieces(delimiter: bytes) -> AsyncIterator[list[bytes]]:
         yield [rest]
 
 
+async def chunks() -> AsyncIterator[bytes]:
+    """What comes, as it comes."""
+    async for data in _read():
+        yield data
+
+
 async def _read() -> AsyncIterator[bytes]:
+    if is_input_closed():
+        raise CommandFault("standard input cannot be read: it is closed")
     loop = asyncio.get_running_loop()
     wanted = threading.Semaphore(0)
     arrived: asyncio.Queue[bytes | OSError] = asyncio.Queue(maxsize=1)

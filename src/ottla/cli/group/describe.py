@@ -55,7 +55,7 @@ async def _describe(options: argparse.Namespace) -> int:
             return groups, _table(groups, options)
 
         if options.watch:
-            await watch(options.output, options.interval, looked)
+            await watch(options.output, options.interval, looked, client.cluster)
         groups, table = await looked()
     show(options.output, groups, table)
     return OK

@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ottla.cli.faults import NOT_FOUND, CommandFault, UsageFault
+from ottla.cli.faults import FAILED, NOT_FOUND, CommandFault, UsageFault
 from ottla.model import TopicPartition
 
 #: A group has some thousands of partitions at most; a file with more rows than this is another file.
@@ -47,7 +47,8 @@ def read(path: str) -> list[Row]:
                 if fields:
                     rows.append(_row(path, number, [field.strip() for field in fields]))
     except OSError as error:
-        raise CommandFault(f"cannot read {path}: {error.strerror or error}", NOT_FOUND) from error
+        code = NOT_FOUND if isinstance(error, FileNotFoundError) else FAILED
+        raise CommandFault(f"cannot read {path}: {error.strerror or error}", code) from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageFault(f"{path} is no CSV file: {error}") from error
     if not rows:

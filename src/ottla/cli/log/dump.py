@@ -2,7 +2,9 @@
 
 No broker is needed, and the files may be in use. A folder stands for all such files below it. Lines are those of
 Kafka's dump tool; `-o json` prints an object a line. What is found to be wrong goes to standard error as well.
-Exit code 0: all is sound; 1: damage was found; 2: a file that was named is none of these; 3: a file does not exist.
+--quiet only checks, and is several times as fast.
+Exit code 0: all is sound; 1: damage was found; 2: a file was not looked at, since it is none of these or cannot be
+read; 3: a file does not exist.
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli import options as shared
 from ottla.cli.faults import FAILED, NOT_FOUND, OK, USAGE, CommandFault, UsageFault
 
 if TYPE_CHECKING:
+    from json import JSONEncoder
+
     from ottla.cli.progress import Progress
     from ottla.ports.disk import Disk
     from ottla.storage.dump import Entry, Finding
@@ -35,97 +40,110 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ottla.cli.counting import counted
     from ottla.cli.progress import Progress
     from ottla.ports.real import wants_portable
     from ottla.ports.real.disk import RealDisk
 
     disk = RealDisk(portable=wants_portable())
-    files, strange = _files(disk, [*options.files, *filter(None, options.files_option.split(","))])
+    files, unread = _files(disk, [*options.files, *filter(None, options.files_option.split(","))])
     # A bar between printed lines helps nobody.
     watched = options.quiet or not sys.stdout.isatty()
-    total = sum(os.path.getsize(file) for file in files)
     damage = 0
-    with Progress("reading", total, "B", wanted=watched) as progress:
+    with Progress("reading", sum(map(_size, files)), "B", wanted=watched) as progress:
         for file in files:
-            damage += _dump(disk, file, options, progress)
-    if strange:
-        what = "its name tells" if len(strange) == 1 else "their names tell"
-        fault = f"not looked at, as {what} no kind of file that a log directory has: {', '.join(strange)}"
-        print(f"ottla: {fault}", file=sys.stderr)
+            damage += _dump(disk, file, options, progress, unread)
+    for line in unread:
+        print(f"ottla: {line}", file=sys.stderr)
     if damage:
-        print(f"ottla: {damage} faults found in {len(files)} files", file=sys.stderr)
-    return FAILED if damage else USAGE if strange else OK
+        was = "was" if damage == 1 else "were"
+        print(f"ottla: {counted(damage, 'fault')} {was} found in {counted(len(files), 'file')}", file=sys.stderr)
+    return FAILED if damage else USAGE if unread else OK
+
+
+def _size(path: str) -> int:
+    """For the bar; a file that has gone meanwhile is met again."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _files(disk: Disk, paths: list[str]) -> tuple[list[str], list[str]]:
-    """What is to be dumped, and what was named and is of no kind that could be."""
-    from ottla.storage.dump import files_of, kind_of
+    """What is to be dumped; and what is not looked at, with the reason."""
+    from ottla.storage.dump import Finding, files_of, kind_of
 
     if not paths:
         raise UsageFault("name at least one file or folder (see ottla log dump --help)")
     found: list[str] = []
+    unread: list[str] = []
     for path in paths:
-        if not os.path.exists(path):
-            raise CommandFault(f"there is no {path}", NOT_FOUND)
-        found += files_of(disk, path)
-    if not found:
+        try:
+            os.lstat(path)  # a link that leads nowhere is there, and cannot be read
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise CommandFault(f"there is no file or folder {path}", NOT_FOUND) from error
+        except (OSError, ValueError) as error:
+            unread.append(f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
+            continue
+        for each in files_of(disk, path):
+            if isinstance(each, Finding):
+                unread.append(_unreadable(each))
+            elif kind_of(each):
+                found.append(each)
+            else:
+                unread.append(f"not looked at, since no file of a log directory has such a name: {each}")
+    if not found and not unread:
         raise CommandFault(f"no file of a log directory is below {', '.join(paths)}", NOT_FOUND)
-    return [path for path in found if kind_of(path)], [path for path in found if not kind_of(path)]
+    return found, unread
 
 
-def _dump(disk: Disk, path: str, options: argparse.Namespace, progress: Progress) -> int:
+def _unreadable(finding: Finding) -> str:
+    return f"cannot read {finding.path}: {finding.message}"
+
+
+def _dump(disk: Disk, path: str, options: argparse.Namespace, progress: Progress, unread: list[str]) -> int:
     """Prints one file; returns how many faults it has."""
-    from ottla.storage.dump import Finding, dump_file
+    from ottla.storage.dump import Finding, check_file, dump_file, dump_lines
 
-    damage = 0
-    write = _WRITERS[options.output]
-    if options.output == "table" and not options.quiet:
+    records, form = not options.batches_only, options.output
+    if options.quiet:
+        lines: Iterator[str | Entry | Finding] = check_file(disk, path, records=records, passed=progress.add)
+    elif form == "table":
         print(f"Dumping {path}")
-    at = 0
-    for entry in dump_file(disk, path, records=not options.batches_only):
-        if isinstance(entry, Finding):
-            damage += entry.is_damage
-            if entry.is_damage or not options.quiet:
-                progress.note(f"{'damage' if entry.is_damage else 'note'}: {entry}")
-            if options.output == "table":
+        lines = dump_lines(disk, path, records=records)
+    else:
+        lines = dump_file(disk, path, records=records)
+    damage, size = 0, 0
+    write = sys.stdout.write
+    for line in lines:
+        if isinstance(line, str):
+            write(line)
+            size += len(line)
+            continue
+        if isinstance(line, Finding):
+            if line.is_unread:
+                unread.append(_unreadable(line))
                 continue
-        if not options.quiet or isinstance(entry, Finding):
-            sys.stdout.write(write(path, entry))
-        position = getattr(entry, "position", None)
-        if position is not None and path.endswith(".log"):
-            progress.add(position - at)
-            at = position
-    progress.add(os.path.getsize(path) - at)
+            damage += line.is_damage
+            if line.is_damage or not options.quiet:
+                progress.note(f"{'damage' if line.is_damage else 'note'}: {line}")
+        if form != "table":
+            write(_WRITERS[form](path, line))
+    if not options.quiet:
+        progress.add(_size(path))
     return damage
 
 
-def _as_line(path: str, entry: Entry | Finding) -> str:
-    from ottla.storage.dump import fields
-    from ottla.storage.dump.entries import Finding, PropertyEntry, RecordEntry
-
-    del path
-    assert not isinstance(entry, Finding)
-    if isinstance(entry, PropertyEntry):
-        return f"{entry.name}={entry.value}\n"
-    shown = " ".join(f"{name}: {_plain(value)}" for name, value in fields(entry) if value is not None)
-    return f"| {shown}\n" if isinstance(entry, RecordEntry) else f"{shown}\n"
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "backslashreplace")
-    if isinstance(value, list):
-        return f"[{','.join(map(str, value))}]"
-    # A record's own line breaks would make two lines of it.
-    return str(value).replace("\r", "\\r").replace("\n", "\\n")
-
-
 def _as_json(path: str, entry: Entry | Finding) -> str:
-    import json
+    return _json_encoder().encode(_structure(path, entry)) + "\n"
 
-    return json.dumps(_structure(path, entry), ensure_ascii=False) + "\n"
+
+@cache
+def _json_encoder() -> JSONEncoder:
+    """One for all: making it costs as much as using it."""
+    from json import JSONEncoder
+
+    return JSONEncoder(ensure_ascii=False)
 
 
 def _as_yaml(path: str, entry: Entry | Finding) -> str:
@@ -160,4 +178,4 @@ def _text_or_base64(value: bytes | None) -> Any:
     return text_or_base64(value)
 
 
-_WRITERS = {"table": _as_line, "json": _as_json, "yaml": _as_yaml}
+_WRITERS = {"json": _as_json, "yaml": _as_yaml}

@@ -35,8 +35,10 @@ def run(options: argparse.Namespace) -> int:
 async def _consume(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
     from ottla.cli.connecting import explained, reach, settings_of
+    from ottla.cli.counting import counted
     from ottla.cli.output import show
     from ottla.cli.progress import Progress
+    from ottla.cli.reachability import BrokerWatch
     from ottla.client.admin.topics import describe
     from ottla.client.consuming.consumer import Consumer
     from ottla.model import TopicPartition
@@ -45,17 +47,22 @@ async def _consume(options: argparse.Namespace) -> int:
     more = assignments("--consumer-property", options.consumer_property)
     more["auto.offset.reset"] = "latest" if options.from_latest else "earliest"
     records = size = 0
-    with explained(options):
+    with explained():
         async with Consumer(settings_of(options, more)) as consumer:
             await reach(consumer.cluster)
+            watch = BrokerWatch(consumer.cluster)
+            watch.begin()
             described = (await describe(consumer.cluster, [topic]))[topic]
             consumer.assign([TopicPartition(topic, each.partition) for each in described.partitions])
             clock = asyncio.get_running_loop().time
             started = last = clock()
             with Progress("consuming", options.messages, "records") as progress:
+                watch.say = progress.note
                 while records < options.messages:
                     polled = await consumer.poll(timeout_ms=options.timeout)
                     if not polled:
+                        if watch.away():
+                            raise watch.given_up()
                         break
                     last = clock()
                     records += len(polled)
@@ -70,5 +77,6 @@ async def _consume(options: argparse.Namespace) -> int:
     }
     show(options.output, data, "".join(f"{name:<21} {value}\n" for name, value in data.items()))
     if records < options.messages:
-        raise CommandFault(f"only {records} of {options.messages} records came within the time-out", FAILED)
+        wanted = counted(options.messages, "record")
+        raise CommandFault(f"only {records} of {wanted} came, and then none for {options.timeout} ms", FAILED)
     return OK

@@ -54,16 +54,21 @@ def run(options: argparse.Namespace) -> int:
 async def _produce(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
     from ottla.cli.connecting import explained, reach, settings_of
+    from ottla.cli.counting import counted, were
     from ottla.cli.progress import Progress
+    from ottla.cli.reachability import BrokerWatch
     from ottla.client.producing.producer import Producer
 
     topic = shared.topic_of(options)
     more = assignments("--producer-props", [*options.producer_props, *options.producer_property])
     progress = Progress("producing", options.num_records, "records")
     run_ = _Run(options, progress)
-    with explained(options), progress:
+    with explained(), progress:
         async with Producer(settings_of(options, more)) as producer:
             await reach(producer.cluster)
+            watch = BrokerWatch(producer.cluster)
+            watch.say = progress.note
+            watch.begin()
             await producer.partitions_for(topic)
             run_.begin()
             # Not all the same, so that compression has the work that it would have.
@@ -75,7 +80,9 @@ async def _produce(options: argparse.Namespace) -> int:
             run_.end()
     run_.show()
     if run_.failed:
-        raise CommandFault(f"{run_.failed} records were not acknowledged: {run_.first_failure}", FAILED)
+        told = f"{counted(run_.failed, 'record')} {were(run_.failed)} not acknowledged: {run_.first_failure}"
+        first = run_.first_failure
+        raise CommandFault(told, FAILED if first is None else watch.code_of(first, FAILED))
     return OK
 
 
@@ -135,9 +142,11 @@ class _Run:
         return delivered
 
     def _report(self, now: float) -> None:
+        from ottla.cli.counting import counted
+
         rate = (self._done - self._reported_done) / (now - self._reported)
         if not self._progress.is_shown:
-            self._progress.note(f"{self._done} records sent, {rate:.0f} a second")
+            self._progress.note(f"{counted(self._done, 'record')} sent, {rate:.0f} a second")
         self._reported, self._reported_done = now, self._done
 
     def show(self) -> None:

@@ -10,7 +10,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli import options as shared
-from ottla.cli.faults import NOT_FOUND, OK, CommandFault, UsageFault
+from ottla.cli.faults import FAILED, NOT_FOUND, OK, CommandFault, UsageFault
 from ottla.cli.numbers import partition_number
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ async def _places(client: Admin, options: argparse.Namespace) -> dict[TopicParti
     if options.offset is None:
         raise UsageFault("say below which offset: --before OFFSET")
     place = parse_place(options.offset)
-    if place.until_ms is not None:
-        raise UsageFault("--before takes one time: records go from the beginning on")
+    if place.has_end:
+        raise UsageFault("--before takes one offset or time: records go from the beginning on")
     topic = await client.describe_topic(shared.topic_of(options))
     known = [each.partition for each in topic.partitions]
     for number in options.partition or ():
@@ -112,7 +112,8 @@ def _places_of_file(options: argparse.Namespace) -> dict[TopicPartition, OffsetP
             listed = json.load(file)["partitions"]
         found = {TopicPartition(str(one["topic"]), int(one["partition"])): int(one["offset"]) for one in listed}
     except OSError as error:
-        raise CommandFault(f"cannot read {options.offset_json_file}: {error.strerror}", NOT_FOUND) from error
+        code = NOT_FOUND if isinstance(error, FileNotFoundError) else FAILED
+        raise CommandFault(f"cannot read {options.offset_json_file}: {error.strerror}", code) from error
     except (ValueError, KeyError, TypeError) as error:
         form = '{"partitions": [{"topic": "t", "partition": 0, "offset": 5}]}'
         raise UsageFault(f"{options.offset_json_file} is not of the form {form}") from error

@@ -57,6 +57,8 @@ class Connections:
         self.on_reach: Callable[[NoBrokerReached | None], object] = self._log_reach
         self._unreached = False
         self._closed = False
+        #: Called with each address that was tried, and why it was not reached (None: it was).
+        self.on_address: Callable[[str, KafkaError | None], object] = _nobody_listens
 
     def open(self, node_id: int, lane: int) -> BrokerConnection | None:
         """The connection to a broker if it is there already."""
@@ -88,15 +90,15 @@ class Connections:
         there = [one for (_, lane), one in self._there.items() if lane == CONTROL and not one.closed]
         if there:
             return min(there, key=lambda connection: connection.in_flight)
-        faults: list[str] = []
+        faults: list[KafkaError] = []
         for node_id in self._all_nodes():
             try:
                 return await self.to(node_id, CONTROL)
             except ClientClosed:
                 raise
             except KafkaError as error:
-                faults.append(str(error))
-        fault = NoBrokerReached(_NOBODY + "; ".join(faults))
+                faults.append(error)
+        fault = NoBrokerReached(_NOBODY + "; ".join(map(str, faults)), faults=faults)
         self._unreached = True
         self.on_reach(fault)
         raise fault
@@ -183,12 +185,14 @@ class Connections:
                 client_id=settings.client_id,
                 setup_timeout_ms=settings.socket_connection_setup_timeout_ms,
             )
-        except KafkaError:
+        except KafkaError as error:
+            self.on_address(f"{address[0]}:{address[1]}", error)
             failures += 1
             self._failures[address] = (failures, loop.time() + self._backoff.pause_ms(failures) / 1000)
             if node_id >= 0:
                 self._on_trouble()
             raise
+        self.on_address(f"{address[0]}:{address[1]}", None)
         self._failures.pop(address, None)
         if self._unreached:
             self._unreached = False
@@ -217,3 +221,7 @@ class Connections:
             self._failures.setdefault(address, (0, asyncio.get_running_loop().time() + pause))
             if place[0] >= 0:
                 self._on_trouble()
+
+
+def _nobody_listens(_address: str, _fault: KafkaError | None) -> None:
+    """Most programs do not ask about single addresses."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import socket
@@ -44,14 +45,21 @@ async def connect(
         if isinstance(error, TimeoutError) and not isinstance(error, KafkaError):
             raise ConnectFailed(f"{peer} did not answer within {setup_timeout_ms} ms") from None
         if isinstance(error, OSError) and not isinstance(error, KafkaError):
-            raise ConnectFailed(f"{peer}: {cause_of(error)}") from error
+            failed = ConnectFailed(f"{peer}: {cause_of(error)}")
+            failed.refused = _numbers(error) == [errno.ECONNREFUSED]
+            raise failed from error
         raise
     return made[-1]
+
+
+def _numbers(error: OSError) -> list[int]:
+    """Each kind of fault once. A host may have several addresses, and asyncio puts theirs into one text."""
+    found = [int(number) for number in _ERRNO.findall(str(error))] if error.errno is None else [error.errno]
+    return list(dict.fromkeys(found))
 
 
 def cause_of(error: OSError) -> str:
     """The system's own words ("Connection refused"), where asyncio says "Connect call failed ('127.0.0.1', 9092)"."""
     if isinstance(error, socket.gaierror):
-        return error.strerror or str(error)
-    numbers = [error.errno] if error.errno else [int(number) for number in _ERRNO.findall(str(error))]
-    return ", ".join(dict.fromkeys(os.strerror(number) for number in numbers)) or error.strerror or str(error)
+        return f"the host's name is not known ({error.strerror or error})"
+    return ", ".join(os.strerror(number) for number in _numbers(error)) or error.strerror or str(error)

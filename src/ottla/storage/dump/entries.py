@@ -105,6 +105,8 @@ class Finding(NamedTuple):
     message: str
     #: Whether something is wrong. False for what only limits the check, or a file's unused tail.
     is_damage: bool = True
+    #: The file could not be read, so that nothing is known of what is in it.
+    is_unread: bool = False
 
     def __str__(self) -> str:
         where = self.path if self.position is None else f"{self.path} at byte {self.position}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ottla.ports.disk import Disk
 from ottla.storage.dump.entries import Entry, Finding
 from ottla.storage.dump.index_files import dump_offset_index, dump_time_index
-from ottla.storage.dump.log_file import dump_log
+from ottla.storage.dump.lines import line_of, log_lines
+from ottla.storage.dump.log_file import check_log, dump_log
 from ottla.storage.dump.state_files import dump_snapshot, dump_txn_index
 from ottla.storage.dump.text_files import DECODERS, dump_text
 from ottla.storage.formats import names
@@ -35,7 +36,38 @@ def dump_file(disk: Disk, path: str, *, records: bool = True) -> Iterator[Entry 
     try:
         yield from _dump(disk, path, records=records)
     except OSError as error:
-        yield Finding(path, None, f"it cannot be read: {error.strerror or error}")
+        yield _unread(path, error)
+
+
+def dump_lines(disk: Disk, path: str, *, records: bool = True) -> Iterator[str | Finding]:
+    """The same as text: of a log all lines of a batch at once."""
+    try:
+        if kind_of(path) == names.LOG:
+            yield from log_lines(disk, path, records=records)
+            return
+        for entry in _dump(disk, path, records=records):
+            yield entry if isinstance(entry, Finding) else line_of(entry)
+    except OSError as error:
+        yield _unread(path, error)
+
+
+def check_file(
+    disk: Disk, path: str, *, records: bool = True, passed: Callable[[int], None] = lambda _: None
+) -> Iterator[Finding]:
+    """The findings alone; `passed` is called with the bytes of a log that were looked at meanwhile."""
+    try:
+        if kind_of(path) == names.LOG:
+            yield from check_log(disk, path, passed, records=records)
+            return
+        for entry in _dump(disk, path, records=records):
+            if isinstance(entry, Finding):
+                yield entry
+    except OSError as error:
+        yield _unread(path, error)
+
+
+def _unread(path: str, error: OSError) -> Finding:
+    return Finding(path, None, error.strerror or str(error), is_damage=False, is_unread=True)
 
 
 def _dump(disk: Disk, path: str, *, records: bool) -> Iterator[Entry | Finding]:
@@ -56,18 +88,23 @@ def _dump(disk: Disk, path: str, *, records: bool) -> Iterator[Entry | Finding]:
         yield Finding(path, None, "its name tells no kind of file that a log directory has", is_damage=False)
 
 
-def files_of(disk: Disk, path: str) -> list[str]:
+def files_of(disk: Disk, path: str) -> Iterator[str | Finding]:
     """The file itself, or all files below a folder that a dump knows, a partition's together and by offset.
 
-    Below folders names have to be whole: anybody's `debug.log` is no segment.
+    Below folders names have to be whole: anybody's `debug.log` is no segment. A folder that cannot be read is
+    a finding.
     """
     if not disk.is_directory(path):
-        return [path]
-    found: list[str] = []
-    for name in disk.names(path):
+        yield path
+        return
+    try:
+        listed = disk.names(path)
+    except OSError as error:
+        yield _unread(path, error)
+        return
+    for name in listed:
         inner = os.path.join(path, name)
         if disk.is_directory(inner):
-            found += files_of(disk, inner)
+            yield from files_of(disk, inner)
         elif name in DECODERS or names.parse_segment_file(name):
-            found.append(inner)
-    return found
+            yield inner

@@ -179,6 +179,11 @@ def _beside(disk: Disk, path: str, suffix: str) -> tuple[int, Iterator[tuple[int
             None,
             Finding(path, None, "there is no log file beside it to check it with", is_damage=False),
         )
+    try:
+        disk.open_read_only(log).close()
+    except OSError as error:
+        message = f"the log file beside it cannot be read ({error.strerror or error}), so it is not checked with it"
+        return parsed.offset, None, Finding(path, None, message, is_damage=False)
     return parsed.offset, walk_headers(disk, log), None
 
 

@@ -1,0 +1,205 @@
+"""A broker that goes away: it is said, and work that has an end ends with exit code 4."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ottla.cli import faults
+from tests.cli.conftest import SECONDS_MAX, Command, Ran, environment, run_process
+
+
+class ServedBroker:
+    """`ottla up` in a process of its own, which can be killed and started again at the same address."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._child: subprocess.Popen[bytes] | None = None
+        self.port = 0
+        self.start()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "ottla", "up", "--port", str(self.port), "--data", str(self._data)]
+        self._child = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(OTTLA_PROFILES="/nonexistent")
+        )
+        assert self._child.stdout is not None
+        line = self._child.stdout.readline().decode()
+        self.port = int(line.rpartition(":")[2])
+
+    def kill(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child.communicate()
+            self._child = None
+
+    def run(self, *words: str, stdin: bytes = b"") -> Ran:
+        return run_process(words, stdin, {"OTTLA_BOOTSTRAP_SERVER": self.bootstrap})
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[ServedBroker]:
+    served = ServedBroker(tmp_path)
+    assert served.run("topic", "create", "orders", "--config", "retention.ms=-1").code == 0
+    try:
+        yield served
+    finally:
+        served.kill()
+
+
+class Watched:
+    """A command whose standard error is read as it comes."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self.child = child
+        self.said = ""
+
+    def says(self, pattern: str) -> re.Match[str]:
+        assert self.child.stderr is not None
+        deadline = time.monotonic() + SECONDS_MAX
+        while (found := re.search(pattern, self.said)) is None:
+            assert time.monotonic() < deadline, self.said
+            if select.select([self.child.stderr], [], [], 0.1)[0]:
+                piece = os.read(self.child.stderr.fileno(), 65536)
+                assert piece, self.said
+                self.said += piece.decode()
+        return found
+
+    def ends(self) -> int:
+        out, err = self.child.communicate(timeout=SECONDS_MAX)
+        del out
+        self.said += err.decode()
+        return self.child.returncode
+
+
+@contextmanager
+def watched(broker: ServedBroker, *words: str) -> Iterator[Watched]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "ottla", *words],
+        env=environment(OTTLA_BOOTSTRAP_SERVER=broker.bootstrap),
+        **pipes,  # type: ignore[call-overload]
+    )
+    try:
+        yield Watched(child)
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def first_line(command: Watched) -> str:
+    assert command.child.stdout is not None
+    return command.child.stdout.readline().decode().rstrip("\n")
+
+
+@pytest.mark.parametrize("shared", [[], ["--group", "g"]], ids=["alone", "in a group"])
+@pytest.mark.parametrize("end", [["-c", "3"], ["--timeout-ms", "60000"]], ids=["-c", "--timeout-ms"])
+def test_reading_to_an_end_is_given_up(broker: ServedBroker, shared: list[str], end: list[str]) -> None:
+    assert broker.run("produce", "orders", stdin=b"one\n").code == 0
+    words = ("consume", "orders", "--from-beginning", "--give-up-ms", "1000", *end, *shared)
+    with watched(broker, *words) as command:
+        assert first_line(command) == "one"
+        broker.kill()
+        command.says(rf"^ottla: {broker.bootstrap} is away \(Connection refused\); trying again\n")
+        assert command.ends() == faults.UNREACHABLE
+        last = command.said.splitlines()[-1]
+    assert re.fullmatch(
+        rf"ottla: {broker.bootstrap} has been away for \d+ s \(Connection refused\): given up before the end", last
+    ), command.said
+
+
+def test_silence_of_a_broker_that_is_away_is_no_end(broker: ServedBroker) -> None:
+    assert broker.run("produce", "orders", stdin=b"one\n").code == 0
+    with watched(broker, "consume", "orders", "--from-beginning", "--timeout-ms", "2000") as command:
+        assert first_line(command) == "one"
+        broker.kill()
+        command.says("is away")
+        assert command.ends() == faults.UNREACHABLE
+
+
+@pytest.mark.parametrize("shared", [[], ["--group", "g"]], ids=["alone", "in a group"])
+def test_reading_goes_on_when_the_broker_is_back(broker: ServedBroker, shared: list[str]) -> None:
+    assert broker.run("produce", "orders", stdin=b"one\n").code == 0
+    with watched(broker, "consume", "orders", "--from-beginning", *shared) as command:
+        assert first_line(command) == "one"
+        broker.kill()
+        command.says("is away")
+        broker.start()
+        command.says(rf"ottla: {broker.bootstrap} is back\n")
+        assert broker.run("produce", "orders", stdin=b"two\n").code == 0
+        assert first_line(command) == "two"
+        command.child.send_signal(signal.SIGINT)
+        assert command.ends() == faults.INTERRUPTED
+        assert command.said.count("\n") == 2, command.said
+
+
+def test_sending_says_it_and_goes_on(broker: ServedBroker) -> None:
+    with watched(broker, "produce", "orders") as command:
+        assert command.child.stdin is not None
+        command.child.stdin.write(b"one\n")
+        command.child.stdin.flush()
+        assert broker.run("consume", "orders", "--from-beginning", "-c", "1").lines == ["one"]
+        broker.kill()
+        command.says("is away")
+        command.child.stdin.write(b"two\n")
+        command.child.stdin.flush()
+        broker.start()
+        command.says("is back")
+        assert command.ends() == 0
+    assert broker.run("consume", "orders", "--from-beginning", "-e").lines == ["one", "two"]
+
+
+def test_records_that_no_broker_took_are_exit_code_4(broker: ServedBroker) -> None:
+    settings = ("--producer-property", "delivery.timeout.ms=1500", "--producer-property", "request.timeout.ms=500")
+    with watched(broker, "produce", "orders", *settings, "--linger-ms", "0") as command:
+        assert command.child.stdin is not None
+        command.child.stdin.write(b"one\n")
+        command.child.stdin.flush()
+        assert broker.run("consume", "orders", "--from-beginning", "-c", "1").lines == ["one"]
+        broker.kill()
+        command.says("is away")
+        command.child.stdin.write(b"two\n")
+        assert command.ends() == faults.UNREACHABLE
+    assert "1 record was not acknowledged: orders-0: 1 record was not acknowledged within 1500 ms" in command.said
+
+
+def test_watching_goes_on_when_the_broker_is_back(broker: ServedBroker) -> None:
+    assert broker.run("group", "reset", "billing", "--topic", "orders", "--to-earliest", "--yes").code == 0
+    words = ("group", "describe", "billing", "--watch", "--interval", "0.05", "-o", "json")
+    with watched(broker, *words) as command:
+        assert first_line(command).startswith("[{")
+        broker.kill()
+        command.says("is away")
+        broker.start()
+        command.says("is back")
+        seen = [first_line(command) for _ in range(20)]
+        assert seen[-1].startswith("[{")
+        command.child.send_signal(signal.SIGINT)
+        assert command.ends() == faults.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    "words", [("topic", "list"), ("consume", "orders"), ("produce", "orders"), ("group", "describe", "g", "--watch")]
+)
+def test_a_refused_connection_is_said_at_once(in_process: Command, words: tuple[str, ...]) -> None:
+    """Not after the seconds in which another answer may come: a clock that would be looked at says so."""
+    ran = in_process(*words, "-b", "127.0.0.1:1")
+    assert ran.code == faults.UNREACHABLE
+    assert ran.err == (
+        "ottla: no broker was reached: 127.0.0.1:1: Connection refused; start one with `ottla up`, or name another "
+        "with --bootstrap-server\n"
+    )
