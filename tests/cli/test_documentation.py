@@ -12,8 +12,10 @@ from typing import Final
 
 import pytest
 
+from ottla.cli import faults
 from ottla.cli.parser import Parser
 from ottla.cli.verbs import VERBS, find
+from ottla.cli.where import parsing
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 #: What the page says once for all verbs: of each, that asks a broker or shows something, and of all.
@@ -85,3 +87,15 @@ def test_verbs_that_ask_a_broker_share_its_options() -> None:
     for verb, _, _ in VERBS:
         names = set(options(verb)) & {"--bootstrap-server", "--command-config"}
         assert len(names) in {0, 2}, verb
+
+
+def test_every_exit_code_has_its_row() -> None:
+    rows = re.findall(r"^\| ([\d, ]+) \|", section("What scripts rely on"), re.MULTILINE)
+    codes = {value for value in vars(faults).values() if type(value) is int}
+    assert {int(number) for row in rows for number in row.split(",")} == codes
+
+
+def test_every_function_of_an_expression_has_its_row() -> None:
+    rows = [line for line in section("Which records").splitlines() if line.startswith("| `")]
+    named = {name for line in rows for name in re.findall(r"`(\w+)\(", line.split(" | ")[0])}
+    assert named == set(parsing._FUNCTIONS)

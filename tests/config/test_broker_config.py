@@ -6,13 +6,14 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated, get_args, get_origin
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ottla.config
-from ottla.config import Config, ConfigError, Listener, LogConfig, up_defaults
+from ottla.config import Config, ConfigError, Listener, LogConfig, slices, up_defaults
 from ottla.config.broker import assemble
 from ottla.config.definitions import broker_definitions, nearest, topic_definitions
 from ottla.config.files import parse_properties
@@ -20,6 +21,7 @@ from ottla.config.reader import WARNINGS_MAX, PropertyReader
 from ottla.config.topic import FIELDS, effective_log_config
 
 HOUR_MS = 3_600_000
+SLICES = [kind for kind in vars(slices).values() if isinstance(kind, type) and hasattr(kind, "_fields")]
 SOURCES = Path(ottla.config.__file__).parents[1]
 
 
@@ -347,6 +349,10 @@ def test_who_is_said_to_go_by_a_property_reads_it() -> None:
             if keyword.arg is not None:
                 texts = [each.value for each in ast.walk(keyword.value) if isinstance(each, ast.Constant)]
                 filled.setdefault(keyword.arg, set()).update(text for text in texts if isinstance(text, str))
+    for kind in SLICES:
+        for field, annotation in kind.__annotations__.items():
+            if get_origin(annotation) is Annotated:
+                filled.setdefault(field, set()).add(get_args(annotation)[1])
     asked = {
         node.attr
         for path in SOURCES.rglob("*.py")
@@ -423,3 +429,23 @@ def test_importing_config_does_not_read_the_tables() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+#: What a field holds, by the type of its property.
+FIELD_TYPES = {"INT": int, "LONG": int, "SHORT": int, "DOUBLE": float, "BOOLEAN": bool, "STRING": str}
+
+
+@pytest.mark.parametrize("kind", SLICES, ids=lambda kind: kind.__name__)
+def test_a_field_has_the_type_of_the_property_beside_it(kind: type) -> None:
+    for field, annotation in kind.__annotations__.items():
+        if get_origin(annotation) is Annotated:
+            holds, name = get_args(annotation)
+            definition = broker_definitions()[name]
+            expected = FIELD_TYPES[definition.type]
+            assert holds == (expected if definition.default is not None else expected | None), field
+
+
+def test_a_property_stands_beside_one_field_only() -> None:
+    named = [get_args(each)[1] for kind in SLICES for each in kind.__annotations__.values() if get_args(each)[1:]]
+    beside = [name for name in named if isinstance(name, str)]
+    assert len(set(beside)) == len(beside) > 60

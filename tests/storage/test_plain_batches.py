@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from struct import Struct
 
 import pytest
 from tests.storage.log_world import NOW, World, batch
@@ -10,11 +11,13 @@ from tests.storage.log_world import NOW, World, batch
 from ottla.config.log import LogConfig
 from ottla.records.batch import (
     ATTRIBUTES_AT,
+    COMPRESSION_MASK,
     COUNT_AT,
     CRC_AT,
     HEADER_SIZE,
     LAST_OFFSET_DELTA_AT,
     LENGTH_AT,
+    LOW_ATTRIBUTES_AT,
     MAX_TIMESTAMP_AT,
     PRODUCER_ID_AT,
     BatchHeader,
@@ -23,7 +26,9 @@ from ottla.records.batch import (
     patch_crc,
 )
 from ottla.records.plain import COUNTED_RECORDS_MAX, LONE_RECORD_AT, LONE_SIZE_END, is_plain
+from ottla.records.record import most_records
 
+COUNT = Struct(">i")
 #: No bound of a topic or a segment comes into it.
 WIDE = LogConfig(message_timestamp_after_max_ms=2**62)
 
@@ -47,6 +52,16 @@ def some_batch(rng: Random) -> bytearray:
         if not LENGTH_AT <= at < LENGTH_AT + 4 and rng.random() < 0.8:
             patch_crc(data, 0)
     elif chance < 0.5:
+        # As many records as it says, or as its bytes can unfold to, and one more; none; a length that is negative.
+        most = most_records(data[LOW_ATTRIBUTES_AT] & COMPRESSION_MASK, len(data) - HEADER_SIZE)
+        claimed = rng.choice([0, -1, most, most + 1, 2**31 - 1])
+        COUNT.pack_into(data, LAST_OFFSET_DELTA_AT, claimed - 1)
+        COUNT.pack_into(data, COUNT_AT, claimed)
+        patch_crc(data, 0)
+    elif chance < 0.55:
+        data[HEADER_SIZE] ^= 1
+        patch_crc(data, 0)
+    elif chance < 0.65:
         data = data[: rng.randrange(len(data) + 1)] if rng.random() < 0.5 else data + rng.randbytes(rng.randrange(1, 9))
     return data
 
@@ -75,6 +90,14 @@ def test_a_lone_record_around_the_bounds_of_its_length(size: int) -> None:
     assert abs(len(data) - size) <= 1
     assert (World(config=WIDE).open().stage_plain(data, 0, NOW) == 0) == is_plain(bytes(data))
     assert is_plain(batch(bytes(value_bytes))) == (len(data) < LONE_SIZE_END)
+
+
+def test_a_record_of_a_negative_length_is_not_plain() -> None:
+    data = bytearray(batch(b"value"))
+    assert is_plain(data)
+    data[HEADER_SIZE] ^= 1
+    patch_crc(data, 0)
+    assert not is_plain(data)
 
 
 def test_a_format_of_some_fields_of_the_header() -> None:

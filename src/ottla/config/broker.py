@@ -96,11 +96,11 @@ def assemble(reader: PropertyReader, static: Mapping[str, str], data_directory: 
         server=_server(reader),
         log=_log(reader),
         storage=_storage(reader, data_directory),
-        replication=_replication(reader),
+        replication=reader.slice(ReplicationConfig),
         groups=_groups(reader),
-        transactions=_transactions(reader),
+        transactions=reader.slice(TransactionsConfig),
         coordination=_coordination(reader),
-        observe=_observe(reader),
+        observe=reader.slice(ObserveConfig),
         properties=static,
         defaults={},
         dynamic_default={},
@@ -121,42 +121,24 @@ def _broker(reader: PropertyReader) -> BrokerConfig:
     roles = reader.strings("process.roles")
     if roles and "broker" not in roles:
         raise ConfigError("process.roles", ",".join(roles), "a process that is only a controller does not exist here")
-    return BrokerConfig(
+    return reader.slice(
+        BrokerConfig,
         id=max(node_id, broker_id),
-        id_generation=reader.boolean("broker.id.generation.enable"),
-        reserved_id_max=reader.integer("reserved.broker.max.id"),
-        new_id=reader.integer("ottla.new.broker.id"),
-        new_cluster_id=reader.text_or_none("ottla.new.cluster.id"),
         rack=reader.text_or_none("broker.rack") or None,
-        num_partitions=reader.integer("num.partitions"),
-        default_replication_factor=reader.integer("default.replication.factor"),
-        auto_create_topics=reader.boolean("auto.create.topics.enable"),
-        delete_topics=reader.boolean("delete.topic.enable"),
-        describe_partitions_max=reader.integer("max.request.partition.size.limit"),
-        controlled_shutdown=reader.boolean("controlled.shutdown.enable"),
-        controlled_shutdown_retries_max=reader.integer("controlled.shutdown.max.retries"),
-        controlled_shutdown_retry_backoff_ms=reader.integer("controlled.shutdown.retry.backoff.ms"),
     )
 
 
 def _server(reader: PropertyReader) -> ServerConfig:
     listeners, advertised = _listeners(reader)
-    return ServerConfig(
+    return reader.slice(
+        ServerConfig,
         listeners=listeners,
         advertised_listeners=advertised,
         inter_broker_listener=_inter_broker_listener(reader, listeners),
         control_plane_listener=_control_plane_listener(reader, listeners),
-        request_bytes_max=reader.integer("socket.request.max.bytes"),
-        connections_idle_ms_max=reader.integer("connections.max.idle.ms"),
-        connections_max=reader.integer("max.connections"),
-        connections_per_ip_max=reader.integer("max.connections.per.ip"),
         connections_per_ip_overrides=_per_ip_overrides(reader),
         connections_per_listener=_per_listener(reader, listeners, "max.connections"),
-        connection_creation_rate_max=reader.integer("max.connection.creation.rate"),
         connection_creation_rate_per_listener=_per_listener(reader, listeners, "max.connection.creation.rate"),
-        queued_request_bytes_max=reader.integer("queued.max.request.bytes"),
-        fetch_bytes_max=reader.integer("fetch.max.bytes"),
-        fetch_sessions_max=reader.integer("max.incremental.fetch.session.cache.slots"),
     )
 
 
@@ -271,46 +253,10 @@ def _storage(reader: PropertyReader, data_directory: str) -> StorageConfig:
     if missing:
         rule = "All entries in cordoned.log.dirs must be present in log.dirs or log.dir"
         raise BrokenRuleError(f"requirement failed: {rule}. Missing entries : {', '.join(missing)}")
-    return StorageConfig(
+    return reader.slice(
+        StorageConfig,
         log_dirs=tuple(directories),
         cordoned_log_dirs=frozenset(cordoned),
-        retention_check_interval_ms=reader.integer("log.retention.check.interval.ms"),
-        flush_check_interval_ms=reader.integer("log.flush.scheduler.interval.ms"),
-        flush_checkpoint_interval_ms=reader.integer("log.flush.offset.checkpoint.interval.ms"),
-        start_offset_checkpoint_interval_ms=reader.integer("log.flush.start.offset.checkpoint.interval.ms"),
-        initial_task_delay_ms=reader.integer("log.initial.task.delay.ms"),
-        producer_id_expiration_ms=reader.integer("producer.id.expiration.ms"),
-        producer_id_check_interval_ms=reader.integer("producer.id.expiration.check.interval.ms"),
-        cleaner_enabled=reader.boolean("log.cleaner.enable"),
-        cleaner_threads=reader.integer("log.cleaner.threads"),
-        cleaner_backoff_ms=reader.integer("log.cleaner.backoff.ms"),
-        cleaner_dedupe_buffer_bytes=reader.integer("log.cleaner.dedupe.buffer.size"),
-        cleaner_dedupe_load_factor=reader.real("log.cleaner.io.buffer.load.factor"),
-        cleaner_io_buffer_bytes=reader.integer("log.cleaner.io.buffer.size"),
-        cleaner_io_bytes_per_second_max=reader.real("log.cleaner.io.max.bytes.per.second"),
-    )
-
-
-def _replication(reader: PropertyReader) -> ReplicationConfig:
-    return ReplicationConfig(
-        lag_time_ms_max=reader.integer("replica.lag.time.max.ms"),
-        fetchers_per_broker=reader.integer("num.replica.fetchers"),
-        fetch_bytes_min=reader.integer("replica.fetch.min.bytes"),
-        fetch_bytes_max=reader.integer("replica.fetch.max.bytes"),
-        fetch_response_bytes_max=reader.integer("replica.fetch.response.max.bytes"),
-        fetch_wait_ms_max=reader.integer("replica.fetch.wait.max.ms"),
-        fetch_backoff_ms=reader.integer("replica.fetch.backoff.ms"),
-        socket_timeout_ms=reader.integer("replica.socket.timeout.ms"),
-        socket_receive_buffer_bytes=reader.integer("replica.socket.receive.buffer.bytes"),
-        high_watermark_checkpoint_interval_ms=reader.integer("replica.high.watermark.checkpoint.interval.ms"),
-        auto_leader_rebalance=reader.boolean("auto.leader.rebalance.enable"),
-        leader_imbalance_check_interval_seconds=reader.integer("leader.imbalance.check.interval.seconds"),
-        leader_imbalance_percentage=reader.integer("leader.imbalance.per.broker.percentage"),
-        unclean_election_interval_ms=reader.integer("unclean.leader.election.interval.ms"),
-        leader_throttled_rate=reader.integer("leader.replication.throttled.rate"),
-        follower_throttled_rate=reader.integer("follower.replication.throttled.rate"),
-        alter_log_dirs_bytes_per_second_max=reader.integer("replica.alter.log.dirs.io.max.bytes.per.second"),
-        request_timeout_ms=reader.integer("request.timeout.ms"),
     )
 
 
@@ -327,70 +273,21 @@ def _check_assignment_intervals(reader: PropertyReader) -> None:
 
 def _groups(reader: PropertyReader) -> GroupsConfig:
     _check_assignment_intervals(reader)
-    return GroupsConfig(
-        session_timeout_ms_min=reader.integer("group.min.session.timeout.ms"),
-        session_timeout_ms_max=reader.integer("group.max.session.timeout.ms"),
-        initial_rebalance_delay_ms=reader.integer("group.initial.rebalance.delay.ms"),
-        size_max=reader.integer("group.max.size"),
+    return reader.slice(
+        GroupsConfig,
         rebalance_protocols=frozenset(reader.strings("group.coordinator.rebalance.protocols")),
-        consumer_session_timeout_ms=reader.integer("group.consumer.session.timeout.ms"),
-        consumer_session_timeout_ms_min=reader.integer("group.consumer.min.session.timeout.ms"),
-        consumer_session_timeout_ms_max=reader.integer("group.consumer.max.session.timeout.ms"),
-        consumer_heartbeat_interval_ms=reader.integer("group.consumer.heartbeat.interval.ms"),
-        consumer_heartbeat_interval_ms_min=reader.integer("group.consumer.min.heartbeat.interval.ms"),
-        consumer_heartbeat_interval_ms_max=reader.integer("group.consumer.max.heartbeat.interval.ms"),
-        consumer_size_max=reader.integer("group.consumer.max.size"),
         consumer_assignors=tuple(reader.strings("group.consumer.assignors")),
         consumer_migration_policy=reader.text("group.consumer.migration.policy").lower(),
-        offsets=OffsetsConfig(
-            topic_partitions=reader.integer("offsets.topic.num.partitions"),
-            topic_replication_factor=reader.integer("offsets.topic.replication.factor"),
-            topic_segment_bytes=reader.integer("offsets.topic.segment.bytes"),
-            topic_compression_codec=reader.integer("offsets.topic.compression.codec"),
-            metadata_bytes_max=reader.integer("offset.metadata.max.bytes"),
-            load_buffer_bytes=reader.integer("offsets.load.buffer.size"),
-            retention_minutes=reader.integer("offsets.retention.minutes"),
-            retention_check_interval_ms=reader.integer("offsets.retention.check.interval.ms"),
-            commit_timeout_ms=reader.integer("offsets.commit.timeout.ms"),
-        ),
-    )
-
-
-def _transactions(reader: PropertyReader) -> TransactionsConfig:
-    cleanup = "transaction.remove.expired.transaction.cleanup.interval.ms"
-    return TransactionsConfig(
-        topic_partitions=reader.integer("transaction.state.log.num.partitions"),
-        topic_replication_factor=reader.integer("transaction.state.log.replication.factor"),
-        topic_min_isr=reader.integer("transaction.state.log.min.isr"),
-        topic_segment_bytes=reader.integer("transaction.state.log.segment.bytes"),
-        load_buffer_bytes=reader.integer("transaction.state.log.load.buffer.size"),
-        timeout_ms_max=reader.integer("transaction.max.timeout.ms"),
-        transactional_id_expiration_ms=reader.integer("transactional.id.expiration.ms"),
-        abort_check_interval_ms=reader.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
-        expiration_check_interval_ms=reader.integer(cleanup),
-        partition_verification=reader.boolean("transaction.partition.verification.enable"),
-        two_phase_commit=reader.boolean("transaction.two.phase.commit.enable"),
-        add_partitions_backoff_ms=reader.integer("add.partitions.to.txn.retry.backoff.ms"),
-        add_partitions_backoff_ms_max=reader.integer("add.partitions.to.txn.retry.backoff.max.ms"),
+        offsets=reader.slice(OffsetsConfig),
     )
 
 
 def _coordination(reader: PropertyReader) -> CoordinationConfig:
     session_ms = reader.integer("zookeeper.session.timeout.ms")
     connection_ms = reader.integer_or_none("zookeeper.connection.timeout.ms")
-    return CoordinationConfig(
+    return reader.slice(
+        CoordinationConfig,
         zookeeper_connect=reader.text_or_none("zookeeper.connect") or "",
         session_timeout_ms=session_ms,
         connection_timeout_ms=session_ms if connection_ms is None else connection_ms,
-        set_acl=reader.boolean("zookeeper.set.acl"),
-        in_flight_requests_max=reader.integer("zookeeper.max.in.flight.requests"),
-    )
-
-
-def _observe(reader: PropertyReader) -> ObserveConfig:
-    return ObserveConfig(
-        log_level=reader.text("ottla.log.level"),
-        log_json=reader.boolean("ottla.log.json"),
-        metrics_host=reader.text("ottla.metrics.host"),
-        metrics_port=reader.integer_or_none("ottla.metrics.port"),
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeVar, cast
 
 from ottla.config.definitions import broker_definitions, nearest
 from ottla.config.values import Definition, Value, parse
+
+S = TypeVar("S")
 
 LISTENER_PREFIX: Final = "listener.name."
 #: What follows is passed on to a plug-in; nobody here knows the names.
@@ -89,6 +91,15 @@ class PropertyReader:
         value = self.value(name)
         assert value is None or isinstance(value, list), name
         return value
+
+    def slice(self, kind: type[S], **computed: object) -> S:
+        """A slice of the configuration: what is computed, and of all other fields the properties that they name."""
+        values = {
+            field: self.value(annotation.__metadata__[0])
+            for field, annotation in kind.__annotations__.items()
+            if field not in computed
+        }
+        return cast("Callable[..., S]", kind)(**values, **computed)
 
     def first(self, *names: tuple[str, int]) -> int:
         """The first of several names for one thing that is set, in the unit of the first; the last has a default."""

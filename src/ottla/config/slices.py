@@ -1,10 +1,13 @@
 """The parts of the broker's configuration, one a room: each gets its own and sees no other.
 
+A field that is one property's value has that property's name beside its type, and is read by it
+(`PropertyReader.slice`). What is made of several, or of one in another form, `config/broker.py` computes.
+
 Named tuples, because importing `dataclasses` costs more than all of this package (18 ms against 5, measured); and
 their annotations are evaluated at once, because postponed ones cost a named tuple half as much again.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from ottla.config.listeners import Listener
 
@@ -14,23 +17,23 @@ class BrokerConfig(NamedTuple):
 
     #: -1: take what stands in meta.properties, or the next number of the cluster.
     id: int
-    id_generation: bool
+    id_generation: Annotated[bool, "broker.id.generation.enable"]
     #: Generated ids start above this one.
-    reserved_id_max: int
+    reserved_id_max: Annotated[int, "reserved.broker.max.id"]
     #: -1: generate one. For a broker that has neither an id nor data.
-    new_id: int
+    new_id: Annotated[int, "ottla.new.broker.id"]
     #: For a cluster that has no id yet.
-    new_cluster_id: str | None
+    new_cluster_id: Annotated[str | None, "ottla.new.cluster.id"]
     rack: str | None
-    num_partitions: int
-    default_replication_factor: int
-    auto_create_topics: bool
-    delete_topics: bool
+    num_partitions: Annotated[int, "num.partitions"]
+    default_replication_factor: Annotated[int, "default.replication.factor"]
+    auto_create_topics: Annotated[bool, "auto.create.topics.enable"]
+    delete_topics: Annotated[bool, "delete.topic.enable"]
     #: At most this many partitions in one answer to DescribeTopicPartitions.
-    describe_partitions_max: int
-    controlled_shutdown: bool
-    controlled_shutdown_retries_max: int
-    controlled_shutdown_retry_backoff_ms: int
+    describe_partitions_max: Annotated[int, "max.request.partition.size.limit"]
+    controlled_shutdown: Annotated[bool, "controlled.shutdown.enable"]
+    controlled_shutdown_retries_max: Annotated[int, "controlled.shutdown.max.retries"]
+    controlled_shutdown_retry_backoff_ms: Annotated[int, "controlled.shutdown.retry.backoff.ms"]
 
 
 class ServerConfig(NamedTuple):
@@ -42,22 +45,22 @@ class ServerConfig(NamedTuple):
     inter_broker_listener: str
     #: The listener for the controller's requests, if it has one of its own.
     control_plane_listener: str | None
-    request_bytes_max: int
+    request_bytes_max: Annotated[int, "socket.request.max.bytes"]
     #: A connection without a request for so long is closed; negative: never.
-    connections_idle_ms_max: int
-    connections_max: int
-    connections_per_ip_max: int
+    connections_idle_ms_max: Annotated[int, "connections.max.idle.ms"]
+    connections_max: Annotated[int, "max.connections"]
+    connections_per_ip_max: Annotated[int, "max.connections.per.ip"]
     #: By address or host name.
     connections_per_ip_overrides: dict[str, int]
     #: By listener name, where a listener has a limit of its own (`listener.name.<name>.max.connections`).
     connections_per_listener: dict[str, int]
-    connection_creation_rate_max: int
+    connection_creation_rate_max: Annotated[int, "max.connection.creation.rate"]
     #: The same (`listener.name.<name>.max.connection.creation.rate`).
     connection_creation_rate_per_listener: dict[str, int]
     #: -1: no limit.
-    queued_request_bytes_max: int
-    fetch_bytes_max: int
-    fetch_sessions_max: int
+    queued_request_bytes_max: Annotated[int, "queued.max.request.bytes"]
+    fetch_bytes_max: Annotated[int, "fetch.max.bytes"]
+    fetch_sessions_max: Annotated[int, "max.incremental.fetch.session.cache.slots"]
 
 
 class StorageConfig(NamedTuple):
@@ -66,75 +69,75 @@ class StorageConfig(NamedTuple):
     log_dirs: tuple[str, ...]
     #: New partitions are not placed in these.
     cordoned_log_dirs: frozenset[str]
-    retention_check_interval_ms: int
-    flush_check_interval_ms: int
-    flush_checkpoint_interval_ms: int
-    start_offset_checkpoint_interval_ms: int
-    initial_task_delay_ms: int
-    producer_id_expiration_ms: int
-    producer_id_check_interval_ms: int
-    cleaner_enabled: bool
-    cleaner_threads: int
-    cleaner_backoff_ms: int
-    cleaner_dedupe_buffer_bytes: int
-    cleaner_dedupe_load_factor: float
-    cleaner_io_buffer_bytes: int
-    cleaner_io_bytes_per_second_max: float
+    retention_check_interval_ms: Annotated[int, "log.retention.check.interval.ms"]
+    flush_check_interval_ms: Annotated[int, "log.flush.scheduler.interval.ms"]
+    flush_checkpoint_interval_ms: Annotated[int, "log.flush.offset.checkpoint.interval.ms"]
+    start_offset_checkpoint_interval_ms: Annotated[int, "log.flush.start.offset.checkpoint.interval.ms"]
+    initial_task_delay_ms: Annotated[int, "log.initial.task.delay.ms"]
+    producer_id_expiration_ms: Annotated[int, "producer.id.expiration.ms"]
+    producer_id_check_interval_ms: Annotated[int, "producer.id.expiration.check.interval.ms"]
+    cleaner_enabled: Annotated[bool, "log.cleaner.enable"]
+    cleaner_threads: Annotated[int, "log.cleaner.threads"]
+    cleaner_backoff_ms: Annotated[int, "log.cleaner.backoff.ms"]
+    cleaner_dedupe_buffer_bytes: Annotated[int, "log.cleaner.dedupe.buffer.size"]
+    cleaner_dedupe_load_factor: Annotated[float, "log.cleaner.io.buffer.load.factor"]
+    cleaner_io_buffer_bytes: Annotated[int, "log.cleaner.io.buffer.size"]
+    cleaner_io_bytes_per_second_max: Annotated[float, "log.cleaner.io.max.bytes.per.second"]
 
 
 class ReplicationConfig(NamedTuple):
     """Followers, the ISR, and leaders' places."""
 
-    lag_time_ms_max: int
-    fetchers_per_broker: int
-    fetch_bytes_min: int
-    fetch_bytes_max: int
-    fetch_response_bytes_max: int
-    fetch_wait_ms_max: int
-    fetch_backoff_ms: int
-    socket_timeout_ms: int
-    socket_receive_buffer_bytes: int
-    high_watermark_checkpoint_interval_ms: int
-    auto_leader_rebalance: bool
-    leader_imbalance_check_interval_seconds: int
-    leader_imbalance_percentage: int
-    unclean_election_interval_ms: int
+    lag_time_ms_max: Annotated[int, "replica.lag.time.max.ms"]
+    fetchers_per_broker: Annotated[int, "num.replica.fetchers"]
+    fetch_bytes_min: Annotated[int, "replica.fetch.min.bytes"]
+    fetch_bytes_max: Annotated[int, "replica.fetch.max.bytes"]
+    fetch_response_bytes_max: Annotated[int, "replica.fetch.response.max.bytes"]
+    fetch_wait_ms_max: Annotated[int, "replica.fetch.wait.max.ms"]
+    fetch_backoff_ms: Annotated[int, "replica.fetch.backoff.ms"]
+    socket_timeout_ms: Annotated[int, "replica.socket.timeout.ms"]
+    socket_receive_buffer_bytes: Annotated[int, "replica.socket.receive.buffer.bytes"]
+    high_watermark_checkpoint_interval_ms: Annotated[int, "replica.high.watermark.checkpoint.interval.ms"]
+    auto_leader_rebalance: Annotated[bool, "auto.leader.rebalance.enable"]
+    leader_imbalance_check_interval_seconds: Annotated[int, "leader.imbalance.check.interval.seconds"]
+    leader_imbalance_percentage: Annotated[int, "leader.imbalance.per.broker.percentage"]
+    unclean_election_interval_ms: Annotated[int, "unclean.leader.election.interval.ms"]
     #: Bytes a second for the throttled replicas of topics.
-    leader_throttled_rate: int
-    follower_throttled_rate: int
-    alter_log_dirs_bytes_per_second_max: int
-    request_timeout_ms: int
+    leader_throttled_rate: Annotated[int, "leader.replication.throttled.rate"]
+    follower_throttled_rate: Annotated[int, "follower.replication.throttled.rate"]
+    alter_log_dirs_bytes_per_second_max: Annotated[int, "replica.alter.log.dirs.io.max.bytes.per.second"]
+    request_timeout_ms: Annotated[int, "request.timeout.ms"]
 
 
 class OffsetsConfig(NamedTuple):
     """The topic in which groups keep their offsets."""
 
-    topic_partitions: int
-    topic_replication_factor: int
-    topic_segment_bytes: int
-    topic_compression_codec: int
-    metadata_bytes_max: int
-    load_buffer_bytes: int
-    retention_minutes: int
-    retention_check_interval_ms: int
-    commit_timeout_ms: int
+    topic_partitions: Annotated[int, "offsets.topic.num.partitions"]
+    topic_replication_factor: Annotated[int, "offsets.topic.replication.factor"]
+    topic_segment_bytes: Annotated[int, "offsets.topic.segment.bytes"]
+    topic_compression_codec: Annotated[int, "offsets.topic.compression.codec"]
+    metadata_bytes_max: Annotated[int, "offset.metadata.max.bytes"]
+    load_buffer_bytes: Annotated[int, "offsets.load.buffer.size"]
+    retention_minutes: Annotated[int, "offsets.retention.minutes"]
+    retention_check_interval_ms: Annotated[int, "offsets.retention.check.interval.ms"]
+    commit_timeout_ms: Annotated[int, "offsets.commit.timeout.ms"]
 
 
 class GroupsConfig(NamedTuple):
     """Consumer groups, by both protocols."""
 
-    session_timeout_ms_min: int
-    session_timeout_ms_max: int
-    initial_rebalance_delay_ms: int
-    size_max: int
+    session_timeout_ms_min: Annotated[int, "group.min.session.timeout.ms"]
+    session_timeout_ms_max: Annotated[int, "group.max.session.timeout.ms"]
+    initial_rebalance_delay_ms: Annotated[int, "group.initial.rebalance.delay.ms"]
+    size_max: Annotated[int, "group.max.size"]
     rebalance_protocols: frozenset[str]
-    consumer_session_timeout_ms: int
-    consumer_session_timeout_ms_min: int
-    consumer_session_timeout_ms_max: int
-    consumer_heartbeat_interval_ms: int
-    consumer_heartbeat_interval_ms_min: int
-    consumer_heartbeat_interval_ms_max: int
-    consumer_size_max: int
+    consumer_session_timeout_ms: Annotated[int, "group.consumer.session.timeout.ms"]
+    consumer_session_timeout_ms_min: Annotated[int, "group.consumer.min.session.timeout.ms"]
+    consumer_session_timeout_ms_max: Annotated[int, "group.consumer.max.session.timeout.ms"]
+    consumer_heartbeat_interval_ms: Annotated[int, "group.consumer.heartbeat.interval.ms"]
+    consumer_heartbeat_interval_ms_min: Annotated[int, "group.consumer.min.heartbeat.interval.ms"]
+    consumer_heartbeat_interval_ms_max: Annotated[int, "group.consumer.max.heartbeat.interval.ms"]
+    consumer_size_max: Annotated[int, "group.consumer.max.size"]
     consumer_assignors: tuple[str, ...]
     consumer_migration_policy: str
     offsets: OffsetsConfig
@@ -143,19 +146,19 @@ class GroupsConfig(NamedTuple):
 class TransactionsConfig(NamedTuple):
     """The transaction coordinator and its topic."""
 
-    topic_partitions: int
-    topic_replication_factor: int
-    topic_min_isr: int
-    topic_segment_bytes: int
-    load_buffer_bytes: int
-    timeout_ms_max: int
-    transactional_id_expiration_ms: int
-    abort_check_interval_ms: int
-    expiration_check_interval_ms: int
-    partition_verification: bool
-    two_phase_commit: bool
-    add_partitions_backoff_ms: int
-    add_partitions_backoff_ms_max: int
+    topic_partitions: Annotated[int, "transaction.state.log.num.partitions"]
+    topic_replication_factor: Annotated[int, "transaction.state.log.replication.factor"]
+    topic_min_isr: Annotated[int, "transaction.state.log.min.isr"]
+    topic_segment_bytes: Annotated[int, "transaction.state.log.segment.bytes"]
+    load_buffer_bytes: Annotated[int, "transaction.state.log.load.buffer.size"]
+    timeout_ms_max: Annotated[int, "transaction.max.timeout.ms"]
+    transactional_id_expiration_ms: Annotated[int, "transactional.id.expiration.ms"]
+    abort_check_interval_ms: Annotated[int, "transaction.abort.timed.out.transaction.cleanup.interval.ms"]
+    expiration_check_interval_ms: Annotated[int, "transaction.remove.expired.transaction.cleanup.interval.ms"]
+    partition_verification: Annotated[bool, "transaction.partition.verification.enable"]
+    two_phase_commit: Annotated[bool, "transaction.two.phase.commit.enable"]
+    add_partitions_backoff_ms: Annotated[int, "add.partitions.to.txn.retry.backoff.ms"]
+    add_partitions_backoff_ms_max: Annotated[int, "add.partitions.to.txn.retry.backoff.max.ms"]
 
 
 class CoordinationConfig(NamedTuple):
@@ -164,15 +167,15 @@ class CoordinationConfig(NamedTuple):
     zookeeper_connect: str
     session_timeout_ms: int
     connection_timeout_ms: int
-    set_acl: bool
-    in_flight_requests_max: int
+    set_acl: Annotated[bool, "zookeeper.set.acl"]
+    in_flight_requests_max: Annotated[int, "zookeeper.max.in.flight.requests"]
 
 
 class ObserveConfig(NamedTuple):
     """How the broker can be watched: its own log, and its metrics."""
 
-    log_level: str
-    log_json: bool
-    metrics_host: str
+    log_level: Annotated[str, "ottla.log.level"]
+    log_json: Annotated[bool, "ottla.log.json"]
+    metrics_host: Annotated[str, "ottla.metrics.host"]
     #: None serves no metrics; 0 takes a free port.
-    metrics_port: int | None
+    metrics_port: Annotated[int | None, "ottla.metrics.port"]

@@ -11,13 +11,13 @@ from ottla.storage.dump.entries import EpochEntry, Finding, OffsetEntry, Propert
 from ottla.storage.formats import (
     clean_shutdown,
     epoch_checkpoint,
-    java_properties,
     meta_properties,
     offset_checkpoint,
     partition_metadata,
     tree_sign,
 )
 from ottla.storage.formats.errors import FormatError
+from ottla.storage.formats.reading import properties_in
 
 TextEntry = EpochEntry | OffsetEntry | PropertyEntry
 
@@ -34,12 +34,12 @@ def _epochs(data: bytes) -> list[TextEntry]:
 
 def _meta(data: bytes) -> list[TextEntry]:
     meta_properties.decode(data)
-    return [PropertyEntry(name, value) for name, value in java_properties.decode(data).items()]
+    return [PropertyEntry(name, value) for name, value in properties_in(data).items()]
 
 
 def _tree_sign(data: bytes) -> list[TextEntry]:
     tree_sign.decode(data)
-    return [PropertyEntry(name, value) for name, value in java_properties.decode(data).items()]
+    return [PropertyEntry(name, value) for name, value in properties_in(data).items()]
 
 
 def _partition_metadata(data: bytes) -> list[TextEntry]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from ottla import java_properties
 from ottla.model import topic_id_from_text, topic_id_text
 from ottla.ports.disk import Disk
 from ottla.ports.whole_files import write_atomically
-from ottla.storage.formats import java_properties
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import META_PROPERTIES as FILE_NAME
-from ottla.storage.formats.reading import read_decoded
+from ottla.storage.formats.reading import properties_in, read_decoded
 
 __all__ = ["FILE_NAME", "MetaProperties", "decode", "encode", "read", "write"]
 
@@ -53,7 +53,7 @@ def encode(meta: MetaProperties) -> bytes:
 
 
 def decode(data: bytes) -> MetaProperties:
-    pairs = java_properties.decode(data)
+    pairs = properties_in(data)
     # Kafka takes a file without a version for version 0.
     version = _number(pairs.pop(_VERSION, "0"), _VERSION)
     if version not in (0, 1):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from ottla import java_properties
 from ottla.ports.disk import Disk
 from ottla.ports.whole_files import write_atomically
-from ottla.storage.formats import java_properties
 from ottla.storage.formats.errors import FormatError
-from ottla.storage.formats.reading import read_decoded
+from ottla.storage.formats.reading import properties_in, read_decoded
 
 FILE_NAME: Final = "coordination.ottla"
 _VERSION: Final = "0"
@@ -47,7 +47,7 @@ def encode(sign: TreeSign) -> bytes:
 def decode(data: bytes) -> TreeSign:
     if len(data) > BYTES_MAX:
         raise FormatError(f"{FILE_NAME} has {len(data)} bytes")
-    pairs = java_properties.decode(data)
+    pairs = properties_in(data)
     if pairs.get("version") != _VERSION:
         raise FormatError(f"{FILE_NAME} does not have version {_VERSION}")
     try:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.storage.formats import java_properties
+from ottla import java_properties
 
 pairs = st.dictionaries(st.text(max_size=20), st.text(max_size=20), max_size=5)
 
@@ -10,7 +10,7 @@ pairs = st.dictionaries(st.text(max_size=20), st.text(max_size=20), max_size=5)
 @settings(deadline=None)
 @given(pairs)
 def test_what_was_written_is_read(mapping):
-    assert java_properties.decode(java_properties.encode(mapping)) == mapping
+    assert java_properties.decode(java_properties.encode(mapping).decode("ascii")) == mapping
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_what_was_written_is_read(mapping):
     ],
 )
 def test_syntax_is_javas(text, expected):
-    assert java_properties.decode(text.encode("iso-8859-1")) == expected
+    assert java_properties.decode(text) == expected
