@@ -43,7 +43,7 @@ class Leader:
         self.fault: ErrorCode | None = None
         #: What compiled lanes collect for this leader in a round, once there are any.
         self.run: Run | None = None
-        log.begin_epoch(epoch)
+        log.leader_epochs.begin(epoch)
         self.advance()
 
     @property
@@ -58,7 +58,7 @@ class Leader:
     def durable_end(self) -> int:
         """The end of what this broker itself vouches for."""
         log = self.log
-        return log.certain_end if log.config.flush_messages <= 1 else log.end_offset
+        return log.durability.certain_end if log.config.flush_messages <= 1 else log.places.end_offset
 
     @property
     def last_stable_offset(self) -> int:
@@ -74,11 +74,11 @@ class Leader:
 
     def append(self, records: memoryview, now_ms: int) -> AppendResult:
         """Checks the batch and gives it its offsets; the round's end writes it. Raises AppendRefused."""
-        return self.log.stage(records, self.epoch, now_ms)
+        return self.log.staging.stage(records, self.epoch, now_ms)
 
     def append_checked(self, records: memoryview, now_ms: int) -> AppendResult:
         """The same for a batch whose records were looked at in another process."""
-        return self.log.stage_checked(records, self.epoch, now_ms)
+        return self.log.staging.stage_checked(records, self.epoch, now_ms)
 
     def advance(self) -> bool:
         """Moves the high watermark to what all in-sync replicas have; True when it moved."""

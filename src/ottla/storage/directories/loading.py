@@ -233,7 +233,7 @@ class Loading:
             except OSError as error:
                 if not passes(error):
                     raise  # otherwise the next start does it
-            log.topic_id = TopicId(topic_id)
+            log.belongs_to(TopicId(topic_id))
 
     def _refuse_doubles(
         self, doubles: dict[TopicPartition, list[LogDirectory]], markers: set[tuple[TopicPartition, str]]

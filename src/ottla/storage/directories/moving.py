@@ -152,7 +152,7 @@ def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_m
     partition, target = move.partition, move.target
     end_offset, start_offset = move.log.end_offset, move.log.start_offset
     move.log.close()
-    move.log.cleaned_to = move.source.cleaned_to
+    move.log.note_cleaned(move.source.cleaned_to)
     # The log start may stand nowhere else: it comes before the name, or a crash brings deleted records back.
     watermark = origin.checkpoints.offset(HIGH_WATERMARKS, partition, start_offset)
     target.prepare_checkpoints({partition: watermark}).run()
@@ -173,7 +173,7 @@ def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_m
         files=target.open_files,
     )
     warnings.tell()
-    log.topic_id = move.source.topic_id
+    log.belongs_to(move.source.topic_id)
     assert (log.start_offset, log.end_offset) == (start_offset, end_offset)
     return log
 

@@ -103,7 +103,7 @@ def open_folder(
                 None, f"{fault}: it is tried again until there is {what}", "", warnings, is_roomless=True
             )
         return OpenedFolder(None, "", str(error), warnings)
-    log.topic_id = stored
+    log.belongs_to(stored)
     return OpenedFolder(log, "", "", warnings)
 
 

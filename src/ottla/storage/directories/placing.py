@@ -98,7 +98,7 @@ def make_log(
         with suppress(OSError):
             disk.remove_tree(folder)
         raise
-    log.topic_id = TopicId(replica.topic_id)
+    log.belongs_to(TopicId(replica.topic_id))
     return log, warnings
 
 
