@@ -1,6 +1,6 @@
 """At start: which folders count, and opening their logs.
 
-After a clean stop a partition costs nothing but its `Log.open`. What is damaged stays as it is and takes only its own
+After a clean stop a partition costs nothing but its `open_log`. What is damaged stays as it is and takes only its own
 partition offline; a device that fails takes its directory offline.
 """
 

@@ -30,6 +30,7 @@ from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind, format_folder
 from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
 from ottla.storage.log.log import Log
+from ottla.storage.log.opening.open_log import open_log
 
 
 class FutureLog:
@@ -159,7 +160,7 @@ def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_m
     write_atomically(target.disk, marker_path(target, partition), move_marker.encode(end_offset))
     target.rename(move.folder, format_folder(partition))
     warnings = LogWarnings(target.path, partition, on_event)
-    log = Log.open(
+    log = open_log(
         target.disk,
         target.folder(partition),
         partition,

@@ -86,7 +86,7 @@ class Flush:
         """Blocks. Raises OSError when anything is not on the medium for certain.
 
         Raises StorageFault where there is no room for a file beside the log, or no descriptor: nothing is lost, and
-        another flush may do it all again (`Log.flush_refused`).
+        another flush may do it all again (`Durability.refused`).
         """
         assert not self.done, "a flush runs once"
         assert not self.failed, "a failed flush is never tried again"

@@ -28,13 +28,11 @@ comes back as an object whose `run` a worker calls: `Flush`, `Removal`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from ottla.config import LogConfig
 from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
-from ottla.ports import Disk
 from ottla.steps import Steps
 from ottla.storage.errors import BadBatch, CorruptLog, OffsetOutsideLog, StorageFault
 from ottla.storage.log import retention, rolling, truncation
@@ -43,7 +41,6 @@ from ottla.storage.log.durability import Durability
 from ottla.storage.log.epochs import EpochCache
 from ottla.storage.log.flush import Flush
 from ottla.storage.log.indexes import txn_lookup
-from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.indexes.time_lookup import (
     Lookup,
     TimestampOffset,
@@ -52,8 +49,7 @@ from ottla.storage.log.indexes.time_lookup import (
     of_largest_timestamp,
 )
 from ottla.storage.log.leader_epochs import LeaderEpochs
-from ottla.storage.log.open_files import OpenFiles
-from ottla.storage.log.opening.loading import LoadedLog, begin, load
+from ottla.storage.log.opening.loading import LoadedLog
 from ottla.storage.log.places import Places
 from ottla.storage.log.producers.memory import ProducerMemory
 from ottla.storage.log.producers.producer_state import ActiveProducer, ProducerStates
@@ -76,8 +72,16 @@ class Log:
     )
 
     def __init__(
-        self, tp: TopicPartition, config: LogConfig, loaded: LoadedLog, recovery_point: int, now_ms: int
+        self,
+        tp: TopicPartition,
+        config: LogConfig,
+        loaded: LoadedLog,
+        *,
+        recovery_point: int,
+        cleaned_to: int,
+        now_ms: int,
     ) -> None:
+        """`opening/open_log.py` loads what a log is made from. The offsets are those of its checkpoints."""
         self.tp = tp
         #: As partition.metadata says; zeros until that is read.
         self.topic_id: TopicId = ZERO_TOPIC_ID
@@ -90,64 +94,10 @@ class Log:
         self.staging = Staging(self.places, self.leader_epochs, self.producer_memory, self.durability, config)
         #: Below this every key's older records are gone as far as the cleaner knew of younger ones; -1 where it never
         #: was here. From then on the log may have holes.
-        self.cleaned_to = -1
+        self.cleaned_to = cleaned_to
         #: A cleaned segment that is about to take others' place: one at a time.
         self.swap: Swap | None = None
         self.reconfigure(config)
-
-    @classmethod
-    def open(
-        cls,
-        disk: Disk,
-        directory: str,
-        tp: TopicPartition,
-        config: LogConfig,
-        *,
-        now_ms: int,
-        clean: bool,
-        recovery_point: int = 0,
-        start_offset: int = 0,
-        cleaned_to: int = -1,
-        on_warning: Callable[[str], None] = lambda _: None,
-        files: OpenFiles | None = None,
-    ) -> Log:
-        """Loads the log in a folder, or begins one there; raises CorruptLog, StorageFault.
-
-        `files` bounds what all logs of a directory hold open. It is not used before this returns, so that threads may
-        open several logs at once. `cleaned_to` is the cleaner's checkpoint: a log that it was in may have holes.
-        """
-        around = LogContext(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning)
-        loaded = load(
-            around,
-            tp,
-            clean=clean,
-            recovery_point=recovery_point,
-            start_offset=start_offset,
-            now_ms=now_ms,
-            gaps_allowed=config.may_have_gaps or cleaned_to >= 0,
-        )
-        log = cls(tp, config, loaded.kept_in(files), recovery_point, now_ms)
-        log.note_cleaned(cleaned_to)
-        return log
-
-    @classmethod
-    def begin(
-        cls,
-        disk: Disk,
-        directory: str,
-        tp: TopicPartition,
-        config: LogConfig,
-        *,
-        now_ms: int,
-        on_warning: Callable[[str], None],
-        files: OpenFiles,
-    ) -> Log:
-        """Begins a log in a folder that has just been made: there is nothing in it to look for. Raises StorageFault.
-
-        `files` is not used before this returns.
-        """
-        loaded = begin(LogContext(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning))
-        return cls(tp, config, loaded.kept_in(files), 0, now_ms)
 
     # -- what it is
 
@@ -342,14 +292,6 @@ class Log:
     def flushed(self, flush: Flush) -> None:
         """Takes note that a flush has run: the recovery point moves up."""
         self.durability.flushed(flush)
-
-    def flush_refused(self, flush: Flush) -> None:
-        """Takes note that a flush found no room for a file beside the log: the next one does it all again."""
-        self.durability.refused(flush)
-
-    def flush_lost(self) -> None:
-        """The same after a fault of ours, where a flush is under way that no worker has, and that has not failed."""
-        self.durability.lost()
 
     # -- what is kept
 

@@ -23,15 +23,7 @@ from ottla.records.record import RECORD_BYTES_MIN
 from ottla.records.validate import COUNTED_RECORDS_MAX
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.log import replica_append, rolling
-from ottla.storage.log.append import (
-    AppendResult,
-    ExaminedBatch,
-    Origin,
-    accept,
-    examine,
-    rules_of,
-    usual_attributes,
-)
+from ottla.storage.log.append import AppendResult, ExaminedBatch, Origin, accept, examine, rules_of, usual_attributes
 from ottla.storage.log.durability import Durability
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
 from ottla.storage.log.leader_epochs import LeaderEpochs

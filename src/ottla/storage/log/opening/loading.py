@@ -48,14 +48,12 @@ class LoadedLog(NamedTuple):
     def around(self) -> LogContext:
         return self.snapshots.around
 
-    def kept_in(self, files: OpenFiles | None) -> LoadedLog:
+    def keep_in(self, files: OpenFiles) -> None:
         """From now on `files` bounds what the log holds open."""
-        if files is not None:
-            around = self.around._replace(files=files)
-            self.snapshots.keep_in(around)
-            for segment in self.segments:
-                segment.keep_in(around)
-        return self
+        around = self.around._replace(files=files)
+        self.snapshots.keep_in(around)
+        for segment in self.segments:
+            segment.keep_in(around)
 
 
 def load(
