@@ -83,6 +83,8 @@ class Log:
     ) -> None:
         """`opening/open_log.py` loads what a log is made from. The offsets are those of its checkpoints."""
         self.tp = tp
+        #: The topic's; `staging` holds what follows from it.
+        self.config = config
         #: As partition.metadata says; zeros until that is read.
         self.topic_id: TopicId = ZERO_TOPIC_ID
         #: What a start after a crash found; None after a clean stop.
@@ -97,7 +99,6 @@ class Log:
         self.cleaned_to = cleaned_to
         #: A cleaned segment that is about to take others' place: one at a time.
         self.swap: Swap | None = None
-        self.reconfigure(config)
 
     # -- what it is
 

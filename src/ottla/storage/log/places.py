@@ -216,4 +216,5 @@ class Places:
 
     def reconfigure(self, index_interval_bytes: int) -> None:
         """From the next segment on."""
-        self.around = self.around._replace(index_interval_bytes=index_interval_bytes)
+        if index_interval_bytes != self.around.index_interval_bytes:
+            self.around = self.around._replace(index_interval_bytes=index_interval_bytes)
