@@ -16,6 +16,8 @@ SOURCE: Final = Path(ottla.__file__).parent
 HOMES: Final = ("protocol/", "records/")
 #: Files with a format of their own, which nothing else reads or writes, and why.
 OTHERS: Final = {
+    "cli/input_format.py": "numbers in the form that the user names",
+    "cli/number_forms.py": "numbers in the form that the user names",
     "client/producing/partitioners.py": "murmur2 over a key's bytes, as Java's",
     "client/serializers.py": "numbers as values of records, by the user's choice",
     "coordination/codec.py": "the tree's journal: docs/formats/coordination-journal.md",

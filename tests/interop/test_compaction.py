@@ -39,7 +39,7 @@ from ottla.storage.cleaner.dirt import dirt_of
 from ottla.storage.cleaner.job import PassLimits
 from ottla.storage.cleaner.rounds import PassContext, PassResult, ThreadWorker, clean_log, run_here
 from ottla.storage.formats import offset_checkpoint
-from ottla.storage.log.log import Log
+from ottla.storage.log.opening.open_log import open_log
 from tests.conftest import WatchServer
 from tests.interop.broker import Broker, kafka_broker
 from tests.interop.clients import SECONDS_MAX, eventually
@@ -303,7 +303,7 @@ def clean_copy(stage: Stage, into: Path) -> tuple[Path, PassResult]:
     """Our cleaner over what Kafka's was given."""
     folder = Path(shutil.copytree(stage.before, into / "ours"))
     disk, warnings = RealDisk(), list[str]()
-    log = Log.open(
+    log = open_log(
         disk,
         str(folder),
         TP,

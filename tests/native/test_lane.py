@@ -277,7 +277,7 @@ def test_random_requests_leave_the_same_log_as_the_ordinary_way(version: int) ->
         expected = [ordinary.serve(whole) for whole in taken]
         if taken:
             taken_in_all += len(taken)
-            if fast.log.stage_run(run, EPOCH, NOW) >= 0:
+            if fast.log.staging.stage_run(run, EPOCH, NOW) >= 0:
                 staged_in_all += len(taken)
                 assert [first for _, _, _, first, _ in run.requests()] == expected
                 assert [last for *_, last in run.requests()][-1] == fast.log.next_offset - 1
@@ -393,7 +393,7 @@ def test_answers_are_those_of_the_template(version: int) -> None:
     wires = [Wire(partition, run) for _ in range(3)]
     for number, wire in enumerate(wires):
         assert wire.receive(frame(version, batch(b"a", b"b"), 100 + number)) == TAKEN
-    assert partition.log.stage_run(run, EPOCH, NOW) == 7
+    assert partition.log.staging.stage_run(run, EPOCH, NOW) == 7
     assert run.answer(0) == []
     template = AnswerTemplate(version, topic(version), 0)
     for number, wire in enumerate(wires):
@@ -403,7 +403,7 @@ def test_answers_are_those_of_the_template(version: int) -> None:
 
 def test_an_answer_that_the_socket_does_not_take_is_handed_back(partition: Partition, run: Any, wire: Wire) -> None:
     assert wire.receive(frame(9, batch(b"a"), 5)) == TAKEN
-    partition.log.stage_run(run, EPOCH, NOW)
+    partition.log.staging.stage_run(run, EPOCH, NOW)
     with suppress(BlockingIOError):
         while True:
             wire.served.send(b"x" * 1000)
@@ -414,14 +414,14 @@ def test_an_answer_that_the_socket_does_not_take_is_handed_back(partition: Parti
 
 def test_a_peer_that_has_gone_is_told_of(partition: Partition, run: Any, wire: Wire) -> None:
     assert wire.receive(frame(9, batch(b"a"))) == TAKEN
-    partition.log.stage_run(run, EPOCH, NOW)
+    partition.log.staging.stage_run(run, EPOCH, NOW)
     wire.client.close()
     assert run.answer(0) == [(wire, None)]
 
 
 def test_a_closed_lane_answers_nobody(partition: Partition, run: Any, wire: Wire) -> None:
     assert wire.receive(frame(9, batch(b"a"))) == TAKEN
-    partition.log.stage_run(run, EPOCH, NOW)
+    partition.log.staging.stage_run(run, EPOCH, NOW)
     wire.lane.close()
     assert run.answer(0) == []
     with pytest.raises(BlockingIOError):

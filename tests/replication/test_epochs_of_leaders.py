@@ -61,4 +61,4 @@ def test_an_epoch_without_records_stands_in_the_file_beside_others() -> None:
     world.start()
     world.role(epoch=1, is_new=False)
     assert world.leader.log.epochs.entries() == [(0, 0), (1, 1)]
-    assert not world.leader.log.has_new_epochs
+    assert not world.leader.log.leader_epochs.are_new

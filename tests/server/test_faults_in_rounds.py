@@ -42,7 +42,7 @@ VERSION = {"produce": 8, "produce any": 8, "fetch": 11, "fetch long": 11, "fetch
 #: How often a long fetch names its partition, to be as long as those that are served in steps.
 NAMED = 500
 #: Where nobody knows what is in a file, the directory goes offline: it is the only one here, so the broker ends.
-MAY_END_THE_BROKER = {"AppendableLog._note_written", "Segment.note_batches", "ProducerStates.commit"}
+MAY_END_THE_BROKER = {"Staging._note_written", "Segment.note_batches", "ProducerStates.commit"}
 
 
 class Client:
@@ -227,17 +227,17 @@ TWO_FAULTS = {
         ("ottla.server.connection", "Connection.hold", 0),
     ),
     "no run, then no run again": (
-        ("ottla.storage.log.staging", "AppendableLog.stage_run", 0),
+        ("ottla.storage.log.staging", "Staging.stage_run", 0),
         (LANES, "Lanes._staged_end", 1),
     ),
     "no run, then not one by one": (
-        ("ottla.storage.log.staging", "AppendableLog.stage_run", 0),
+        ("ottla.storage.log.staging", "Staging.stage_run", 0),
         (PRODUCE, "ProduceHandler._stage_collected", 0),
     ),
     "unanswered, then unclosed": ((LANES, "Lanes._answer", 0), ("ottla.server.connection", "Connection.abort", 0)),
     "unwritten, then undiscarded": (
         ("ottla.replication.writes", "Writes._write", 0),
-        ("ottla.storage.log.staging", "AppendableLog.discard_staged", 0),
+        ("ottla.storage.log.staging", "Staging.discard", 0),
     ),
 }
 
@@ -269,7 +269,7 @@ def test_two_faults_in_a_round(
             if lost is None:
                 settled(room)
                 room.check()
-            assert lost is None or faults[1][1] == "AppendableLog.discard_staged", lost
+            assert lost is None or faults[1][1] == "Staging.discard", lost
     with BrokerThread(str(tmp_path), **PROPERTIES) as again:
         room.broker = again
         room.check()

@@ -14,6 +14,7 @@ from ottla.records.control import ControlType, control_batch
 from ottla.records.record import Record, decode_batch, encode_batch
 from ottla.storage.log.append import AppendResult, Origin
 from ottla.storage.log.log import Log
+from ottla.storage.log.opening.open_log import open_log
 
 TP = TopicPartition("orders", 0)
 FOLDER = "/data/orders-0"
@@ -76,7 +77,7 @@ class World:
 
     def open(self, *, clean: bool = True, now_ms: int = NOW) -> Log:
         self.warnings.clear()
-        return Log.open(
+        return open_log(
             self.disk,
             self.folder,
             TP,

@@ -202,11 +202,11 @@ class Broker:
         log_event.error("the disk is full: reads are served, writes are refused until there is room")
         held = list(directories.logs.values())
         for log in held:
-            log.hold_back(tree.directory)
+            log.staging.hold_back(tree.directory)
 
         def caught_up() -> None:
             for log in held:
-                log.go_on()
+                log.staging.go_on()
 
         tree.when_caught_up(caught_up)
 

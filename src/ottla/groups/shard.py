@@ -42,6 +42,7 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model import NO_PRODUCER_ID, ErrorCode
 from ottla.ports.entropy import Entropy
 from ottla.protocol.errors import DecodeError
+from ottla.protocol.fields import INT16
 from ottla.protocol.generated.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -67,7 +68,6 @@ STARTED_AT_ONCE_MAX: Final = 200
 #: When a partition is given up: one takes a microsecond, with its members more.
 GROUPS_LET_GO_A_STEP: Final = 16
 
-_GROUP_KIND: Final = GROUP.to_bytes(2, "big")
 _OFFSET_KINDS: Final = frozenset({OFFSET, OFFSET_LEGACY})
 
 
@@ -293,7 +293,7 @@ class GroupShard:
 
     def replay_long(self, key: bytes | None, value: bytes, offset: int) -> Steps[None]:
         """The same for a record that is long: one of a group of thousands takes tens of milliseconds."""
-        if key is None or key[: len(_GROUP_KIND)] != _GROUP_KIND:
+        if key is None or len(key) < INT16.size or kind_of(key) != GROUP:
             self.replay(key, value, offset, NO_PRODUCER_ID)
             return
         try:

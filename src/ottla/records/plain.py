@@ -11,7 +11,7 @@
 A topic's configuration adds what it allows (`usual_attributes` in `storage/log/append.py`, a largest size, a latest
 time). This test runs for every batch of every client, and therefore stands as one expression in two more places: in
 `stage_plain` of `storage/log/staging.py`, and in `native/lane.c`, which takes less. Both use the numbers and fields of
-this module, and `tests/storage/test_plain_batches.py` and `tests/native/` hold both to `is_plain`.
+this module, and `tests/storage/log/test_plain_batches.py` and `tests/native/` hold both to `is_plain`.
 """
 
 from __future__ import annotations

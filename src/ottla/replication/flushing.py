@@ -77,7 +77,7 @@ class Flushing:
         error = done.exception()
         if isinstance(error, (OSError, StorageFault)):
             if isinstance(error, StorageFault) and not error.directory_failed:
-                log.flush_refused(flush)
+                log.durability.refused(flush)
             self._failed(log, error)
             return
         if error is not None and not isinstance(error, Exception):
@@ -101,4 +101,4 @@ class Flushing:
             error="".join(traceback.format_exception(fault)),
         )
         if log not in self._running:
-            log.flush_lost()
+            log.durability.lost()

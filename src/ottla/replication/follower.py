@@ -37,6 +37,10 @@ class Follower:
         #: Called with where the log will end, before it is cut: no checkpoint may speak of more.
         self._truncating = truncating
 
+    def go_on_in(self, log: Log) -> None:
+        """The same records stand in another directory now."""
+        self.log = log
+
     def append(self, records: memoryview, leader_high_watermark: int) -> None:
         """Takes what a fetch brought: batches that carry the leader's offsets and leader epochs already.
 

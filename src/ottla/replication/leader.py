@@ -3,6 +3,19 @@
 Two offsets say how far things are. The log's end is what this broker has; the high watermark is what every in-sync
 replica has, and where the topic asks for a flush with each append, what the disk has as well. Consumers see nothing at
 or above the high watermark, so nothing they saw can be lost with this broker.
+
+    log.start_offset <= high_watermark <= log.end_offset <= log.next_offset        durable_end <= log.end_offset
+
+The high watermark only rises, and to the durable end at most. A leader leads in one leader epoch and with one log, both
+for good. Where either changes there is another leader:
+
+    active ──retire──▶ not active: requests that waited are answered `end_error`
+                          └ succeeded_by ▶ `present` is the leader that has its records now
+
+Within a round it goes like this. `Writes` alone moves it, and all who stage look at `fault` first:
+
+    clean ──stage──▶ dirty ──write──▶ clean
+                       └ a fault ▶ faulted: nothing more is staged ──the round's requests are answered──▶ clean
 """
 
 from __future__ import annotations
@@ -26,9 +39,12 @@ class Leader:
     def __init__(self, tp: TopicPartition, log: Log, epoch: int, isr: InSyncReplicas, high_watermark: int) -> None:
         self.tp = tp
         self.log = log
+        #: Of this leadership. Requests that name another one are fenced.
         self.epoch = epoch
+        #: The in-sync replicas, this broker among them, and how far they are. A new set comes with `take_isr`.
         self.isr = isr
-        #: Never above the log's end, never below what a client was answered; it only rises while this leader leads.
+        #: What the leader before it had, or the checkpoint, as far as the log has it. Never below what a client was
+        #: answered.
         self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
         #: False once the role has moved on: those who kept a reference must look again.
         self.active = True
@@ -36,14 +52,14 @@ class Leader:
         self.successor: Leader | None = None
         #: The answer to requests that waited for it when it ceased to lead.
         self.end_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        #: Whether something is staged that the round has yet to write.
+        #: Whether something is staged that the round has yet to write. Of `Writes`.
         self.dirty = False
-        #: Why a write of this round failed. While it stands nothing is staged: offsets that were given to lost batches
-        #: must not be given again before those are answered.
+        #: Why a write of this round failed. Of `Writes`. While it stands nothing is staged: offsets that were given to
+        #: lost batches must not be given again before those are answered.
         self.fault: ErrorCode | None = None
-        #: What compiled lanes collect for this leader in a round, once there are any.
+        #: What compiled lanes collect for this leader in a round, once there are any. Of `Lanes`.
         self.run: Run | None = None
-        log.begin_epoch(epoch)
+        log.leader_epochs.begin(epoch)
         self.advance()
 
     @property
@@ -54,11 +70,27 @@ class Leader:
             leader = leader.successor
         return leader
 
+    def retire(self, error: ErrorCode | None = None) -> None:
+        """This broker does not lead any more, or not as this leader. `error`: the answer to requests that wait."""
+        self.active = False
+        if error is not None:
+            self.end_error = error
+
+    def succeeded_by(self, leader: Leader) -> None:
+        """All of its records are there, and more may be."""
+        assert not self.active
+        self.successor = leader
+
+    def take_isr(self, isr: InSyncReplicas) -> bool:
+        """The controller gave another set; True when that moved the high watermark."""
+        self.isr = isr
+        return self.advance()
+
     @property
     def durable_end(self) -> int:
         """The end of what this broker itself vouches for."""
         log = self.log
-        return log.certain_end if log.config.flush_messages <= 1 else log.end_offset
+        return log.durability.certain_end if log.config.flush_messages <= 1 else log.places.end_offset
 
     @property
     def last_stable_offset(self) -> int:
@@ -74,11 +106,11 @@ class Leader:
 
     def append(self, records: memoryview, now_ms: int) -> AppendResult:
         """Checks the batch and gives it its offsets; the round's end writes it. Raises AppendRefused."""
-        return self.log.stage(records, self.epoch, now_ms)
+        return self.log.staging.stage(records, self.epoch, now_ms)
 
     def append_checked(self, records: memoryview, now_ms: int) -> AppendResult:
         """The same for a batch whose records were looked at in another process."""
-        return self.log.stage_checked(records, self.epoch, now_ms)
+        return self.log.staging.stage_checked(records, self.epoch, now_ms)
 
     def advance(self) -> bool:
         """Moves the high watermark to what all in-sync replicas have; True when it moved."""

@@ -223,15 +223,14 @@ class Replicas:
         isr = InSyncReplicas(self.broker_id, state.replicas, state.isr)
         leader = self.leaders.get(tp)
         if leader is not None and leader.epoch == state.leader_epoch:
-            leader.isr = isr
-            if leader.advance():
+            if leader.take_isr(isr):
                 self.waiters.changed(tp)
             return
         high_watermark = self._known_high_watermark(tp)
         self._drop_roles(tp)
         former, leader = leader, Leader(tp, log, state.leader_epoch, isr, high_watermark)
         if former is not None:
-            former.successor = leader
+            former.succeeded_by(leader)
         self.leaders[tp] = leader
         self._listeners.became_leader(leader)
 
@@ -249,7 +248,7 @@ class Replicas:
     def _drop_roles(self, tp: TopicPartition) -> None:
         leader = self.leaders.pop(tp, None)
         if leader is not None:
-            leader.active = False
+            leader.retire()
             self._listeners.resigned(tp)
         self.followers.pop(tp, None)
         self.waiters.changed(tp)
@@ -305,11 +304,12 @@ class Replicas:
         leader = self.leaders.get(tp)
         if leader is not None:
             # Not the same leader with another log: requests remember a leader together with its log.
-            leader.active = False
-            leader.successor = Leader(tp, log, leader.epoch, leader.isr, leader.high_watermark)
-            self.leaders[tp] = leader.successor
+            leader.retire()
+            successor = Leader(tp, log, leader.epoch, leader.isr, leader.high_watermark)
+            leader.succeeded_by(successor)
+            self.leaders[tp] = successor
         elif tp in self.followers:
-            self.followers[tp].log = log
+            self.followers[tp].go_on_in(log)
         self.waiters.changed(tp)
 
     # -- flushes
@@ -387,7 +387,7 @@ class Replicas:
         for tp in failed:
             leader = self.leaders.get(tp)
             if leader is not None:
-                leader.end_error = ErrorCode.KAFKA_STORAGE_ERROR
+                leader.retire(ErrorCode.KAFKA_STORAGE_ERROR)
             self._drop_roles(tp)
         self.waiters.settle(self._clock.monotonic_ms())
         if failed:

@@ -55,15 +55,16 @@ class Writes:
             self._set_fault(leader, leader.end_error)
             return
         log = leader.log
-        end, size = log.end_offset, log.size
-        log.write_staged()
+        places = log.places
+        end, size = places.end_offset, places.size
+        log.staging.write()
         traffic = self._replicas.traffic.of(leader.tp.topic)
-        traffic.records_in += log.end_offset - end
-        traffic.bytes_in += log.size - size
+        traffic.records_in += places.end_offset - end
+        traffic.bytes_in += places.size - size
         leader.advance()
         # Followers may read up to the log's end, so they wait for it and not for the high watermark.
         self._replicas.waiters.changed(leader.tp)
-        if log.flush_due(self._clock.wall_ms()):
+        if log.durability.is_due(log.config, self._clock.wall_ms()):
             self._replicas.flush(log)
 
     def answered(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ottla import logs
+from ottla.protocol.fields import INT32
 
 log_event = logs.logger("server")
 
@@ -30,7 +31,7 @@ _HANDSHAKE: Final = b"\x16\x03"
 
 
 def another_protocol(length: int) -> AnotherProtocol | None:
-    first = length.to_bytes(4, "big", signed=True)
+    first = INT32.pack(length)
     if first in _METHODS:
         return _HTTP
     return _TLS if first.startswith(_HANDSHAKE) else None

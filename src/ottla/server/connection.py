@@ -4,6 +4,25 @@ A connection works on one request at a time, as Kafka's brokers do, with one exc
 one another are taken while earlier ones still wait for replicas or for the disk, and their answers stand in `slots`
 until their turn. While anything is unsent nothing more is taken, so a client that does not read holds at most one
 round of answers here.
+
+What is in progress, of which several things may be at once; `takes` is this table:
+
+    in progress                     stands in        frames that are taken       until
+    nothing: the connection         -                any
+      is clear, its lane receives
+    a frame that is not whole,      buffer           any, once it is whole and   its rest has come, and
+      or whose turn is to come                         has its turn                its turn
+    Produces of this round          produces_open    Produce, SLOTS_MAX with     the round is written
+    Produces that wait              slots              those that wait           they are filled, first to last
+    any other request that waits    busy, cancel     none                        `finish`, or the peer has gone
+    answers that are made           answers          (as above)                  the round's end
+    answers that the socket         unsent           none                        it has taken them
+      has not taken
+
+    open ──abort, a fault, the peer has gone and is owed nothing of this round──▶ closed ──the round's end──▶ released
+
+Answers leave in the order of their requests: `answers` stand behind `unsent`, a filled slot behind those before it.
+From `closed` on nothing is taken nor answered; from `released` on nothing is held.
 """
 
 from __future__ import annotations

@@ -3,6 +3,24 @@
 The loop body works on locals, since module and attribute look-ups would cost a quarter more. Frames are cut in the
 buffer that they were received into; hot handlers may read there until the round ends, when the buffer goes back to the
 pool, and all others have a copy.
+
+    begin ▶ control's backlog ▶ all that are ready ▶ bulk ▶ backlog ▶ write, answer ▶ settle: send, close, give back
+                                     │                               (the logs' round)
+    ready and clear ─────────────────┼─ one read brings one whole frame of a hot API: served where it stands
+                                     ├─ its lane knows it: nothing is left to do
+                                     └─ anything else: frames are cut, of which some are served
+    ready, in the midst of a frame ──── bulk: behind those, with a time of its own
+    ready, and anything in progress ─── received if it may be; frames are cut
+
+Where frames are left a connection stands in one of three places until the next round, which `_settle` schedules as long
+as anything stands there:
+
+    backlog    whole frames whose turn is to come: first those that waited, in the order of their turns
+    touched    something has happened to it between rounds: answers, the end of a wait, a fault
+    ended      closed, and not yet released
+
+A round has a bound for its time, for the frames of each connection, and for those that may take long. What is over it
+is left where it is: unread with the network, or in the backlog (docs/decisions/whose-turn.md).
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from ottla.storage.cleaner.faults import PassInterrupted
 from ottla.storage.cleaner.rounds import Step, Steps, done_here
 from ottla.storage.errors import OffsetOutsideLog
 from ottla.storage.log.log import Log
+from ottla.storage.log.opening.open_log import open_log
 
 CONFIG = COMPACTED._replace(segment_bytes=500)
 Disturb = Callable[[World, Log], None]
@@ -270,7 +271,7 @@ def test_a_cleaned_log_of_another_policy_opens_after_a_crash() -> None:
         left = records_of(log)
         world.config = CONFIG._replace(cleanup_policy=frozenset({"delete"}))
         world.crash(Random(seed))
-        log = Log.open(
+        log = open_log(
             world.disk,
             world.folder,
             log.tp,

@@ -14,6 +14,7 @@ from ottla.model import TopicPartition
 from ottla.ports.real.disk import RealDisk
 from ottla.storage.log.append import Origin
 from ottla.storage.log.log import Log
+from ottla.storage.log.opening.open_log import open_log
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "kafka" / "data"
 FOLDERS = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir())
@@ -35,7 +36,7 @@ def copied(name: str, target: Path, *kinds: str) -> Path:
 def opened(folder: Path, warnings: list[str], *, clean: bool) -> Log:
     topic, _, partition = folder.name.rpartition("-")
     config = LogConfig(index_interval_bytes=INTERVALS.get(folder.name, 4096), cleanup_policy=frozenset({"compact"}))
-    return Log.open(
+    return open_log(
         RealDisk(),
         str(folder),
         TopicPartition(topic, int(partition)),

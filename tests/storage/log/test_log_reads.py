@@ -12,6 +12,7 @@ from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
 from ottla.storage.log.cursor import Cursor
 from ottla.storage.log.log import Log
 from ottla.storage.log.open_files import OpenFiles
+from ottla.storage.log.opening.open_log import open_log
 from ottla.storage.log.places import SPOTS_MAX
 from ottla.storage.log.recent_batches import KEPT
 
@@ -130,7 +131,7 @@ def test_few_files_are_open_at_a_time() -> None:
     files = OpenFiles(limit=4)
     disk = memory_disk()
     world = World(disk)
-    log = Log.open(disk, FOLDER, TP, SMALL, now_ms=NOW, clean=True, files=files)
+    log = open_log(disk, FOLDER, TP, SMALL, now_ms=NOW, clean=True, files=files)
     for number in range(300):
         append(log, b"%d" % number * 10)
         if number % 20 == 0:

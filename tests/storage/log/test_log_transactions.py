@@ -89,7 +89,7 @@ def test_a_marker_without_a_transaction_changes_nothing() -> None:
     log = World().open()
     end(log, 1, aborts=True)
     assert log.aborted_transactions(0, 10) == []
-    assert not [name for name in World(log.around.disk).disk.names(log.directory) if name.endswith(".txnindex")]
+    assert not [name for name in World(log.places.around.disk).disk.names(log.directory) if name.endswith(".txnindex")]
 
 
 def test_a_non_transactional_record_within_a_transaction() -> None:

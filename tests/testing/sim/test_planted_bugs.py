@@ -17,8 +17,7 @@ from ottla.ports.memory.disk import MemoryDisk
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.storage.formats import epoch_checkpoint
-from ottla.storage.log import flush
-from ottla.storage.log.log import Log
+from ottla.storage.log.durability import Durability
 from ottla.storage.log.producers import snapshots
 from ottla.storage.log.producers.producer_state import ProducerStates
 
@@ -38,15 +37,15 @@ def high_watermark_above_the_flush(patch: pytest.MonkeyPatch) -> None:
 
 
 def recovery_point_before_the_flush(patch: pytest.MonkeyPatch) -> None:
-    prepare = flush.prepare
+    prepare = Durability.prepare
 
-    def prepared(log: Log, *, closing: bool) -> Any:
-        found = prepare(log, closing=closing)
+    def prepared(durability: Durability, *, closing: bool) -> Any:
+        found = prepare(durability, closing=closing)
         if found is not None:
-            log.recovery_point = log.certain_end = found.offset
+            durability.recovery_point = durability.certain_end = found.offset
         return found
 
-    patch.setattr(flush, "prepare", prepared)
+    patch.setattr(Durability, "prepare", prepared)
 
 
 def epochs_never_written(patch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.metadata.cache import MetadataCache
 from ottla.model import TopicId
-from ottla.protocol.fields import INT32
+from ottla.protocol.fields import INT32, INT64
 from ottla.steps import Steps, pieces
 
 #: Topics whose part of the number is remembered: some hundred bytes each.
@@ -68,7 +68,7 @@ class TopicHashes:
     def _look(self, name: str, topic_id: bytes, count: int) -> int:
         if len(self._known) >= HASHES_KNOWN_MAX:
             self._known.clear()
-        found = int.from_bytes(blake2b(topic_id + INT32.pack(count), digest_size=8).digest())
+        found: int = INT64.unpack(blake2b(topic_id + INT32.pack(count), digest_size=INT64.size).digest())[0]
         self._known[name] = topic_id, count, found
         return found
 

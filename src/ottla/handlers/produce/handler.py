@@ -85,7 +85,7 @@ class ProduceHandler(Participant):
             try:
                 first = memo.stage(records, leader.epoch, self._now_ms)
                 if first >= 0:
-                    last, append_time_ms = memo.log.next_offset - 1, -1
+                    last, append_time_ms = memo.log.staging.next_offset - 1, -1
                 elif is_to_be_parsed(version, records):
                     self._serve_any(peer, buffer, start, end, version, correlation)
                     return
@@ -288,7 +288,7 @@ class ProduceHandler(Participant):
                     leader.fault is None
                     and leader.high_watermark > last
                     and memo.acks
-                    and peer.answer_in_turn(memo.fill(correlation, first, append_time_ms, memo.log.start_offset))
+                    and peer.answer_in_turn(memo.fill(correlation, first, append_time_ms, memo.log.places.start_offset))
                 ):
                     appended = AppendResult(first, last, append_time_ms, False, memo.log.start_offset)
                     self._settle_quick(peer, memo, correlation, appended)

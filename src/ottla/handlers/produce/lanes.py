@@ -48,7 +48,7 @@ class Lanes:
     def open(self, peer: Peer, memo: ProduceMemo) -> None:
         """From the next request on the connection has a lane, where it can have one."""
         fd = peer.fileno()
-        if self._run is None or fd < 0 or memo.acks == ACKS_NONE or not memo.log.takes_runs:
+        if self._run is None or fd < 0 or memo.acks == ACKS_NONE or not memo.log.staging.takes_runs:
             return
         leader = memo.leader
         run = leader.run
@@ -83,7 +83,7 @@ class Lanes:
         if not leader.active or leader.fault is not None or not leader.has_enough_replicas():
             return -1
         try:
-            end = leader.log.stage_run(run, leader.epoch, now_ms)
+            end = leader.log.staging.stage_run(run, leader.epoch, now_ms)
             if end >= 0:
                 self._writes.staged(leader)
         except StorageFault as fault:
@@ -113,7 +113,7 @@ class Lanes:
     def _answer(self, run: Run, end: int) -> None:
         leader: Leader = run.owner
         if leader.fault is None and leader.high_watermark >= end:
-            for (peer, _), rest in run.answer(leader.log.start_offset):
+            for (peer, _), rest in run.answer(leader.log.places.start_offset):
                 peer.left_over(rest)
         else:
             for (peer, memo), correlation, _, first, last in run.requests():

@@ -16,7 +16,7 @@ from ottla.protocol.hot.produce_template import FLEXIBLE, AnswerTemplate
 from ottla.protocol.primitives import find_compact_length, uvarint_size
 from ottla.records.validate import ZSTD_PRODUCE_VERSION
 from ottla.replication.leader import Leader
-from ottla.storage.log.log import Log
+from ottla.storage.log.staging import Staging
 
 if TYPE_CHECKING:
     from ottla.native.lane import Lane, Run
@@ -63,9 +63,9 @@ class ProduceMemo:
         self.leader = leader
         self.topic = topic
         self.log = leader.log
-        self.stage = leader.log.stage_plain
+        self.stage = leader.log.staging.stage_plain
         if version < ZSTD_PRODUCE_VERSION:
-            self.stage = partial(_stage_without_zstd, leader.log)
+            self.stage = partial(_stage_without_zstd, leader.log.staging)
         self._template = AnswerTemplate(version, topic, leader.tp.partition)
         self.fill = self._template.fill
         #: Where the batch of the last request that was alike lies, from its frame's start.
@@ -123,9 +123,9 @@ class ProduceMemo:
             return None
 
 
-def _stage_without_zstd(log: Log, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+def _stage_without_zstd(staging: Staging, records: memoryview, leader_epoch: int, now_ms: int) -> int:
     """`stage_plain` for versions that may not carry every codec."""
-    return -1 if has_zstd(records) else log.stage_plain(records, leader_epoch, now_ms)
+    return -1 if has_zstd(records) else staging.stage_plain(records, leader_epoch, now_ms)
 
 
 def remember(

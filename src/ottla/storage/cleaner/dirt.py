@@ -48,7 +48,7 @@ def looking_for_dirt(log: Log, stable_offset: int, now_ms: int) -> Steps[Dirt]:
         was_misplaced = True
     elif log.cleaned_to >= first:
         first = log.cleaned_to
-    with log.telling():
+    with log.naming_faults():
         end = yield from _end(log, first, stable_offset, now_ms)
         clean_bytes = dirty_bytes = 0
         for segment, following in _sealed(log):

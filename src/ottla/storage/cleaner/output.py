@@ -57,7 +57,7 @@ class SegmentOutput:
             return
         segment = self._segment
         segment.file.append(self._buffers)
-        segment.size = segment.note_batches(segment.size, self._batches)
+        segment.note_batches(self._batches)
         self._pace(self._bytes_waiting)
         self._buffers.clear()
         self._batches.clear()

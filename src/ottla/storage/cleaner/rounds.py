@@ -133,10 +133,10 @@ class PassContext(NamedTuple):
 def clean_log(log: Log, dirt: Dirt, around: PassContext) -> Steps:
     """Cleans one log up to `dirt.end_offset`, or as far as memory reaches."""
     log.settle_swap()
-    now_ms, generation = around.wall_ms(), log.generation
+    now_ms, generation = around.wall_ms(), log.durability.generation
     if log.cleaned_to < 0:
         # Before the first hole: a start after a crash must not take it for damage, whatever the policy is by then.
-        log.cleaned_to = log.start_offset
+        log.note_cleaned(log.start_offset)
         yield from _checkpoint(log, around)
     segments = {segment.base_offset: segment for segment in log.segments if segment.base_offset < dirt.end_offset}
     producers = yield from _last_written(log, dirt.end_offset)
@@ -156,7 +156,7 @@ def clean_log(log: Log, dirt: Dirt, around: PassContext) -> Steps:
             unreadable = cleaned.unreadable
             read, records, kept = read + cleaned.bytes_read, records + cleaned.records_read, kept + cleaned.records_kept
         _check(log, around, generation)
-        log.cleaned_to = max(log.cleaned_to, indexed.cleaned_to) if not dirt.was_misplaced else indexed.cleaned_to
+        log.note_cleaned(indexed.cleaned_to if dirt.was_misplaced else max(log.cleaned_to, indexed.cleaned_to))
         yield from _checkpoint(log, around)
     except CannotClean:
         # Unless it was not the log any more that was read.
@@ -204,7 +204,7 @@ def job_for(
     producers: Mapping[int, LastWrittenBatch] = MappingProxyType({}),
 ) -> PassJob:
     """Raises StorageFault where aborted transactions cannot be read."""
-    with log.telling():
+    with log.naming_faults():
         aborted = entries_between(log, segments[0].base_offset, dirt.end_offset) if segments else []
     config = log.config
     return PassJob(
@@ -218,7 +218,7 @@ def job_for(
         delete_retention_ms=config.delete_retention_ms,
         segment_bytes=config.segment_bytes,
         segment_index_bytes=config.segment_index_bytes,
-        index_interval_bytes=log.around.index_interval_bytes,
+        index_interval_bytes=log.places.around.index_interval_bytes,
         limits=limits,
     )
 
@@ -226,7 +226,7 @@ def job_for(
 def _check(log: Log, around: PassContext, generation: int) -> None:
     if not around.is_current(log):
         raise PassInterrupted("the partition is not here any more")
-    if log.generation != generation:
+    if log.durability.generation != generation:
         raise PassInterrupted("the log was cut")
     if not log.config.is_compacted:
         raise PassInterrupted("the topic is not compacted any more")
@@ -236,7 +236,7 @@ def _swap_in(log: Log, swap: Swap, around: PassContext) -> Generator[Step, Any, 
     removals: list[Removal] = []
     try:
         _check(log, around, swap.generation)
-        with log.telling():
+        with log.naming_faults():
             swap.name()
         yield _told(log, swap.sync)
         try:
@@ -245,7 +245,7 @@ def _swap_in(log: Log, swap: Swap, around: PassContext) -> Generator[Step, Any, 
             # However it came about: until a start has put the names in order nobody may write to this log.
             raise StorageFault(FaultKind.DIRECTORY_FAILED, log.directory, error) from error
         yield _told(log, swap.sync)
-        with log.telling():
+        with log.naming_faults():
             swap.finish()
         # The next group may only change once this one's change is certain: a tombstone goes after what it deleted.
         yield _told(log, swap.sync)
@@ -267,7 +267,7 @@ def _told(log: Log, work: Callable[[], None]) -> OnThread:
     """Whose OSErrors are the disk's: they become a StorageFault."""
 
     def run() -> None:
-        with log.telling():
+        with log.naming_faults():
             work()
 
     return OnThread(run)

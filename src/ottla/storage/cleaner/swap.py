@@ -47,7 +47,7 @@ class Swap:
         self._old = list(old)
         self.generation = generation
         self._new = Segment(
-            log.around,
+            log.places.around,
             cleaned.base_offset,
             cleaned.size,
             sealed=True,
@@ -61,13 +61,13 @@ class Swap:
         self._check()
         assert self._log.swap is None, "one at a time"
         self._rename(SWAP)
-        self._log.swap = self
+        self._log.begin_swap(self)
         self.stage = Stage.NAMED
 
     def sync(self) -> None:
         """Blocks. Raises Interrupted where the folder has another name meanwhile."""
         try:
-            self._log.around.disk.sync_directory(self._log.directory)
+            self._log.places.around.disk.sync_directory(self._log.directory)
         except FileNotFoundError:
             raise PassInterrupted(f"{self._log.directory} is gone") from None
 
@@ -82,19 +82,14 @@ class Swap:
         self._check()
         log, old = self._log, self._old
         number = log.segments.index(old[0])
-        places = log.places
-        recent = places.recent
         kept = [*log.segments[:number], self._new, *log.segments[number + len(old) :]]
         try:
             removals = [set_aside(segment, now_ms + log.config.file_delete_delay_ms) for segment in old]
         except OSError:
             self._over()
             raise
-        places.replace(kept)
-        places.recent = recent
-        log.size += self._new.size - sum(segment.size for segment in old)
-        log.forget_unsynced(old)
-        log.names_changed = log.touched = True
+        log.places.replace(kept)
+        log.durability.segments_changed(old)
         self.stage = Stage.INSTALLED
         return removals
 
@@ -104,7 +99,7 @@ class Swap:
             return
         log = self._log
         self._rename("")
-        log.names_changed = True
+        log.durability.note_names()
         gone = {segment.base_offset for segment in self._old[1:]}
         log.snapshots.remove([offset for offset in log.snapshots.offsets if offset in gone])
         self._over()
@@ -123,34 +118,33 @@ class Swap:
         if self.stage is Stage.OVER:
             return
         self._over()
-        disk, path = self._log.around.disk, self._new.path
+        disk, path = self._log.places.around.disk, self._new.path
         for suffix in (SWAP, CLEANED):
             for kind in (LOG, *INDEX_KINDS):
                 with suppress(FileNotFoundError):
                     disk.remove(path(kind, suffix))
         # The log may now change: a `.swap` that comes back would be completed.
-        self._log.names_changed = True  # so that a flush does it where this cannot
+        self._log.durability.note_names()  # so that a flush does it where this cannot
         with suppress(FileNotFoundError):
             disk.sync_directory(self._log.directory)
 
     def _over(self) -> None:
         self.stage = Stage.OVER
-        if self._log.swap is self:
-            self._log.swap = None
+        self._log.end_swap(self)
 
     def _rename(self, suffix: str) -> None:
-        new, disk = self._new, self._log.around.disk
+        new, disk = self._new, self._log.places.around.disk
         for kind in (*INDEX_KINDS, LOG):
             with suppress(FileNotFoundError):
                 disk.rename(
                     new.path(kind), f"{self._log.directory}/{format_segment_file(new.base_offset, kind, suffix)}"
                 )
-        new.suffix = suffix
+        new.named(suffix)
 
     def _check(self) -> None:
         """The segments are those that were read, one after the other, and the log was not cut since."""
         segments, old = self._log.segments, self._old
-        if self._log.generation == self.generation and old[0] in segments:
+        if self._log.durability.generation == self.generation and old[0] in segments:
             number = segments.index(old[0])
             if segments[number : number + len(old)] == old:
                 return

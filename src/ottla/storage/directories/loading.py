@@ -1,6 +1,6 @@
 """At start: which folders count, and opening their logs.
 
-After a clean stop a partition costs nothing but its `Log.open`. What is damaged stays as it is and takes only its own
+After a clean stop a partition costs nothing but its `open_log`. What is damaged stays as it is and takes only its own
 partition offline; a device that fails takes its directory offline.
 """
 
@@ -233,7 +233,7 @@ class Loading:
             except OSError as error:
                 if not passes(error):
                     raise  # otherwise the next start does it
-            log.topic_id = TopicId(topic_id)
+            log.belongs_to(TopicId(topic_id))
 
     def _refuse_doubles(
         self, doubles: dict[TopicPartition, list[LogDirectory]], markers: set[tuple[TopicPartition, str]]

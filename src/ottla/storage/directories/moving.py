@@ -30,6 +30,7 @@ from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import FolderKind, format_folder
 from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
 from ottla.storage.log.log import Log
+from ottla.storage.log.opening.open_log import open_log
 
 
 class FutureLog:
@@ -152,14 +153,14 @@ def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_m
     partition, target = move.partition, move.target
     end_offset, start_offset = move.log.end_offset, move.log.start_offset
     move.log.close()
-    move.log.cleaned_to = move.source.cleaned_to
+    move.log.note_cleaned(move.source.cleaned_to)
     # The log start may stand nowhere else: it comes before the name, or a crash brings deleted records back.
     watermark = origin.checkpoints.offset(HIGH_WATERMARKS, partition, start_offset)
     target.prepare_checkpoints({partition: watermark}).run()
     write_atomically(target.disk, marker_path(target, partition), move_marker.encode(end_offset))
     target.rename(move.folder, format_folder(partition))
     warnings = LogWarnings(target.path, partition, on_event)
-    log = Log.open(
+    log = open_log(
         target.disk,
         target.folder(partition),
         partition,
@@ -173,7 +174,7 @@ def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_m
         files=target.open_files,
     )
     warnings.tell()
-    log.topic_id = move.source.topic_id
+    log.belongs_to(move.source.topic_id)
     assert (log.start_offset, log.end_offset) == (start_offset, end_offset)
     return log
 

@@ -18,6 +18,7 @@ from ottla.storage.formats import partition_metadata
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.offset_checkpoint import CLEANER_OFFSETS, LOG_STARTS, RECOVERY_POINTS
 from ottla.storage.log.log import Log
+from ottla.storage.log.opening.open_log import open_log
 
 
 class OpenedFolder(NamedTuple):
@@ -73,7 +74,7 @@ def open_folder(
         stored = _topic_id(directory.disk, folder, warnings)
         if topic_id is not None and stored not in {ZERO_TOPIC_ID, topic_id}:
             return OpenedFolder(None, f"{folder} is of an earlier topic with this name", "", warnings, is_stray=True)
-        log = Log.open(
+        log = open_log(
             directory.disk,
             folder,
             partition,
@@ -103,7 +104,7 @@ def open_folder(
                 None, f"{fault}: it is tried again until there is {what}", "", warnings, is_roomless=True
             )
         return OpenedFolder(None, "", str(error), warnings)
-    log.topic_id = stored
+    log.belongs_to(stored)
     return OpenedFolder(log, "", "", warnings)
 
 

@@ -20,6 +20,7 @@ from ottla.storage.directories.errors import DirectoryOffline, NoUsableDirectory
 from ottla.storage.directories.events import LogWarnings, OnEvent
 from ottla.storage.formats import partition_metadata
 from ottla.storage.log.log import Log
+from ottla.storage.log.opening.open_log import begin_log, open_log
 
 
 class NewReplica(NamedTuple):
@@ -83,7 +84,7 @@ def make_log(
             write = partition_metadata.write if synced else partition_metadata.write_unsynced
             write(disk, metadata, replica.topic_id)
         warnings = LogWarnings(directory.path, replica.partition, on_event)
-        opens = Log.begin if is_new else partial(Log.open, clean=True)
+        opens = begin_log if is_new else partial(open_log, clean=True)
         log = opens(
             disk,
             folder,
@@ -98,7 +99,7 @@ def make_log(
         with suppress(OSError):
             disk.remove_tree(folder)
         raise
-    log.topic_id = TopicId(replica.topic_id)
+    log.belongs_to(TopicId(replica.topic_id))
     return log, warnings
 
 

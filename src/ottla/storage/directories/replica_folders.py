@@ -113,7 +113,7 @@ class ReplicaFolders(DirectoryTable):
         home = self._homes[replica.partition]
         with self._device(home):
             yield partial(adopt_topic_id, home.disk, home.folder(replica.partition), replica.topic_id)
-        log.topic_id = TopicId(replica.topic_id)
+        log.belongs_to(TopicId(replica.topic_id))
 
     def _placed(self, replicas: Sequence[NewReplica], refused: Refused) -> dict[LogDirectory, list[NewReplica]]:
         """Chooses a directory for each and reserves the place in it."""

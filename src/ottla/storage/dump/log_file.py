@@ -29,9 +29,9 @@ from ottla.records.compression import NAMES
 from ottla.records.control import parse_control
 from ottla.records.errors import RecordError
 from ottla.records.record import Record, decode_batch
+from ottla.records.sound_records import are_sound
 from ottla.storage.dump.entries import BatchEntry, Finding, RecordEntry
 from ottla.storage.dump.rising_order import OUT_OF_LINE_MAX, Misplaced, RisingOrder
-from ottla.storage.dump.sound_records import are_sound
 from ottla.storage.formats.names import LOG, parse_segment_file
 
 #: Read at once; also the step in which a large batch is summed.

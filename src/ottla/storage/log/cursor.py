@@ -18,10 +18,11 @@ _EXTENT: Final = header_fields("base_offset", "length", "magic", "last_offset_de
 
 
 class Cursor:
-    __slots__ = ("_first_size", "_known", "_log", "_next_offset", "_remember", "position", "segment")
+    __slots__ = ("_first_size", "_known", "_log", "_next_offset", "_places", "_remember", "position", "segment")
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self._places = log.places
         self._known = log.places.known
         self._remember = log.places.remember
         #: Where the last `find` began.
@@ -33,11 +34,11 @@ class Cursor:
 
     def find(self, offset: int, max_bytes: int, limit_offset: int) -> int:
         """How many bytes a read gets, from `position` of `segment` on; It raises what `Log.read` raises."""
-        log = self._log
+        places = self._places
         spot = self._known(offset)
-        if spot is None or not spot[2] or limit_offset != log.end_offset or offset < log.start_offset:
-            size = log.read(offset, max_bytes, limit_offset).size
-            spot = log.places.find(offset, log.end_offset) if size else None
+        if spot is None or not spot[2] or limit_offset != places.end_offset or offset < places.start_offset:
+            size = self._log.read(offset, max_bytes, limit_offset).size
+            spot = places.find(offset, places.end_offset) if size else None
             if spot is None:
                 return 0
             self.segment, self.position, self._first_size, self._next_offset = spot

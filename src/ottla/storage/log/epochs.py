@@ -35,6 +35,14 @@ class EpochCache:
         """Raises FormatError where the file is damaged."""
         return cls(epoch_checkpoint.read(disk, path))
 
+    def must_be_written(self) -> None:
+        """The file may say something else, or may not be on the medium."""
+        self.dirty = True
+
+    def is_in_flush(self) -> None:
+        """A flush has taken the entries: it writes them, or `must_be_written` follows."""
+        self.dirty = False
+
     @property
     def latest(self) -> int:
         return self._epochs[-1] if self._epochs else NO_EPOCH
@@ -94,6 +102,13 @@ class EpochCache:
             self._epochs.pop()
             self.dirty = True
             self.is_pending = False
+
+    def drop_unused(self, log_end: int) -> None:
+        """The same at a start, and no reason to write the file: a leader epoch without records may stand in it, and the
+        next start drops it again."""
+        dirty = self.dirty
+        self.truncate_from_end(log_end)
+        self.dirty = dirty
 
     def truncate_from_start(self, offset: int) -> None:
         """Forgets the epochs that ended at or below the log's new start; the one that it falls into begins there."""

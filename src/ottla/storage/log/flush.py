@@ -1,8 +1,8 @@
 """Bringing a log to the medium, beside the loop.
 
-The loop prepares a flush: it names the files and the offset up to which they hold the log. A worker runs it. Back on
-the loop, `Log.flushed` moves the recovery point. A flush that failed stays failed: after an error the kernel may drop
-what it could not write and report success the next time, so the directory has to go offline.
+The loop prepares a flush (`durability.py`): it names the files and the offset up to which they hold the log. A worker
+runs it. Back on the loop, `Log.flushed` moves the recovery point. A flush that failed stays failed: after an error the
+kernel may drop what it could not write and report success the next time, so the directory has to go offline.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from ottla.storage.formats.names import INDEX, TIME_INDEX, TXN_INDEX
 from ottla.storage.log.segment import Segment
 
 if TYPE_CHECKING:
-    from ottla.storage.log.log import Log
     from ottla.storage.log.producers.snapshots import PendingSnapshot
 
 #: An active segment's index is brought to disk after so many entries, 2 MB of log at least: what a start after a crash
@@ -87,7 +86,7 @@ class Flush:
         """Blocks. Raises OSError when anything is not on the medium for certain.
 
         Raises StorageFault where there is no room for a file beside the log, or no descriptor: nothing is lost, and
-        another flush may do it all again (`Log.flush_refused`).
+        another flush may do it all again (`Durability.refused`).
         """
         assert not self.done, "a flush runs once"
         assert not self.failed, "a failed flush is never tried again"
@@ -101,6 +100,10 @@ class Flush:
         finally:
             self.release()
         self.done = True
+
+    def give_up(self) -> None:
+        """The log is closed without waiting for this."""
+        self.is_given_up = True
 
     def release(self) -> None:
         """Lets go of the files: it has run, or never will."""
@@ -158,111 +161,3 @@ class Flush:
                 file.sync()
             finally:
                 file.close()
-
-
-def prepare(log: Log, *, closing: bool) -> Flush | None:
-    """What is not on the medium yet, up to the log's end; None where there is nothing. Writes, but does not wait.
-
-    `closing`: everything that a start after a clean stop relies on, and not the records alone.
-    """
-    with log.telling():
-        if closing:
-            _complete(log)
-        elif log.active.unwritten_entries >= UNWRITTEN_ENTRIES_MAX:
-            _write_indexes(log)
-        return _collect(log, closing=closing)
-
-
-def _write_indexes(log: Log) -> None:
-    try:
-        log.active.write_indexes(complete=False)
-    except OSError as error:
-        if StorageFault.of(log.directory, error).directory_failed:
-            raise
-        # The disk is full, or so. Records matter more, and a later flush tries the index again.
-        return
-    log.unsynced_paths.extend(index_paths(log.active))
-
-
-def _complete(log: Log) -> None:
-    """Writes the index of the active segment and the producers' state, where they are behind."""
-    if not log.touched:
-        return
-    active = log.active
-    if active.has_indexes and active.size:
-        active.write_indexes()
-        log.unsynced_paths.extend(index_paths(active))
-    snapshots = log.snapshots
-    if snapshots.latest != log.end_offset and (snapshots.offsets or log.pending_snapshot or log.has_producers):
-        log.take_snapshot(is_needed=True)
-    log.touched = False
-
-
-def _collect(log: Log, *, closing: bool) -> Flush | None:
-    dirty = [segment for segment in (*log.unsynced, log.active) if not segment.is_clean]
-    behind = log.recovery_point < log.end_offset
-    pending = _opened_snapshot(log)
-    if not (dirty or log.unsynced_paths or behind or pending or (closing and log.has_new_epochs)):
-        return None
-    epochs: tuple[str, list[tuple[int, int]]] | None = None
-    if log.has_new_epochs:
-        epochs = (f"{log.directory}/{epoch_checkpoint.FILE_NAME}", log.epochs.entries())
-    flush = Flush(
-        log.around.disk,
-        log.end_offset,
-        log.generation,
-        [segment.file for segment in dirty],
-        [(segment.base_offset, segment.size) for segment in dirty],
-        list(dict.fromkeys(log.unsynced_paths)),
-        epochs,
-        log.directory if log.names_changed or pending is not None else None,
-        pending,
-    )
-    # Only now, since a file that does not open leaves it all to be done.
-    if epochs is not None:
-        log.epochs.dirty = False
-    log.unsynced_paths.clear()
-    log.names_changed = False
-    return flush
-
-
-def _opened_snapshot(log: Log) -> PendingSnapshot | None:
-    pending = log.pending_snapshot
-    if pending is None:
-        return None
-    try:
-        pending.open()
-    except OSError as error:
-        if pending.is_needed or StorageFault.of(pending.path, error).directory_failed:
-            raise
-        # The disk is full. Records matter more, and the next roll takes another.
-        log.settle_snapshot()
-        return None
-    return pending
-
-
-def take_back(log: Log, flush: Flush) -> None:
-    """A flush did not come to its end, and nothing has failed: whatever it was to do is still to be done."""
-    assert not flush.failed
-    if flush.records_are_certain and flush.generation == log.generation:
-        log.certain_end = max(log.certain_end, flush.offset)
-    log.unsynced_paths.extend(flush.paths)
-    log.epochs.dirty = True
-    log.names_changed = True
-
-
-def settle(log: Log, flush: Flush) -> None:
-    """Takes note of a flush that has run."""
-    assert flush.done, "a failed flush proves nothing"
-    log.settle_snapshot()
-    if flush.generation != log.generation:
-        # The log was cut meanwhile: what was synced may not be what is there. All of it is done again.
-        log.epochs.dirty = True
-        log.names_changed = True
-        return
-    sizes = dict(flush.sizes)
-    for segment in (*log.unsynced, log.active):
-        segment.synced = max(segment.synced, min(sizes.get(segment.base_offset, 0), segment.size))
-    log.unsynced = [segment for segment in log.unsynced if not segment.is_clean]
-    log.recovery_point = max(log.recovery_point, flush.offset)
-    log.certain_end = max(log.certain_end, flush.offset)

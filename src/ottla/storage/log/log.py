@@ -4,7 +4,23 @@ A round of the network stages batches and then writes them, once a log: `stage` 
 and stamps them into the caller's buffer; `write_staged` hands all of the round's buffers to the file in one call.
 Nothing is visible before it is written, and `discard_staged` takes back what was not.
 
-    start_offset <= end_offset <= next_offset        recovery_point <= end_offset
+    start_offset <= end_offset <= next_offset        recovery_point <= certain_end <= end_offset
+
+A log is made of parts. Each owns its fields: they are assigned in its own module and nowhere else, and its invariants
+stand beside them (`tests/storage/test_log_ownership.py` looks after it).
+
+                                      Log: the face, what concerns several parts, and what is configured
+        ┌───────────────────────────────┼─────────────────────────┐
+    Staging ─────────────────────▶ Durability                     │
+    what is not written yet        what is on the medium          │
+        │                               ├────────────────┐        │
+        └──────▶ LeaderEpochs, ProducerMemory ◀──────────┘        │
+                 read when they are first asked for               │
+                      │                                           │
+                      └────▶ Places ◀─────────────────────────────┘
+                             what is written: segments, offsets, and where these lie
+
+What changes several of them stands in modules of its own: `rolling.py`, `retention.py`, `truncation.py`.
 
 Everything runs on the loop's thread and never waits, except for the disk's own reads and writes. What blocks longer
 comes back as an object whose `run` a worker calls: `Flush`, `Removal`.
@@ -12,20 +28,19 @@ comes back as an object whose `run` a worker calls: `Flush`, `Removal`.
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable
-from typing import NamedTuple
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from ottla.config import LogConfig
-from ottla.model import TopicPartition
-from ottla.ports import Disk
+from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.steps import Steps
-from ottla.storage.errors import BadBatch, CorruptLog, FaultKind, OffsetOutsideLog, StorageFault
-from ottla.storage.log import flush as flushes
+from ottla.storage.errors import BadBatch, CorruptLog, OffsetOutsideLog, StorageFault
 from ottla.storage.log import retention, rolling, truncation
+from ottla.storage.log.append import AppendResult, Origin
+from ottla.storage.log.durability import Durability
+from ottla.storage.log.epochs import EpochCache
 from ottla.storage.log.flush import Flush
 from ottla.storage.log.indexes import txn_lookup
-from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.indexes.time_lookup import (
     Lookup,
     TimestampOffset,
@@ -33,88 +48,133 @@ from ottla.storage.log.indexes.time_lookup import (
     first_at_or_after,
     of_largest_timestamp,
 )
-from ottla.storage.log.open_files import OpenFiles
-from ottla.storage.log.opening.loading import begun, load
-from ottla.storage.log.producers.producer_state import ActiveProducer
+from ottla.storage.log.leader_epochs import LeaderEpochs
+from ottla.storage.log.opening.loading import LoadedLog
+from ottla.storage.log.places import Places
+from ottla.storage.log.producers.memory import ProducerMemory
+from ottla.storage.log.producers.producer_state import ActiveProducer, ProducerStates
 from ottla.storage.log.producers.snapshots import Snapshots
 from ottla.storage.log.reader import EMPTY, Slice
 from ottla.storage.log.retention import Removal
-from ottla.storage.log.staging import AppendableLog
+from ottla.storage.log.segment import Segment
+from ottla.storage.log.staging import Staging
 
-__all__ = ["Flush", "Log", "Removal", "SegmentInfo", "TimestampOffset"]
+if TYPE_CHECKING:
+    from ottla.storage.cleaner.swap import Swap
 
-
-class SegmentInfo(NamedTuple):
-    base_offset: int
-    size: int
-    path: str
+__all__ = ["Flush", "Log", "Removal", "TimestampOffset"]
 
 
-class Log(AppendableLog):
-    __slots__ = ()
+class Log:
+    __slots__ = (
+        *("cleaned_to", "config", "durability", "leader_epochs", "places", "producer_memory", "recovery", "staging"),
+        *("swap", "topic_id", "tp"),
+    )
 
-    @classmethod
-    def open(
-        cls,
-        disk: Disk,
-        directory: str,
+    def __init__(
+        self,
         tp: TopicPartition,
         config: LogConfig,
+        loaded: LoadedLog,
         *,
+        recovery_point: int,
+        cleaned_to: int,
         now_ms: int,
-        clean: bool,
-        recovery_point: int = 0,
-        start_offset: int = 0,
-        cleaned_to: int = -1,
-        on_warning: Callable[[str], None] = lambda _: None,
-        files: OpenFiles | None = None,
-    ) -> Log:
-        """Loads the log in a folder, or begins one there; raises CorruptLog, StorageFault.
+    ) -> None:
+        """`opening/open_log.py` loads what a log is made from. The offsets are those of its checkpoints."""
+        self.tp = tp
+        #: The topic's; `staging` holds what follows from it.
+        self.config = config
+        #: As partition.metadata says; zeros until that is read.
+        self.topic_id: TopicId = ZERO_TOPIC_ID
+        #: What a start after a crash found; None after a clean stop.
+        self.recovery = loaded.report
+        self.places = Places(tp, loaded.around, loaded.segments, loaded.start_offset, loaded.end_offset)
+        self.leader_epochs = LeaderEpochs(self.places, loaded.epochs)
+        self.producer_memory = ProducerMemory(self.places, loaded.producers, loaded.snapshots, now_ms)
+        self.durability = Durability(self.places, self.leader_epochs, self.producer_memory, loaded, recovery_point)
+        self.staging = Staging(self.places, self.leader_epochs, self.producer_memory, self.durability, config)
+        #: Below this every key's older records are gone as far as the cleaner knew of younger ones; -1 where it never
+        #: was here. From then on the log may have holes.
+        self.cleaned_to = cleaned_to
+        #: A cleaned segment that is about to take others' place: one at a time.
+        self.swap: Swap | None = None
 
-        `files` bounds what all logs of a directory hold open. It is not used before this returns, so that threads may
-        open several logs at once. `cleaned_to` is the cleaner's checkpoint: a log that it was in may have holes.
-        """
-        around = LogContext(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning)
-        try:
-            loaded = load(
-                around,
-                tp,
-                clean=clean,
-                recovery_point=recovery_point,
-                start_offset=start_offset,
-                now_ms=now_ms,
-                gaps_allowed=config.may_have_gaps or cleaned_to >= 0,
-            )
-        except OSError as error:
-            raise StorageFault.of(directory, error) from error
-        if files is not None:
-            around = loaded.kept_in(files)
-        log = cls(around, tp, config, loaded, recovery_point, now_ms)
-        log.cleaned_to = cleaned_to
-        return log
+    # -- what it is
 
-    @classmethod
-    def begin(
-        cls,
-        disk: Disk,
-        directory: str,
-        tp: TopicPartition,
-        config: LogConfig,
-        *,
-        now_ms: int,
-        on_warning: Callable[[str], None],
-        files: OpenFiles,
-    ) -> Log:
-        """Begins a log in a folder that has just been made: there is nothing in it to look for. Raises StorageFault.
+    def belongs_to(self, topic_id: TopicId) -> None:
+        """partition.metadata names the topic's id."""
+        self.topic_id = topic_id
 
-        `files` is not used before this returns.
-        """
-        around = LogContext(disk, directory, OpenFiles(), config.index_interval_bytes, on_warning)
-        try:
-            loaded = begun(around, Snapshots(around), 0)
-        except OSError as error:
-            raise StorageFault.of(directory, error) from error
-        return cls(loaded.kept_in(files), tp, config, loaded, 0, now_ms)
+    def reconfigure(self, config: LogConfig) -> None:
+        """Takes a changed configuration: from the next batch on, and the index interval from the next segment on."""
+        self.config = config
+        self.places.reconfigure(config.index_interval_bytes)
+        self.staging.reconfigure(config)
+
+    def naming_faults(self) -> AbstractContextManager[None]:
+        """Whatever is wrong with the files is raised as storage's own faults: callers of a log catch StorageFault."""
+        return self.places.naming_faults()
+
+    @property
+    def directory(self) -> str:
+        return self.places.around.directory
+
+    @property
+    def segments(self) -> list[Segment]:
+        return self.places.segments
+
+    @property
+    def active(self) -> Segment:
+        return self.places.segments[-1]
+
+    @property
+    def size(self) -> int:
+        """Bytes in all segments."""
+        return self.places.size
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that is read."""
+        return self.places.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """Behind the last batch that is written."""
+        return self.places.end_offset
+
+    @property
+    def next_offset(self) -> int:
+        """The same with what is staged: the next batch's first offset."""
+        return self.staging.next_offset
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below is on the medium, with all that a start relies on."""
+        return self.durability.recovery_point
+
+    @property
+    def epochs(self) -> EpochCache:
+        """Raises StorageFault where they are read for the first time and cannot be."""
+        return self.leader_epochs.cache
+
+    # -- appending
+
+    def stage(
+        self, records: memoryview, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT
+    ) -> AppendResult:
+        return self.staging.stage(records, leader_epoch, now_ms, origin)
+
+    def stage_replica(self, records: memoryview, now_ms: int = 0) -> AppendResult:
+        return self.staging.stage_replica(records, now_ms)
+
+    def write_staged(self) -> None:
+        """Writes what is staged, in one call. On StorageFault nothing of it is in the log."""
+        self.staging.write()
+
+    def discard_staged(self) -> None:
+        """Takes back what is staged and not written."""
+        self.staging.discard()
 
     # -- reading
 
@@ -124,17 +184,18 @@ class Log(AppendableLog):
         At most `max_bytes`, cutting the last batch, except that the first is whole however large; without
         `whole_first_batch` a first batch that is too large gives an empty slice. OffsetOutOfRange outside of the log.
         """
-        end = self.end_offset
-        if not self.start_offset <= offset < limit_offset or offset >= end:
-            if self.start_offset <= offset <= end:
+        places = self.places
+        end = places.end_offset
+        if not places.start_offset <= offset < limit_offset or offset >= end:
+            if places.start_offset <= offset <= end:
                 return EMPTY
-            raise OffsetOutsideLog(offset, self.start_offset, end)
+            raise OffsetOutsideLog(offset, places.start_offset, end)
         try:
-            spot = self.places.find(offset, end)
+            spot = places.find(offset, end)
             if spot is None:
                 return EMPTY
             segment, position, first_size, next_offset = spot
-            stop = segment.size if limit_offset >= end else self.places.limit_position(segment, limit_offset, end)
+            stop = segment.size if limit_offset >= end else places.limit_position(segment, limit_offset, end)
             size = stop - position
             if size > max_bytes:
                 size = max_bytes if first_size <= max_bytes else first_size if whole_first_batch else 0
@@ -142,7 +203,7 @@ class Log(AppendableLog):
                 return EMPTY
             if size < 2 * first_size:
                 # Likely the only whole batch of this slice, so that the reader comes back for the next one.
-                self.places.goes_on(next_offset, segment, position + first_size)
+                places.goes_on(next_offset, segment, position + first_size)
             return tuple.__new__(Slice, (segment.file, position, size))
         except BadBatch as bad:
             raise CorruptLog(self.tp, self.directory, bad.position, bad.reason) from bad
@@ -159,36 +220,47 @@ class Log(AppendableLog):
 
     def look_up(self, timestamp: int, limit_offset: int) -> Lookup:
         """As `offset_for_timestamp`, in steps that take milliseconds at most."""
-        with self.telling():
+        with self.naming_faults():
             return (yield from first_at_or_after(self, timestamp, limit_offset))
 
     def look_up_largest(self) -> Lookup:
-        with self.telling():
+        with self.naming_faults():
             return (yield from of_largest_timestamp(self))
 
-    # -- transactions
+    # -- producers and transactions
+
+    @property
+    def producers(self) -> ProducerStates:
+        """Raises StorageFault where they are read for the first time and cannot be."""
+        return self.producer_memory.states
+
+    @property
+    def has_producers(self) -> bool:
+        return self.producer_memory.has_any
+
+    @property
+    def snapshots(self) -> Snapshots:
+        return self.producer_memory.snapshots
 
     @property
     def first_unstable_offset(self) -> int | None:
         """Where the oldest open transaction begins; None where none is open."""
-        if self._producers is None and not self.snapshots.offsets:
-            return None
-        return self.producers.first_open()
+        memory = self.producer_memory
+        return None if memory.knows_of_none else memory.states.first_open()
 
     def first_unstable(self, high_watermark: int) -> int | None:
         """The same with ended transactions counted as open until the high watermark has passed their markers."""
-        if self._producers is None and not self.snapshots.offsets:
-            return None
-        return self.producers.first_unstable(high_watermark)
+        memory = self.producer_memory
+        return None if memory.knows_of_none else memory.states.first_unstable(high_watermark)
 
     def aborted_transactions(self, first: int, last_exclusive: int) -> list[tuple[int, int]]:
         """Producer id and first offset of each aborted transaction that overlaps the range of offsets."""
-        with self.telling():
+        with self.naming_faults():
             return txn_lookup.overlapping(self, first, last_exclusive)
 
     def aborted_in(self, first: int, piece: Slice, last_exclusive: int) -> list[tuple[int, int]]:
         """The same for what was read at `first`, of which a reader sees nothing at or above `last_exclusive`."""
-        with self.telling():
+        with self.naming_faults():
             return txn_lookup.overlapping_slice(self, first, piece, last_exclusive)
 
     def describe_producers(self) -> list[ActiveProducer]:
@@ -203,60 +275,24 @@ class Log(AppendableLog):
 
     def flush_due(self, now_ms: int) -> bool:
         """Whether flush.messages, flush.ms or a sealed segment asks for a flush."""
-        if self._flush is not None:
-            return False
-        unflushed = self.end_offset - self.recovery_point
-        if unflushed >= self.config.flush_messages or self.unsynced or self.pending_snapshot is not None:
-            return True
-        if unflushed <= 0:
-            self._unflushed_since_ms = -1
-        elif self._unflushed_since_ms < 0:
-            self._unflushed_since_ms = now_ms
-        else:
-            return now_ms - self._unflushed_since_ms >= self.config.flush_ms
-        return False
+        return self.durability.is_due(self.config, now_ms)
 
     def prepare_flush(self) -> Flush | None:
         """What a worker is to bring to the medium; None where nothing is to do or a flush is running.
 
         After a flush has failed this raises StorageFault for good.
         """
-        return self._prepare(closing=False)
+        return self.durability.prepare(closing=False)
 
     def prepare_close(self) -> Flush | None:
         """The same before a clean stop, with all that a start after it relies on. `close` does it where it was not."""
         self.discard_staged()
         self.settle_swap()
-        return self._prepare(closing=True)
-
-    def _prepare(self, *, closing: bool) -> Flush | None:
-        running = self._flush
-        if running is not None:
-            if running.failed:
-                raise StorageFault(FaultKind.DIRECTORY_FAILED, self.directory, OSError(errno.EIO, "a flush has failed"))
-            return None
-        self._flush = flushes.prepare(self, closing=closing)
-        return self._flush
+        return self.durability.prepare(closing=True)
 
     def flushed(self, flush: Flush) -> None:
         """Takes note that a flush has run: the recovery point moves up."""
-        assert flush is self._flush
-        self._flush = None
-        self._unflushed_since_ms = -1
-        flushes.settle(self, flush)
-
-    def flush_refused(self, flush: Flush) -> None:
-        """Takes note that a flush found no room for a file beside the log: the next one does it all again."""
-        assert flush is self._flush
-        self.flush_lost()
-
-    def flush_lost(self) -> None:
-        """The same after a fault of ours, where a flush is under way that no worker has, and that has not failed."""
-        flush = self._flush
-        if flush is not None and not flush.failed:
-            self._flush = None
-            flush.release()
-            flushes.take_back(self, flush)
+        self.durability.flushed(flush)
 
     # -- what is kept
 
@@ -265,39 +301,71 @@ class Log(AppendableLog):
         del now_ms
         self.write_staged()
         if self.active.size:
-            rolling.roll(self, self.end_offset)
+            rolling.roll(self.staging, self.end_offset)
 
     def roll_due(self, now_ms: int) -> bool:
         """Whether the active segment is older than segment.ms, though nobody appends to it."""
-        with self.telling():
-            return rolling.roll_due(self, now_ms)
+        with self.naming_faults():
+            return rolling.roll_due(self.staging, now_ms)
 
     def expire(self, now_ms: int, high_watermark: int) -> list[Removal]:
         """Takes out what retention does not keep, as many segments as are taken at once."""
         self.write_staged()
-        with self.telling():
+        with self.naming_faults():
             return retention.expire(self, now_ms, high_watermark)
 
     def end_if_cut_at(self, offset: int) -> int:
         """Where `truncate_to` would make the log end."""
-        with self.telling():
+        with self.naming_faults():
             return truncation.end_if_cut_at(self, offset)
 
     def truncate_to(self, offset: int) -> None:
         """Drops the batches that end at or above `offset`. See `truncation.py` for what the caller does next."""
-        with self.telling():
+        with self.naming_faults():
             truncation.truncate_to(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        with self.telling():
+        with self.naming_faults():
             truncation.truncate_fully_and_start_at(self, offset)
 
     def advance_start(self, offset: int, high_watermark: int | None = None) -> None:
         """DeleteRecords: nothing below `offset` is read any more. OffsetOutOfRange above the high watermark."""
         truncation.advance_start(self, offset, self.end_offset if high_watermark is None else high_watermark)
 
-    def describe(self) -> list[SegmentInfo]:
-        return [SegmentInfo(segment.base_offset, segment.size, segment.path()) for segment in self.segments]
+    def start_moved(self, offset: int) -> None:
+        """Nothing below `offset` is read any more."""
+        if offset > self.places.start_offset:
+            self.places.start_moved(offset)
+            self.leader_epochs.start_moved()
+
+    def follow_cut(self) -> None:
+        """The log's end has moved back: everything that reached beyond it follows."""
+        offset = self.places.end_offset
+        self.durability.cut_at(offset)
+        self.cleaned_to = min(self.cleaned_to, offset)
+        self.staging.discard()
+        self.leader_epochs.cut_at(offset)
+        self.producer_memory.cut_at(offset, is_flushing=self.durability.is_flushing)
+
+    # -- the cleaner
+
+    def note_cleaned(self, offset: int) -> None:
+        """The cleaner has been here, and has looked at everything below `offset`."""
+        self.cleaned_to = offset
+
+    def begin_swap(self, swap: Swap) -> None:
+        assert self.swap is None, "one at a time"
+        self.swap = swap
+
+    def end_swap(self, swap: Swap) -> None:
+        if self.swap is swap:
+            self.swap = None
+
+    def settle_swap(self) -> None:
+        """Before the log is cut or closed: no cleaned segment stands between two names any more. It may block."""
+        if self.swap is not None:
+            with self.naming_faults():
+                self.swap.settle()
 
     # -- the end
 
@@ -315,7 +383,6 @@ class Log(AppendableLog):
 
     def abandon(self) -> None:
         """Closes the files and writes nothing: the directory has failed, or the partition is deleted."""
-        if self._flush is not None:
-            self._flush.is_given_up = True
+        self.durability.give_up()
         for segment in self.segments:
             segment.close()

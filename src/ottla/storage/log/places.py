@@ -1,16 +1,28 @@
-"""Where in which segment an offset lies: remembered, or looked up.
+"""What of a log is written: its segments, the offsets that they hold, and where in which segment an offset lies.
 
-Three ways, the cheapest first: places that were asked for or read up to a moment ago; the latest batches of the active
-segment; the offset index and a walk of a few kilobytes from there. A reader that goes on where it stopped is served by
-the first or second without a search in an index.
+An offset's place is remembered, or looked up. Three ways, the cheapest first: places that were asked for or read up to
+a moment ago; the latest batches of the active segment; the offset index and a walk of a few kilobytes from there. A
+reader that goes on where it stopped is served by the first or second without a search in an index.
+
+    bases[0] <= start_offset <= end_offset      bases[n] < bases[n + 1]      size == the sum of the segments' sizes
+
+A segment's batches lie between its own base and the next one's; those of the last, which is the active one, end at
+`end_offset`. (An active segment without batches may begin above that: a replica's next batch may lie behind a hole.)
+All changes of that are made here: batches are written behind the others (`wrote`), a segment is added
+behind them (`add`), segments go or are replaced (`replace`), the end is cut (`cut_at`), the start moves up.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
+from ottla.model import TopicPartition
+from ottla.storage.errors import BadBatch, CorruptLog, StorageFault
 from ottla.storage.log.batch_walk import read_header
+from ottla.storage.log.indexes.indexed_file import LogContext
 from ottla.storage.log.recent_batches import RecentBatches
 from ottla.storage.log.segment import Segment
 
@@ -22,14 +34,33 @@ Spot = tuple[Segment, int, int, int]
 
 
 class Places:
-    __slots__ = ("_limit", "_spots", "bases", "known", "recent", "segments")
+    __slots__ = (
+        *("_limit", "_spots", "around", "bases", "end_offset", "known", "recent", "segments", "size", "start_offset"),
+        "tp",
+    )
 
-    def __init__(self, segments: list[Segment]) -> None:
-        #: Oldest first, at least one; the last is the active one.
+    def __init__(
+        self,
+        tp: TopicPartition,
+        around: LogContext,
+        segments: list[Segment],
+        start_offset: int,
+        end_offset: int,
+    ) -> None:
+        self.tp = tp
+        #: For the segments that are begun from now on.
+        self.around = around
+        #: Oldest first, at least one; the last is the active one, and the others are sealed.
         self.segments = segments
-        #: Their base offsets.
+        #: Their base offsets, rising.
         self.bases = [segment.base_offset for segment in segments]
-        #: Of the active segment.
+        #: The first offset that is read; whole segments below it go with retention. It never falls, but for a cut.
+        self.start_offset = start_offset
+        #: Behind the last batch that is written.
+        self.end_offset = end_offset
+        #: Bytes in all segments.
+        self.size = sum(segment.size for segment in segments)
+        #: Of the active segment; None until it is written to.
         self.recent: RecentBatches | None = None
         #: By offset. Every one is true as long as the log is not cut.
         self._spots: dict[int, Spot] = {}
@@ -37,6 +68,26 @@ class Places:
         self.known = self._spots.get
         #: The last limit that was asked for below the end: offset, segment, position.
         self._limit: tuple[int, Segment | None, int] = (-1, None, 0)
+
+    @property
+    def directory(self) -> str:
+        return self.around.directory
+
+    @property
+    def active(self) -> Segment:
+        return self.segments[-1]
+
+    @contextmanager
+    def naming_faults(self) -> Iterator[None]:
+        """Whatever is wrong with the files is raised as storage's own faults: callers of a log catch StorageFault."""
+        try:
+            yield
+        except BadBatch as bad:
+            raise CorruptLog(self.tp, self.directory, bad.position, bad.reason) from bad
+        except OSError as error:
+            raise StorageFault.of(self.directory, error) from error
+
+    # -- finding
 
     def __contains__(self, segment: Segment) -> bool:
         """Whether it is part of the log, and neither removed nor replaced by now."""
@@ -100,7 +151,7 @@ class Places:
         assert known_segment is not None
         return segment.size if known_segment.base_offset > segment.base_offset else 0
 
-    def written(self) -> RecentBatches:
+    def keep_recent(self) -> RecentBatches:
         """The record of the active segment's latest batches, from now on kept."""
         if self.recent is None:
             self.recent = RecentBatches()
@@ -112,12 +163,57 @@ class Places:
         self._limit = (-1, None, 0)
         self.recent = None
 
+    # -- change
+
+    def wrote(self, batches: Sequence[tuple[int, int, int, int]], end_offset: int) -> int:
+        """Batches (size, first offset, last offset, timestamp) stand behind the others in the active segment's file.
+
+        `end_offset` lies behind them. Returns how large the segment is.
+        """
+        segment = self.segments[-1]
+        begun = segment.size
+        (self.recent or self.keep_recent()).extend(begun, batches)
+        size = segment.note_batches(batches)
+        self.size += size - begun
+        self.end_offset = end_offset
+        return size
+
     def add(self, segment: Segment) -> None:
+        """The log goes on in this one, behind the others."""
+        assert segment.base_offset >= self.end_offset > self.bases[-1]
         self.segments.append(segment)
         self.bases.append(segment.base_offset)
         self.recent = None
 
     def replace(self, segments: list[Segment]) -> None:
+        """Some segments have gone, or others stand for them."""
+        recent = self.recent if segments[-1] is self.segments[-1] else None
         self.segments[:] = segments
         self.bases[:] = [segment.base_offset for segment in segments]
+        self.size = sum(segment.size for segment in segments)
         self.forget()
+        # Whatever went before it, the active one is as it was.
+        self.recent = recent
+
+    def cut_at(self, offset: int) -> None:
+        """The last batch that is left ends at `offset`, and the segments are those that hold what is left."""
+        assert self.bases[-1] <= offset
+        self.size = sum(segment.size for segment in self.segments)
+        self.end_offset = offset
+        self.start_offset = min(self.start_offset, offset)
+        self.forget()
+
+    def begin_anew_at(self, segment: Segment) -> None:
+        """All that was in the log is gone, and it begins with this empty segment."""
+        self.replace([segment])
+        self.start_offset = self.end_offset = segment.base_offset
+
+    def start_moved(self, offset: int) -> None:
+        """Nothing below `offset` is read any more."""
+        assert self.start_offset <= offset <= self.end_offset
+        self.start_offset = offset
+
+    def reconfigure(self, index_interval_bytes: int) -> None:
+        """From the next segment on."""
+        if index_interval_bytes != self.around.index_interval_bytes:
+            self.around = self.around._replace(index_interval_bytes=index_interval_bytes)

@@ -17,37 +17,39 @@ from ottla.storage.log.markers import apply_written
 from ottla.storage.log.rolling import before_batch
 
 if TYPE_CHECKING:
-    from ottla.storage.log.staging import AppendableLog
+    from ottla.storage.log.staging import Staging
 
 
-def stage_replica(log: AppendableLog, records: memoryview, now_ms: int) -> AppendResult:
-    first, at, size = log.next_offset, 0, len(records)
+def stage_replica(staging: Staging, records: memoryview, now_ms: int) -> AppendResult:
+    first, at, size = staging.next_offset, 0, len(records)
     while size - at >= HEADER_SIZE:
         header: BatchHeader = tuple.__new__(BatchHeader, HEADER.unpack_from(records, at))
         if header.length >= LENGTH_MIN and at + header.length + LOG_OVERHEAD > size:
             break
-        _check(log, records, at, header)
+        _check(staging, records, at, header)
         batch = records[at : at + header.size]
         if (
-            log.staged_end + header.size > log.roll_size
-            or header.max_timestamp > log.roll_timestamp
-            or header.last_offset > log.roll_offset
+            staging.staged_end + header.size > staging.roll_size
+            or header.max_timestamp > staging.roll_timestamp
+            or header.last_offset > staging.roll_offset
         ):
-            before_batch(log, header.size, header.base_offset, header.last_offset, header.max_timestamp)
+            before_batch(staging, header.size, header.base_offset, header.last_offset, header.max_timestamp)
         if header.producer_id >= 0:
-            aborted = apply_written(log.producers, header, batch, now_ms)
+            aborted = apply_written(staging.producer_memory.states, header, batch, now_ms)
             if aborted is not None:
-                log.staged_aborted.append(aborted)
-        log.add_staged(batch, header.base_offset, header.last_offset, header.max_timestamp, header.leader_epoch)
+                staging.add_aborted(aborted)
+        staging.add_staged(batch, header.base_offset, header.last_offset, header.max_timestamp, header.leader_epoch)
         at += header.size
-    return AppendResult(first, log.next_offset - 1, -1, False, log.start_offset)
+    return AppendResult(first, staging.next_offset - 1, -1, False, staging.places.start_offset)
 
 
-def _check(log: AppendableLog, records: memoryview, at: int, header: BatchHeader) -> None:
+def _check(staging: Staging, records: memoryview, at: int, header: BatchHeader) -> None:
     fault = header_fault(header, len(records) - at)
-    if fault is None and header.base_offset < log.next_offset:
-        fault = f"its offset {header.base_offset} lies below {log.next_offset}, where the log ends"
+    if fault is None and header.base_offset < staging.next_offset:
+        fault = f"its offset {header.base_offset} lies below {staging.next_offset}, where the log ends"
     if fault is None and not check_crc(records, at, header.size):
         fault = "its checksum differs"
     if fault is not None:
-        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, f"a batch for {log.tp} from the leader is not sound: {fault}")
+        raise AppendRefused(
+            ErrorCode.CORRUPT_MESSAGE, f"a batch for {staging.places.tp} from the leader is not sound: {fault}"
+        )

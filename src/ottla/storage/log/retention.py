@@ -63,16 +63,9 @@ def expire(log: Log, now_ms: int, high_watermark: int) -> list[Removal]:
         # The active one goes too: the log goes on in an empty one behind it, and once that is certain the rest goes.
         log.roll(now_ms)
     gone = min(gone, EXPIRED_AT_ONCE)
-    while gone > 0 and not _is_certain(log, log.segments[gone]):
+    while gone > 0 and not log.durability.is_certain(log.segments[gone]):
         gone -= 1
     return remove_first(log, gone, now_ms) if gone else []
-
-
-def _is_certain(log: Log, segment: Segment) -> bool:
-    """Whether the segment would be there after a power cut."""
-    if segment.base_offset == log.recovery_point:
-        return not log.names_changed
-    return segment.base_offset < log.recovery_point
 
 
 def remove_first(log: Log, count: int, now_ms: int) -> list[Removal]:
@@ -80,17 +73,14 @@ def remove_first(log: Log, count: int, now_ms: int) -> list[Removal]:
     places = log.places
     removed, kept = places.segments[:count], places.segments[count:]
     assert kept
-    recent = places.recent
     places.replace(kept)
-    places.recent = recent
     try:
         removals = [set_aside(segment, now_ms + log.config.file_delete_delay_ms) for segment in removed]
     except OSError as error:
         raise StorageFault.halfway(log.directory, error) from error
-    log.size -= sum(segment.size for segment in removed)
-    log.names_changed = True
-    log.forget_unsynced(removed)
-    log.snapshots.remove([offset for offset in log.snapshots.offsets if offset < kept[0].base_offset])
+    log.durability.note_names()
+    log.durability.forget(removed)
+    log.producer_memory.segments_gone(kept[0].base_offset)
     log.start_moved(kept[0].base_offset)
     return removals
 

@@ -1,13 +1,20 @@
 """The writing end of a log: stage, write, take back.
 
-`stage` is the broker's hottest code after the sockets: what a plain batch needs stands in one expression, and
-everything unusual is elsewhere (`append.py` for what is checked, `rolling.py` for when the segment is full).
+    nothing staged ──stage──▶ staged ──write──▶ nothing staged: all of it is in the log, in one call
+                        │ stage, again        └ a fault, or discard: nothing of it is
+
+`stage` is the broker's hottest code after the sockets: what a plain batch needs stands in one expression, of fields of
+this object only, and everything unusual is elsewhere (`append.py` for what is checked, `rolling.py` for when the
+segment is full). So what the configuration and the active segment allow stands here as numbers to compare with. Those
+of the configuration change with it; those of the segment are void (`roll_size` is ALWAYS) as soon as they may have
+changed, and the next batch has them set again.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.config import LogConfig
 from ottla.records.batch import (
     COMPRESSION_MASK,
     CONTROL,
@@ -34,11 +41,15 @@ from ottla.records.record import RECORD_BYTES_MIN
 from ottla.records.varint import SMALL
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.log import replica_append, rolling
-from ottla.storage.log.append import AppendResult, ExaminedBatch, Origin, accept, examine
+from ottla.storage.log.append import AppendResult, ExaminedBatch, Origin, accept, examine, rules_of, usual_attributes
+from ottla.storage.log.durability import Durability
+from ottla.storage.log.indexes.txn_index import AbortedTransaction
+from ottla.storage.log.leader_epochs import LeaderEpochs
 from ottla.storage.log.markers import read_marker
+from ottla.storage.log.places import Places
+from ottla.storage.log.producers.memory import ProducerMemory
 from ottla.storage.log.producers.producer_state import WrittenBatch
 from ottla.storage.log.segment import Segment
-from ottla.storage.log.state import ALWAYS, UNSET_EPOCH, LogState
 
 if TYPE_CHECKING:
     from ottla.native.lane import Run
@@ -48,8 +59,86 @@ _SEQUENCE: Final = SEQUENCE_FIELDS.unpack_from
 _PACK_STAMP: Final = STAMPED_FIELDS.pack_into
 
 
-class AppendableLog(LogState):
-    __slots__ = ()
+#: The next batch is looked at by `rolling.before_batch`, whatever it is.
+ALWAYS: Final = -2
+#: The leader epoch of the next batch has to be compared with the log's.
+UNSET_EPOCH: Final = -2
+
+
+class Staging:
+    __slots__ = (
+        *("_batches", "_buffers", "_future_ms", "_leader_epoch", "_rules", "_size_max", "_staged_aborted"),
+        *("_staged_epochs", "_usual", "_usual_bits", "config", "durability", "leader_epochs", "next_offset", "places"),
+        *("producer_memory", "roll_offset", "roll_size", "roll_timestamp", "staged_end", "waits_for"),
+    )
+
+    def __init__(
+        self,
+        places: Places,
+        leader_epochs: LeaderEpochs,
+        producer_memory: ProducerMemory,
+        durability: Durability,
+        config: LogConfig,
+    ) -> None:
+        self.places = places
+        self.leader_epochs = leader_epochs
+        self.producer_memory = producer_memory
+        self.durability = durability
+        #: Behind the last batch that is staged: the next batch's first offset. Where nothing is staged, the log's end.
+        self.next_offset = places.end_offset
+        #: The active segment's size with what is staged.
+        self.staged_end = places.active.size
+        #: What is staged: batches one behind the other, several in a buffer where lanes have collected them.
+        self._buffers: list[bytes | memoryview] = []
+        #: Size, first and last offset, and largest timestamp of each batch in them.
+        self._batches: list[tuple[int, int, int, int]] = []
+        #: Leader epochs that begin with a staged batch, and where.
+        self._staged_epochs: list[tuple[int, int]] = []
+        #: Transactions that a staged marker aborts.
+        self._staged_aborted: list[AbortedTransaction] = []
+        #: That of the last staged batch, of which nothing is to be noted any more.
+        self._leader_epoch = UNSET_EPOCH
+        #: The segment is rolled before `staged_end` passes `roll_size`, or a batch `roll_timestamp` or `roll_offset`.
+        self.roll_size, self.roll_offset, self.roll_timestamp = ALWAYS, 0, 0
+        #: What has to have room on the disk before anything is appended here; None where nothing has.
+        self.waits_for: str | None = None
+        self.reconfigure(config)
+
+    # -- what is allowed
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """From the next batch on."""
+        self.config = config
+        self._rules = rules_of(config)
+        self._usual = usual_attributes(config)
+        self._usual_bits = sum(1 << attributes for attributes in self._usual)
+        self._size_max = min(config.max_message_bytes, config.segment_bytes)
+        self._future_ms = config.message_timestamp_after_max_ms
+        self.roll_size = ALWAYS
+
+    def limit(self, roll_size: int, roll_offset: int, roll_timestamp: int) -> None:
+        """Up to these the active segment takes batches without another look."""
+        self.roll_size, self.roll_offset, self.roll_timestamp = roll_size, roll_offset, roll_timestamp
+
+    def rolled(self) -> None:
+        """The log goes on in another segment, which is empty."""
+        self.staged_end = self.places.active.size
+        self.roll_size = ALWAYS
+
+    def hold_back(self, waits_for: str) -> None:
+        """Refuses what is appended, as on a full disk, until `go_on`."""
+        self.waits_for = waits_for
+        self.roll_size = ALWAYS
+
+    def go_on(self) -> None:
+        self.waits_for = None
+
+    @property
+    def takes_runs(self) -> bool:
+        """Whether batches may pass without a look at each."""
+        return self._usual_bits != 0
+
+    # -- staging
 
     def stage(
         self, records: memoryview, leader_epoch: int, now_ms: int, origin: Origin = Origin.CLIENT
@@ -62,7 +151,7 @@ class AppendableLog(LogState):
         if origin is Origin.CLIENT:
             first = self.stage_plain(records, leader_epoch, now_ms)
             if first >= 0:
-                return AppendResult(first, self.next_offset - 1, -1, False, self.start_offset)
+                return AppendResult(first, self.next_offset - 1, -1, False, self.places.start_offset)
         return self._stage_examined(
             examine(records, self.config, self._rules, now_ms, origin), leader_epoch, now_ms, origin
         )
@@ -85,10 +174,10 @@ class AppendableLog(LogState):
                 known = self._stage_sequence(header, first, now_ms, origin)
                 if known is not None:
                     # Kafka answers the time that is stored, also where that is the producer's own.
-                    return AppendResult(known[1] - known[2], known[1], known[3], True, self.start_offset)
+                    return AppendResult(known[1] - known[2], known[1], known[3], True, self.places.start_offset)
         _PACK_STAMP(records, 0, first, size - LOG_OVERHEAD, leader_epoch)
         self.add_staged(records, first, last, timestamp, leader_epoch)
-        return AppendResult(first, last, stamped, False, self.start_offset)
+        return AppendResult(first, last, stamped, False, self.places.start_offset)
 
     def stage_plain(self, records: memoryview, leader_epoch: int, now_ms: int) -> int:
         """Takes a producer's batch if there is nothing unusual about it, and returns its first offset.
@@ -127,7 +216,7 @@ class AppendableLog(LogState):
             rolling.before_batch(self, size, first, last, timestamp)
             end = self.staged_end + size
         if producer_id >= 0:
-            producers = self._producers or self.producers
+            producers = self.producer_memory.loaded or self.producer_memory.states
             epoch, sequence = _SEQUENCE(records)
             known = producers.stage(producer_id, epoch, sequence, delta, first, timestamp, False, now_ms, Origin.CLIENT)
             if known is not None:
@@ -135,8 +224,8 @@ class AppendableLog(LogState):
         if leader_epoch != self._leader_epoch:
             self._begin_epoch(leader_epoch, first)
         _PACK_STAMP(records, 0, first, length, leader_epoch)
-        self._staged.append(records)
-        self._staged_batches.append((size, first, last, timestamp))
+        self._buffers.append(records)
+        self._batches.append((size, first, last, timestamp))
         self.staged_end = end
         self.next_offset = last + 1
         return first
@@ -155,31 +244,32 @@ class AppendableLog(LogState):
             or next_offset - 1 > self.roll_offset
             or run.largest > self._size_max
             or run.attributes & ~self._usual_bits
-            or (run.idempotent and not self.producers.are_next(run.producers()))
+            or (run.idempotent and not self.producer_memory.states.are_next(run.producers()))
         ):
             return -1
         if leader_epoch != self._leader_epoch:
             self._begin_epoch(leader_epoch, first)
         batches = run.stamp(first, leader_epoch)
         if run.idempotent:
+            producers = self.producer_memory.states
             for number, producer_id, epoch, sequence in run.producers():
                 _, offset, last, timestamp = batches[number]
-                self.producers.stage(
+                producers.stage(
                     producer_id, epoch, sequence, last - offset, offset, timestamp, False, now_ms, Origin.CLIENT
                 )
-        self._staged_batches += batches
-        self._staged.append(run.data())
+        self._batches += batches
+        self._buffers.append(run.data())
         self.staged_end = end
         self.next_offset = next_offset
         return next_offset
 
     def stage_replica(self, records: memoryview, now_ms: int = 0) -> AppendResult:
         """Takes a leader's batches as they are; raises AppendRefused where they do not go on from this log's end."""
-        return replica_append.stage_replica(self, records, now_ms or self._opened_ms)
+        return replica_append.stage_replica(self, records, now_ms or self.producer_memory.opened_ms)
 
     def _stage_sequence(self, header: BatchHeader, first: int, now_ms: int, origin: Origin) -> WrittenBatch | None:
         transactional = header.attributes & TRANSACTIONAL != 0
-        return self.producers.stage(
+        return self.producer_memory.states.stage(
             header.producer_id,
             header.producer_epoch,
             header.base_sequence,
@@ -194,33 +284,40 @@ class AppendableLog(LogState):
     def _stage_marker(self, records: memoryview, header: BatchHeader, offset: int, now_ms: int, origin: Origin) -> None:
         marker = read_marker(records)
         if marker is not None:
-            aborted = self.producers.stage_marker(
+            aborted = self.producer_memory.states.stage_marker(
                 header.producer_id, header.producer_epoch, marker, offset, header.max_timestamp, now_ms, origin
             )
             if aborted is not None:
-                self.staged_aborted.append(aborted)
+                self.add_aborted(aborted)
 
     def add_staged(self, batch: memoryview, first: int, last: int, timestamp: int, leader_epoch: int) -> None:
         """Stages a batch that has its offsets and leader epoch."""
         if leader_epoch != self._leader_epoch:
             self._begin_epoch(leader_epoch, first)
-        self._staged.append(batch)
-        self._staged_batches.append((len(batch), first, last, timestamp))
+        self._buffers.append(batch)
+        self._batches.append((len(batch), first, last, timestamp))
         self.staged_end += len(batch)
         self.next_offset = last + 1
 
+    def add_aborted(self, aborted: AbortedTransaction) -> None:
+        """A batch that is being staged aborts this transaction."""
+        self._staged_aborted.append(aborted)
+
     def _begin_epoch(self, epoch: int, offset: int) -> None:
-        if epoch > self.epochs.latest or self.epochs.is_pending:
+        known = self.leader_epochs.cache
+        if epoch > known.latest or known.is_pending:
             self._staged_epochs.append((epoch, offset))
         self._leader_epoch = epoch
 
-    def write_staged(self) -> None:
+    # -- writing
+
+    def write(self) -> None:
         """Writes what is staged, in one call. On StorageFault nothing of it is in the log."""
-        if not self._staged_batches:
+        if not self._batches:
             return
         segment = self.places.segments[-1]
         try:
-            segment.file.append(self._staged)
+            segment.file.append(self._buffers)
         except Exception as error:
             # Whatever it was: a part may be in the file, behind the end that is known.
             fault = self._write_failed(segment, error)
@@ -236,27 +333,23 @@ class AppendableLog(LogState):
             raise StorageFault.of_ours(segment.path(), error) from error
 
     def _note_written(self, segment: Segment) -> None:
-        batches = self._staged_batches
-        self.places.written().extend(segment.size, batches)
-        position = segment.note_batches(segment.size, batches)
-        self.size += position - segment.size
-        segment.size = position
-        assert position == self.staged_end
-        self.end_offset = self.next_offset
-        self.touched = True
-        self._staged.clear()
+        batches = self._batches
+        size = self.places.wrote(batches, self.next_offset)
+        assert size == self.staged_end
+        self._buffers.clear()
         batches.clear()
-        if self._producers is not None and self._producers.staged:
-            self._producers.commit()
-        if self._staged_epochs or self.staged_aborted:
+        producers = self.producer_memory.loaded
+        if producers is not None and producers.staged:
+            producers.commit()
+        if self._staged_epochs or self._staged_aborted:
             self._write_marks(segment)
 
     def _write_marks(self, segment: Segment) -> None:
         for epoch, offset in self._staged_epochs:
-            self.epochs.assign(epoch, offset)
+            self.leader_epochs.cache.assign(epoch, offset)
         self._staged_epochs.clear()
-        aborted = list(self.staged_aborted)
-        self.staged_aborted.clear()
+        aborted = list(self._staged_aborted)
+        self._staged_aborted.clear()
         try:
             for entry in aborted:
                 segment.add_aborted(entry)
@@ -266,7 +359,7 @@ class AppendableLog(LogState):
     def _write_failed(self, segment: Segment, error: Exception) -> StorageFault | None:
         """What the disk refused, in storage's words; None for a fault of ours after which the log is as it was."""
         fault = StorageFault.of(segment.path(), error) if isinstance(error, OSError) else None
-        self.discard_staged()
+        self.discard()
         file = segment.open_file
         if file is None:
             return fault  # it could not even be opened
@@ -277,15 +370,14 @@ class AppendableLog(LogState):
             return StorageFault(FaultKind.DIRECTORY_FAILED, segment.path(), second)
         return fault
 
-    def discard_staged(self) -> None:
-        """Takes back what is staged and not written."""
-        self._staged.clear()
-        self._staged_batches.clear()
+    def discard(self) -> None:
+        """Takes back what is staged and not written, and looks again at where the log ends."""
+        self._buffers.clear()
+        self._batches.clear()
         self._staged_epochs.clear()
-        self.staged_aborted.clear()
-        self.next_offset = self.end_offset
-        self.staged_end = self.active.size
+        self._staged_aborted.clear()
+        self.next_offset = self.places.end_offset
+        self.staged_end = self.places.active.size
         self._leader_epoch = UNSET_EPOCH
         self.roll_size = ALWAYS
-        if self._producers is not None:
-            self._producers.rollback()
+        self.producer_memory.rollback()

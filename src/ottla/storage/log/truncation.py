@@ -43,17 +43,18 @@ def truncate_to(log: Log, offset: int) -> None:
 
 
 def _cut(log: Log, offset: int) -> None:
-    keep = [segment for segment in log.segments if segment.base_offset <= offset]
-    gone = log.segments[len(keep) :]
+    places = log.places
+    keep = [segment for segment in places.segments if segment.base_offset <= offset]
+    gone = places.segments[len(keep) :]
     active = keep[-1]
     place = active.locate(offset) if active.size else None
-    log.places.replace(keep)
-    log.forget_unsynced([*gone, active])
+    places.replace(keep)
+    log.durability.forget([*gone, active])
     for segment in gone:
         segment.remove()
     if gone:
         # None may come back once other records have taken its offsets.
-        log.around.disk.sync_directory(log.directory)
+        places.around.disk.sync_directory(places.directory)
     if active.sealed:
         active.unseal()
     end = offset
@@ -61,28 +62,26 @@ def _cut(log: Log, offset: int) -> None:
         # A cut inside a batch takes the whole batch.
         end = min(offset, place.base_offset)
         active.truncate(place.position, end)
-    log.size = sum(segment.size for segment in keep)
-    log.start_offset = min(log.start_offset, end)
-    log.cut_at(end)
+    places.cut_at(end)
+    log.follow_cut()
 
 
 def truncate_fully_and_start_at(log: Log, offset: int) -> None:
     """Drops everything; the log is empty and begins at `offset`."""
     log.discard_staged()
     log.settle_swap()
+    places = log.places
     try:
-        gone = list(log.segments)
-        log.forget_unsynced(gone)
+        gone = list(places.segments)
+        log.durability.forget(gone)
         for segment in gone:
             segment.remove()
         log.snapshots.remove(log.snapshots.offsets)
-        log.places.replace([create_segment(log.around, offset)])
-        log.around.disk.sync_directory(log.directory)
+        places.begin_anew_at(create_segment(places.around, offset))
+        places.around.disk.sync_directory(places.directory)
     except OSError as error:
-        raise StorageFault.halfway(log.directory, error) from error
-    log.size = 0
-    log.start_offset = offset
-    log.cut_at(offset)
+        raise StorageFault.halfway(places.directory, error) from error
+    log.follow_cut()
     log.epochs.clear()
 
 

@@ -141,6 +141,31 @@ class IndexedFile:
         if file is not None:
             file.close()
 
+    def keep_in(self, around: LogContext) -> None:
+        """From now on what surrounds it is this."""
+        self.around = around
+
+    def named(self, suffix: str) -> None:
+        """Its files have this behind their names by now."""
+        self.suffix = suffix
+
+    # -- the medium
+
+    def note_synced(self, size: int) -> None:
+        """So many of its bytes are on the medium for certain."""
+        self.synced = max(self.synced, min(size, self.size))
+
+    def note_uncertain(self, position: int) -> None:
+        """What stands from `position` on may be in the system's memory only."""
+        self.synced = min(self.synced, position)
+
+    def end_at(self, position: int) -> None:
+        """Cuts the file where a batch begins, at a start, when nothing is known of what lies behind. It may block."""
+        self.file.truncate(position)
+        self.file.sync()
+        self.size = position
+        self.synced = 0
+
     # -- indexes
 
     @property
@@ -262,8 +287,12 @@ class IndexedFile:
             self._since_index = 0
         self._since_index += size
 
-    def note_batches(self, position: int, batches: Sequence[tuple[int, int, int, int]]) -> int:
-        """Indexes batches (size, first offset, last offset, timestamp) behind all others; returns where they end."""
+    def note_batches(self, batches: Sequence[tuple[int, int, int, int]]) -> int:
+        """Takes up batches (size, first offset, last offset, timestamp) that the file has behind all others.
+
+        Returns how large it is.
+        """
+        position = self.size
         since, interval, largest = self._since_index, self.around.index_interval_bytes, self._max_timestamp
         for size, _, last_offset, timestamp in batches:
             if since > interval or timestamp > largest:
@@ -274,6 +303,7 @@ class IndexedFile:
                 since += size
             position += size
         self._since_index = since
+        self.size = position
         return position
 
     @property

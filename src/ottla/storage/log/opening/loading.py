@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ottla.model import TopicPartition
-from ottla.storage.errors import BadBatch, LostRecords
+from ottla.storage.errors import BadBatch, LostRecords, StorageFault
 from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import INDEX, LOG, format_segment_file
@@ -43,15 +43,52 @@ class LoadedLog(NamedTuple):
     #: Whether names in the folder changed.
     changed: bool
 
-    def kept_in(self, files: OpenFiles) -> LogContext:
+    @property
+    def around(self) -> LogContext:
+        return self.snapshots.around
+
+    def keep_in(self, files: OpenFiles) -> None:
         """From now on `files` bounds what the log holds open."""
-        around = self.snapshots.around = self.snapshots.around._replace(files=files)
+        around = self.around._replace(files=files)
+        self.snapshots.keep_in(around)
         for segment in self.segments:
-            segment.around = around
-        return around
+            segment.keep_in(around)
 
 
 def load(
+    around: LogContext,
+    tp: TopicPartition,
+    *,
+    clean: bool,
+    recovery_point: int,
+    start_offset: int,
+    now_ms: int,
+    gaps_allowed: bool,
+) -> LoadedLog:
+    """What is in a log's folder, or a log that is begun there; raises CorruptLog, StorageFault."""
+    try:
+        return _load(
+            around,
+            tp,
+            clean=clean,
+            recovery_point=recovery_point,
+            start_offset=start_offset,
+            now_ms=now_ms,
+            gaps_allowed=gaps_allowed,
+        )
+    except OSError as error:
+        raise StorageFault.of(around.directory, error) from error
+
+
+def begin(around: LogContext) -> LoadedLog:
+    """A log without records in a new folder, which there is nothing in to look for; raises StorageFault."""
+    try:
+        return _begun(around, Snapshots(around), 0)
+    except OSError as error:
+        raise StorageFault.of(around.directory, error) from error
+
+
+def _load(
     around: LogContext,
     tp: TopicPartition,
     *,
@@ -71,7 +108,7 @@ def load(
         if start_offset < recovery_point:
             raise LostRecords(tp, directory, start_offset, recovery_point)
         snapshots.remove(snapshots.offsets)
-        return begun(around, snapshots, start_offset)
+        return _begun(around, snapshots, start_offset)
     segments = [
         Segment(
             around,
@@ -115,7 +152,7 @@ def load(
     return LoadedLog(segments, start, end, epochs, producers, snapshots, report, changed)
 
 
-def begun(around: LogContext, snapshots: Snapshots, start_offset: int) -> LoadedLog:
+def _begun(around: LogContext, snapshots: Snapshots, start_offset: int) -> LoadedLog:
     """A log without records, whose first segment is made."""
     segment = create_segment(around, start_offset)
     return LoadedLog([segment], start_offset, start_offset, None, None, snapshots, None, True)
@@ -205,7 +242,7 @@ def load_epochs(around: LogContext, segments: list[Segment]) -> EpochCache:
         except BadBatch:
             # A torn tail: recovery finds it again.
             break
-    epochs.dirty = True
+    epochs.must_be_written()
     return epochs
 
 

@@ -121,7 +121,7 @@ class _Recovery:
             except BadBatch as bad:
                 self._tear(number, bad.position, bad.reason)
                 break
-            segment.synced = min(segment.synced, start)
+            segment.note_uncertain(start)
             if segment.sealed:
                 self._write_indexes(segment)
         self.report.end_offset = self.next_offset
@@ -312,10 +312,7 @@ class _Recovery:
                     raise
                 tail = b"".join(_pieces(segment.file, position, segment.size))
         segment.unseal()
-        segment.file.truncate(position)
-        segment.file.sync()
-        segment.size = position
-        segment.synced = 0
+        segment.end_at(position)
         if tail:
             try:
                 self._keep(path, [tail])

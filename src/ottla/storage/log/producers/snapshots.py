@@ -38,6 +38,10 @@ class Snapshots:
         #: Of the files that there are, rising.
         self.offsets = tuple(sorted(offsets))
 
+    def keep_in(self, around: LogContext) -> None:
+        """From now on what surrounds them is this."""
+        self.around = around
+
     @property
     def latest(self) -> int:
         return self.offsets[-1] if self.offsets else -1
@@ -88,12 +92,18 @@ class PendingSnapshot:
     __slots__ = ("_disk", "_file", "_frozen", "_producers", "is_needed", "is_void", "is_written", "offset", "path")
 
     def __init__(
-        self, snapshots: Snapshots, producers: ProducerStates, frozen: Mapping[int, KnownProducer], offset: int
-    ):
+        self,
+        snapshots: Snapshots,
+        producers: ProducerStates,
+        frozen: Mapping[int, KnownProducer],
+        offset: int,
+        *,
+        is_needed: bool,
+    ) -> None:
         self.offset = offset
         self.path = snapshots.path(offset)
         #: Whether a clean stop relies on it. Otherwise it is left out where the disk is full.
-        self.is_needed = False
+        self.is_needed = is_needed
         #: The log was cut meanwhile: the snapshot is of another past.
         self.is_void = False
         self.is_written = False
@@ -123,6 +133,10 @@ class PendingSnapshot:
         finally:
             file.close()
         self.is_written = True
+
+    def make_void(self) -> None:
+        """The log was cut below its offset."""
+        self.is_void = True
 
     def thaw(self) -> None:
         self._producers.thaw()

@@ -74,8 +74,8 @@ def test_what_is_plain_is_staged_at_once(seed: int) -> None:
     for _ in range(1500):
         data = some_batch(rng)
         expected = is_plain(data)
-        first = log.stage_plain(memoryview(bytearray(data)), 0, NOW)
-        log.discard_staged()
+        first = log.staging.stage_plain(memoryview(bytearray(data)), 0, NOW)
+        log.staging.discard()
         assert (first >= 0) == expected, data.hex()
         plain += expected
         others += not expected
@@ -88,7 +88,7 @@ def test_a_lone_record_around_the_bounds_of_its_length(size: int) -> None:
     value_bytes = next(n for n in range(size) if len(batch(bytes(n))) >= size)
     data = batch(bytes(value_bytes))
     assert abs(len(data) - size) <= 1
-    assert (World(config=WIDE).open().stage_plain(data, 0, NOW) == 0) == is_plain(bytes(data))
+    assert (World(config=WIDE).open().staging.stage_plain(data, 0, NOW) == 0) == is_plain(bytes(data))
     assert is_plain(batch(bytes(value_bytes))) == (len(data) < LONE_SIZE_END)
 
 

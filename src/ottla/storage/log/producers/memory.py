@@ -1,0 +1,131 @@
+"""What a log remembers of its producers: their state, read when it is first asked for, and its snapshots on disk.
+
+A snapshot is taken in three steps: `take` freezes the state, a flush opens the file and writes it (`opened`), and
+`settle` notes what has become of it. So there is one at a time:
+
+    pending is None  ──take──▶  frozen  ──opened──▶  in a flush  ──settle──▶  a snapshot, or no file
+
+A cut makes the pending one void, whatever its flush does. The files that `snapshots` lists are written, on the medium,
+and at or below the log's end.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from ottla.storage.errors import StorageFault
+from ottla.storage.log.opening.loading import load_producers
+from ottla.storage.log.places import Places
+from ottla.storage.log.producers.producer_state import ProducerStates
+from ottla.storage.log.producers.snapshots import PendingSnapshot, Snapshots, replay
+
+
+class ProducerMemory:
+    __slots__ = ("_places", "loaded", "opened_ms", "pending", "snapshots")
+
+    def __init__(self, places: Places, loaded: ProducerStates | None, snapshots: Snapshots, now_ms: int) -> None:
+        self._places = places
+        #: The state as of everything that is staged; None until it is read.
+        self.loaded = loaded
+        self.snapshots = snapshots
+        #: For the next flush to write, or for the one that runs. offset <= the log's end, unless it is void
+        self.pending: PendingSnapshot | None = None
+        #: When the log was opened: producers that are read from it were last heard of then.
+        self.opened_ms = now_ms
+
+    @property
+    def states(self) -> ProducerStates:
+        """Raises StorageFault where they are read for the first time and cannot be."""
+        states = self.loaded
+        if states is None:
+            places = self._places
+            with places.naming_faults():
+                states = self.loaded = load_producers(
+                    places.tp, places.segments, self.snapshots, places.start_offset, places.end_offset, self.opened_ms
+                )
+        return states
+
+    @property
+    def has_any(self) -> bool:
+        """Whether some are in memory."""
+        return self.loaded is not None and len(self.loaded) > 0
+
+    @property
+    def knows_of_none(self) -> bool:
+        """Whether nothing is to be read: a log that had producers was left with a snapshot."""
+        return self.loaded is None and not self.snapshots.offsets
+
+    def rollback(self) -> None:
+        """What was staged has not been written."""
+        if self.loaded is not None:
+            self.loaded.rollback()
+
+    # -- snapshots
+
+    def take(self, *, is_needed: bool = False) -> None:
+        """Freezes the state at the log's end; the next flush writes it, and makes it certain.
+
+        Unless one is being written already: then this one is left out. `is_needed`: a clean stop relies on it, and
+        nothing is being written.
+        """
+        states, end_offset = self.states, self._places.end_offset
+        if is_needed:
+            self.settle()
+        if self.pending is not None or self.snapshots.latest == end_offset:
+            return
+        frozen = states.freeze()
+        if frozen is not None:
+            self.pending = PendingSnapshot(self.snapshots, states, frozen, end_offset, is_needed=is_needed)
+
+    def take_for_stop(self) -> None:
+        """So that a start reads nothing of the log for it."""
+        snapshots = self.snapshots
+        if snapshots.latest != self._places.end_offset and (snapshots.offsets or self.pending or self.has_any):
+            self.take(is_needed=True)
+
+    def opened(self) -> PendingSnapshot | None:
+        """The pending one with its file, for a flush to write; None where there is none, or no room for it."""
+        pending = self.pending
+        if pending is None:
+            return None
+        try:
+            pending.open()
+        except OSError as error:
+            if pending.is_needed or StorageFault.of(pending.path, error).directory_failed:
+                raise
+            # The disk is full. Records matter more, and the next roll takes another.
+            self.settle()
+            return None
+        return pending
+
+    def settle(self) -> None:
+        """No flush reads the frozen state any more. What was not written, or is not true any more, never was."""
+        pending, self.pending = self.pending, None
+        if pending is None:
+            return
+        pending.thaw()
+        if pending.is_written and not pending.is_void:
+            self.snapshots.taken(pending.offset, self._places.bases)
+        else:
+            with suppress(FileNotFoundError):
+                self.snapshots.around.disk.remove(pending.path)
+
+    # -- the log has changed
+
+    def segments_gone(self, base_offset: int) -> None:
+        """All segments below have gone, and their snapshots go with them."""
+        self.snapshots.remove([offset for offset in self.snapshots.offsets if offset < base_offset])
+
+    def cut_at(self, offset: int, *, is_flushing: bool) -> None:
+        """The log has been cut, and the state goes back to where it was there. `is_flushing`: a flush has the pending
+        snapshot, and is to be done with it first."""
+        if self.pending is not None:
+            self.pending.make_void()
+            if not is_flushing:
+                self.settle()
+        self.snapshots.remove([each for each in self.snapshots.offsets if each > offset])
+        places = self._places
+        states = ProducerStates(places.tp)
+        known = self.snapshots.restore(states, offset, self.opened_ms)
+        replay(states, places.segments, max(known, places.start_offset), offset, self.opened_ms)
+        self.loaded = states
