@@ -30,7 +30,10 @@ class MemoryJournal:
 
     # The journal.
 
-    def write(self, records: Sequence[JournalRecord], wall_ms: int, written: Written) -> ErrorCode:
+    def write(
+        self, records: Sequence[JournalRecord], wall_ms: int, written: Written, built: BatchBuilder | None = None
+    ) -> ErrorCode:
+        assert built is None or built.count == len(records)
         assert records
         if self.refusal is not None:
             return self.refusal

@@ -15,6 +15,7 @@ from ottla.groups.timers import Timers
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode
 from ottla.ports.entropy import Entropy
+from ottla.records.builder import BatchBuilder
 from ottla.steps import Steps
 
 if TYPE_CHECKING:
@@ -95,11 +96,13 @@ class ShardState:
         """With what is set for this group alone."""
         return effective_groups_config(self.metadata.group_config(group_id), self.settings())
 
-    def write(self, records: Sequence[JournalRecord], now: Now, done: Done) -> ErrorCode:
+    def write(
+        self, records: Sequence[JournalRecord], now: Now, done: Done, built: BatchBuilder | None = None
+    ) -> ErrorCode:
         """Appends records. NONE: apply them now, and `done` is called with how it ended. An error: nothing happened."""
         if self.is_over:
             return ErrorCode.NOT_COORDINATOR
-        return self.journal.write(records, now.wall_ms, done)
+        return self.journal.write(records, now.wall_ms, done, built)
 
     def when_settled(self, call: Done) -> None:
         """Calls when all that was applied is committed, or has failed."""

@@ -25,6 +25,7 @@ from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from ottla.records.builder import BatchBuilder
 from ottla.steps import Steps, at_once
 
 T = TypeVar("T")
@@ -44,7 +45,10 @@ class MemoryJournal:
         self.holds = False
         self._held: list[Callable[[ErrorCode], None]] = []
 
-    def write(self, records: Sequence[JournalRecord], wall_ms: int, written: Written) -> ErrorCode:
+    def write(
+        self, records: Sequence[JournalRecord], wall_ms: int, written: Written, built: BatchBuilder | None = None
+    ) -> ErrorCode:
+        assert built is None or built.count == len(records)
         if self.refuses_with:
             return self.refuses_with
         assert records
