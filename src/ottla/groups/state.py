@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.config.group import effective_groups_config
 from ottla.config.slices import GroupsConfig
-from ottla.groups.caller import Now
-from ottla.groups.journal import Journal, JournalRecord
-from ottla.groups.long_work import Beside
+from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import Journal, JournalRecord
+from ottla.coordinators.long_work import Beside
+from ottla.coordinators.timers import Timers
 from ottla.groups.offsets.store import OffsetStore
-from ottla.groups.timers import Timers
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode
 from ottla.ports.entropy import Entropy
@@ -130,3 +130,14 @@ class ShardState:
 def replied(response: Steps[T], reply: Reply[T]) -> Steps[None]:
     """Makes an answer and gives it."""
     reply((yield from response))
+
+
+def made_at_once(response: T) -> Steps[T]:
+    """An answer that needs no steps, for a caller that takes steps."""
+    yield from ()
+    return response
+
+
+def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:
+    """Of the timer that takes a silent member out of its group."""
+    return ("session", group_id, member_id)

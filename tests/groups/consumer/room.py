@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from ottla.config import Config
 from ottla.config.slices import GroupsConfig
-from ottla.groups.caller import Caller, Now
+from ottla.coordinators.caller import Caller, Now
+from ottla.coordinators.journal import JournalRecord, Written
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
-from ottla.groups.journal import JournalRecord, Written
 from ottla.groups.shard import GroupShard, ShardContext
 from ottla.groups.state import Counts
 from ottla.metadata.cache import MetadataCache

@@ -20,14 +20,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla import logs
-from ottla.groups.caller import Now
+from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import JournalRecord
+from ottla.coordinators.long_work import Beside
 from ottla.groups.consumer import records, replay
 from ottla.groups.consumer.checks import assignor_of
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import Member, Partitions
 from ottla.groups.consumer.target import Basis, NewTarget, compute
-from ottla.groups.journal import JournalRecord
-from ottla.groups.long_work import Beside
 from ottla.groups.state import Done, ShardState
 from ottla.model import ErrorCode
 from ottla.records.builder import BatchBuilder

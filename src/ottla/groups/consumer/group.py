@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.consumer import records
 from ottla.groups.consumer.embedded import CONSUMER
 from ottla.groups.consumer.member import NO_PARTITIONS, Member, Owned, Partitions, ResolvedRegex
 from ottla.groups.consumer.states import GROUP_STATE, GroupFinding, GroupState
-from ottla.groups.journal import JournalRecord
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode, TopicId
 from ottla.protocol.generated.offset_commit import OffsetCommitRequestTopic

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from ottla.config.slices import GroupsConfig
-from ottla.groups.caller import Caller
+from ottla.coordinators.caller import Caller
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.consumer import checks, records
 from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.group import ConsumerGroup, decrease, topics_of
@@ -26,7 +27,6 @@ from ottla.groups.consumer.reconciliation import Goal, Reported, reconciled
 from ottla.groups.consumer.states import MemberState
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX, Basis, Subscribed, compute, is_large
 from ottla.groups.consumer.topics import TopicHashes
-from ottla.groups.journal import JournalRecord
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import (

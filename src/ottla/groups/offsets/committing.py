@@ -14,12 +14,11 @@ from itertools import repeat
 from struct import Struct
 from typing import Final
 
-from ottla.groups.caller import Caller
+from ottla.coordinators.caller import Caller
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.classic.group import ClassicGroup
-from ottla.groups.journal import JournalRecord
 from ottla.groups.records.offset_records import NO_EXPIRY, group_prefix, offset_value, topic_prefix
-from ottla.groups.state import Done, Reply, ShardState
-from ottla.groups.timers import session_key
+from ottla.groups.state import Done, Reply, ShardState, session_key
 from ottla.model import ErrorCode
 from ottla.protocol.errors import EncodeError
 from ottla.protocol.generated.offset_commit import (
