@@ -6,7 +6,7 @@ import tempfile
 
 from tests.handlers.groups import commit, find
 from tests.server.conftest import BrokerThread
-from tests.server.test_broker_metrics import numbers
+from tests.broker.test_broker_metrics import numbers
 
 from ottla.broker.group_metrics import register_group_metrics
 from ottla.metrics import Registry

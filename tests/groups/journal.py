@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from ottla.groups.journal import JournalRecord, Written
+from ottla.coordinators.journal import JournalRecord, Written
 from ottla.model import ErrorCode
 from ottla.records.builder import BatchBuilder, attribute_bits, build_batch, encode_record
 from ottla.records.control import ControlType, control_batch
@@ -13,7 +13,7 @@ _BATCHES_A_CHUNK = 500
 
 
 class MemoryJournal:
-    """Implements `ottla.groups.journal.Journal`."""
+    """Implements `ottla.coordinators.journal.Journal`."""
 
     def __init__(self) -> None:
         self.epoch = 1
@@ -30,7 +30,10 @@ class MemoryJournal:
 
     # The journal.
 
-    def write(self, records: Sequence[JournalRecord], wall_ms: int, written: Written) -> ErrorCode:
+    def write(
+        self, records: Sequence[JournalRecord], wall_ms: int, written: Written, built: BatchBuilder | None = None
+    ) -> ErrorCode:
+        assert built is None or built.count == len(records)
         assert records
         if self.refusal is not None:
             return self.refusal

@@ -9,8 +9,9 @@ import pytest
 from tests.groups.journal import MemoryJournal
 from tests.groups.world import DAY_MS, GROUP, TOPIC, Answer, commit_error, groups_config, subscription
 
-from ottla.groups.caller import Caller, Now
-from ottla.groups.coordinator import LOAD_RETRY_S, GroupCoordinator
+from ottla.coordinators.caller import Caller, Now
+from ottla.coordinators.led_partitions import LOAD_RETRY_S
+from ottla.groups.coordinator import GroupCoordinator
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate, PartitionState
 from ottla.model import OFFSETS_TOPIC, BrokerId, Epoch, ErrorCode, TopicId
@@ -99,7 +100,7 @@ class House:
     async def elect(self, journal: MemoryJournal, group: str = GROUP) -> None:
         """This broker coordinates the group's partition, and has loaded it."""
         self.create_topic()
-        self.coordinator.elected(self.coordinator.partition_for(group), journal)
+        self.coordinator.led.elected(self.coordinator.partition_for(group), journal)
         for _ in range(10):
             await asyncio.sleep(0)
 
@@ -115,13 +116,19 @@ class House:
         topic = OffsetCommitRequestTopic(name=TOPIC, partitions=[entry])
         answer: Answer[OffsetCommitResponse] = Answer()
         at_once(
-            self.coordinator.offset_commit(self.caller(), OffsetCommitRequest(group_id=group, topics=[topic]), answer)
+            self.coordinator.shard_for(group).offset_commit(
+                self.caller(), OffsetCommitRequest(group_id=group, topics=[topic]), answer
+            )
         )
         return commit_error(answer)
 
     def committed(self, group: str = GROUP) -> int:
         topics = [OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
-        found = at_once(self.coordinator.offset_fetch(OffsetFetchRequestGroup(group_id=group, topics=topics), False))
+        found = at_once(
+            self.coordinator.shard_for(group).offset_fetch(
+                OffsetFetchRequestGroup(group_id=group, topics=topics), False
+            )
+        )
         assert found.error_code == ErrorCode.NONE
         return found.topics[0].partitions[0].committed_offset
 
@@ -135,7 +142,7 @@ class House:
             protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription(TOPIC))],
         )
         answer: Answer[JoinGroupResponse] = Answer()
-        self.coordinator.join_group(self.caller(), request, answer)
+        self.coordinator.shard_for_member(group).join_group(self.caller(), request, answer)
         return answer
 
     def listed(self) -> ListGroupsResponse:
@@ -145,7 +152,8 @@ class House:
 
     def errors(self, group: str = GROUP) -> dict[str, ErrorCode]:
         """What each request is answered with."""
-        coordinator, caller = self.coordinator, self.caller()
+        caller = self.caller()
+        shard, members = self.coordinator.shard_for(group), self.coordinator.shard_for_member(group)
         found: dict[str, ErrorCode] = {"join": self.join(group=group).error, "commit": self.commit(1, group)}
 
         def ask(name: str, call: Callable[..., Steps[None] | None], *arguments: object) -> None:
@@ -156,17 +164,17 @@ class House:
             found[name] = answer.value if isinstance(answer.value, ErrorCode) else answer.error
 
         leaver = [MemberIdentity(member_id="m")]
-        ask("sync", coordinator.sync_group, SyncGroupRequest(group_id=group, member_id="m"))
-        ask("heartbeat", coordinator.heartbeat, HeartbeatRequest(group_id=group, member_id="m"))
-        ask("leave", coordinator.leave_group, LeaveGroupRequest(group_id=group, members=leaver))
-        fetched = at_once(coordinator.offset_fetch(OffsetFetchRequestGroup(group_id=group), False))
+        ask("sync", members.sync_group, SyncGroupRequest(group_id=group, member_id="m"))
+        ask("heartbeat", members.heartbeat, HeartbeatRequest(group_id=group, member_id="m"))
+        ask("leave", members.leave_group, LeaveGroupRequest(group_id=group, members=leaver))
+        fetched = at_once(shard.offset_fetch(OffsetFetchRequestGroup(group_id=group), False))
         found["fetch"] = ErrorCode(fetched.error_code)
-        ask("offset delete", coordinator.offset_delete, OffsetDeleteRequest(group_id=group))
-        found["describe"] = ErrorCode(at_once(coordinator.describe_group(group, 6)).error_code)
-        ask("delete", coordinator.delete_group, group)
+        ask("offset delete", members.offset_delete, OffsetDeleteRequest(group_id=group))
+        found["describe"] = ErrorCode(at_once(shard.describe_group(group, 6)).error_code)
+        ask("delete", shard.delete_group, group)
         request = ConsumerGroupHeartbeatRequest(group_id=group, member_id="m")
-        ask("consumer heartbeat", coordinator.consumer_group_heartbeat, request)
-        found["describe consumer"] = ErrorCode(at_once(coordinator.describe_consumer_group(group)).error_code)
+        ask("consumer heartbeat", members.consumer_group_heartbeat, request)
+        found["describe consumer"] = ErrorCode(at_once(members.describe_consumer_group(group)).error_code)
         return found
 
 
@@ -249,12 +257,12 @@ def test_a_coordinator_that_moves_in_the_middle() -> None:
         partition = house.coordinator.partition_for(GROUP)
         assert house.commit(5) is ErrorCode.NONE
         joining = house.join(house.join().value.member_id)
-        house.coordinator.resigned(partition)
+        house.coordinator.led.resigned(partition)
         assert joining.error is ErrorCode.NOT_COORDINATOR
         assert house.commit(6) is ErrorCode.NOT_COORDINATOR
         # Its timers are of no effect any more.
         await asyncio.sleep(60)
-        house.coordinator.elected(partition, journal)
+        house.coordinator.led.elected(partition, journal)
         await turns()
         assert house.committed() == 5
 
@@ -277,7 +285,7 @@ def test_resigned_while_it_is_loaded() -> None:
     async def scene(house: House) -> None:
         journal = SlowJournal()
         await house.elect(journal)
-        house.coordinator.resigned(house.coordinator.partition_for(GROUP))
+        house.coordinator.led.resigned(house.coordinator.partition_for(GROUP))
         journal.may_load.set()
         await turns()
         assert house.commit(1) is ErrorCode.NOT_COORDINATOR
@@ -299,9 +307,9 @@ def test_a_journal_that_loses_a_write_is_loaded_again() -> None:
         entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=6)
         topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=[entry])]
         commit = OffsetCommitRequest(group_id=GROUP, topics=topics)
-        at_once(house.coordinator.offset_commit(house.caller(), commit, answer))
+        at_once(house.coordinator.shard_for(GROUP).offset_commit(house.caller(), commit, answer))
         journal.lose()
-        house.coordinator.journal_failed(partition)
+        house.coordinator.led.journal_failed(partition)
         assert commit_error(answer) is ErrorCode.NOT_COORDINATOR
         assert joining.error is ErrorCode.NOT_COORDINATOR
         assert house.commit(7) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -335,7 +343,7 @@ def test_a_log_that_could_not_be_loaded_is_tried_again() -> None:
         # Given up meanwhile it is not.
         journal.failures_left = 1
         await house.elect(journal)
-        house.coordinator.resigned(house.coordinator.partition_for(GROUP))
+        house.coordinator.led.resigned(house.coordinator.partition_for(GROUP))
         await asyncio.sleep(2 * LOAD_RETRY_S)
         assert house.commit(6) is ErrorCode.NOT_COORDINATOR
 
@@ -346,7 +354,7 @@ def test_timers_of_all_partitions_are_kept_by_one_alarm() -> None:
     async def scene(house: House) -> None:
         house.create_topic()
         for partition in range(PARTITIONS):
-            house.coordinator.elected(partition, MemoryJournal())
+            house.coordinator.led.elected(partition, MemoryJournal())
         await turns()
         groups = [f"group-{number}" for number in range(20)]
         joining = []
@@ -369,7 +377,7 @@ def test_a_clock_that_is_moved_by_hand() -> None:
         await house.elect(MemoryJournal())
         assert house.commit(5) is ErrorCode.NONE
         house.clock.jump(8 * DAY_MS)
-        house.coordinator.tick()
+        house.coordinator.led.tick()
         await asyncio.sleep(600)
         assert house.committed() == -1
 

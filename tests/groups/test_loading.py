@@ -8,7 +8,7 @@ import pytest
 from tests.groups.world import GROUP, SESSION_MS, TOPIC, TestClock, World, commit_error
 
 from ottla import logs
-from ottla.groups.loading import WORK_AT_ONCE_MAX, load
+from ottla.coordinators.loading import WORK_AT_ONCE_MAX, load
 from ottla.groups.records.group_records import group_key
 from ottla.model import ErrorCode
 from ottla.protocol.hot.offset_records import offset_key, offset_value
@@ -24,7 +24,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     written: list[str] = []
     output = logs.LogOutput(sink=written.append)
     monkeypatch.setattr("ottla.groups.shard.log_event", logs.Logger("groups", output))
-    monkeypatch.setattr("ottla.groups.loading.log_event", logs.Logger("groups", output))
+    monkeypatch.setattr("ottla.coordinators.loading.log_event", logs.Logger("groups", output))
     return written
 
 
@@ -121,7 +121,7 @@ def test_a_damaged_batch_is_passed_over(world: World, lines: list[str]) -> None:
     world.journal.batches[1] = bytes(damaged)
     world.load()
     assert (world.committed(0), world.committed(1)) == (1, 3)
-    assert "batch of the offsets topic was skipped" in lines[0]
+    assert "batch of __consumer_offsets was skipped" in lines[0]
     assert "offset=1 " in lines[0]
 
 
@@ -177,7 +177,7 @@ def test_others_have_their_turn(world: World) -> None:
         found = await load(world.journal, world._new_shard(), TestClock(world))
         done = True
         await watching
-        assert found == (5_000, 1, 5_000)
+        assert found == 5_000
 
     asyncio.run(main())
     assert turns >= 5_000 // WORK_AT_ONCE_MAX

@@ -8,11 +8,11 @@ from typing import TypeVar
 import pytest
 from tests.groups.world import GROUP, Answer, World
 
-from ottla.groups.caller import Now
+from ottla.coordinators.caller import Now
+from ottla.coordinators.timers import DUE_AT_ONCE_MAX, Timers
 from ottla.groups.classic.group import GROUP_BYTES_MAX, MEMBER_BYTES_MAX, PROTOCOL_BYTES, PROTOCOLS_MAX
 from ottla.groups.consumer.checks import PARTITIONS_OF_A_MEMBER_MAX, TOPICS_OF_A_MEMBER_MAX
 from ottla.groups.offsets.committing import PARTITIONS_COMMITTED_MAX, WRITTEN_AT_ONCE_MAX
-from ottla.groups.timers import DUE_AT_ONCE_MAX, Timers
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from ottla.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity

@@ -12,10 +12,10 @@ from tests.groups.journal import MemoryJournal
 
 from ottla.config.broker import Config
 from ottla.config.slices import GroupsConfig
-from ottla.groups.caller import Caller, Now
+from ottla.coordinators.caller import Caller, Now
+from ottla.coordinators.loading import load
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer.patterns import TopicPatterns
-from ottla.groups.loading import load
 from ottla.groups.offsets.committing import ALL_COMMITTED
 from ottla.groups.offsets.fetching import fetch_refused
 from ottla.groups.shard import GroupShard, ShardContext

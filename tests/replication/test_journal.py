@@ -14,7 +14,7 @@ from tests.replication.journal_world import CONFIG, DIRECTORIES, NOW, TP, Journa
 from ottla.model import ErrorCode
 from ottla.records.batch import parse_header
 from ottla.records.builder import BatchBuilder
-from ottla.replication.journal import whole_batches
+from ottla.replication.journal import RECORDS_A_ROUND_MAX, whole_batches
 from ottla.steps import done_at_once
 
 NONE, NOT_COORDINATOR = ErrorCode.NONE, ErrorCode.NOT_COORDINATOR
@@ -366,3 +366,83 @@ def test_what_was_written_is_replayed_in_order(
 def test_any_bytes_have_some_number_of_whole_batches(data: bytes) -> None:
     size, _ = whole_batches(data, 0)
     assert 0 <= size <= len(data)
+
+
+def test_a_round_encodes_no_more_records_than_it_may() -> None:
+    world = JournalWorld()
+    names = [str(number) for number in range(8)]
+    records = [(b"k%d" % number, b"v") for number in range(RECORDS_A_ROUND_MAX // 4)]
+
+    async def two_rounds() -> None:
+        with world.round():
+            for name in names:
+                assert world.write(name, *records) == NONE
+            world.settled("all")
+        assert world.told_names() == names[:4]
+        assert world.leader.log.end_offset == RECORDS_A_ROUND_MAX
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    world.run(two_rounds())
+    assert world.told_names() == [*names, "all"]
+    assert world.leader.log.end_offset == 2 * RECORDS_A_ROUND_MAX
+
+
+def test_a_write_that_is_larger_than_a_round_is_not_torn_apart() -> None:
+    world = JournalWorld()
+    records = [(b"k%d" % number, b"v") for number in range(2 * RECORDS_A_ROUND_MAX)]
+
+    async def two_rounds() -> None:
+        with world.round():
+            world.write("small", (b"k", b"v"))
+            world.write("large", *records)
+        assert world.told_names() == ["small"]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    world.run(two_rounds())
+    assert world.told_names() == ["small", "large"]
+    assert [len(batch) for batch in world.batches()] == [1, 2 * RECORDS_A_ROUND_MAX]
+
+
+def test_what_was_encoded_before_is_a_batch_of_its_own() -> None:
+    world = JournalWorld()
+    records = [(b"k%d" % number, None if number % 2 else b"v") for number in range(1_000)]
+    built = BatchBuilder()
+    for key, value in records:
+        built.append(NOW, key, value)
+    with world.round():
+        world.write("before", (b"a", b"1"))
+        assert world.journal.write(records, NOW, lambda error: world.told.append(("built", error)), built) == NONE
+        world.write("behind", (b"b", b"2"))
+    assert world.told_names() == ["before", "built", "behind"]
+    assert world.batches() == [[(b"a", b"1")], records, [(b"b", b"2")]]
+
+
+def test_what_was_encoded_before_is_refused_to_the_byte() -> None:
+    world = JournalWorld()
+    limit = world.leader.log.config.max_message_bytes
+    for size, outcome in ((limit - 80, NONE), (limit, ErrorCode.UNKNOWN_SERVER_ERROR)):
+        built = BatchBuilder()
+        built.append(NOW, b"k", bytes(size))
+        with world.round():
+            assert world.journal.write([(b"k", bytes(size))], NOW, lambda _: None, built) == outcome
+
+
+def test_a_round_that_is_lost_takes_with_it_what_was_left_for_the_next() -> None:
+    """It was decided on top of what is lost, and its coordinator loads anew."""
+    world = JournalWorld()
+    records = [(b"k%d" % number, b"v") for number in range(RECORDS_A_ROUND_MAX)]
+    world.ports.disk.fail("append", f"*/{TP}/*.log", errno.ENOSPC, times=1)
+
+    async def two_rounds() -> None:
+        with world.round():
+            world.write("first", *records)
+            world.write("next", *records)
+        assert world.told == [("first", NOT_COORDINATOR), ("next", NOT_COORDINATOR)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    world.run(two_rounds())
+    assert world.lost == [TP]
+    assert world.leader.log.end_offset == 0

@@ -27,7 +27,7 @@ class GroupPartitions:
 
     def became_leader(self, leader: Leader) -> None:
         if leader.tp.topic == OFFSETS_TOPIC:
-            self._groups.get().elected(leader.tp.partition, self._journals.open(leader, self))
+            self._groups.get().led.elected(leader.tp.partition, self._journals.open(leader, self))
 
     def became_follower(self, follower: Follower) -> None:
         """Groups are where the leader is."""
@@ -36,7 +36,7 @@ class GroupPartitions:
         if tp.topic == OFFSETS_TOPIC:
             # First the requests that wait for their writes, then those that wait for other members.
             self._journals.close(tp)
-            self._groups.get().resigned(tp.partition)
+            self._groups.get().led.resigned(tp.partition)
 
     def journal_lost(self, tp: TopicPartition) -> None:
-        self._groups.get().journal_failed(tp.partition)
+        self._groups.get().led.journal_failed(tp.partition)

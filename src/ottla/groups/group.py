@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Sized
 from typing import Protocol
 
-from ottla.groups.journal import JournalRecord
+from ottla.coordinators.journal import JournalRecord
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_commit import OffsetCommitRequestTopic
 

@@ -6,13 +6,15 @@ Groups of both kinds stand in one table; here is decided which kind's rules a re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from ottla import logs
 from ottla.config.slices import GroupsConfig
-from ottla.groups.caller import Caller, Now
+from ottla.coordinators.caller import Caller, Now
+from ottla.coordinators.journal import Journal
+from ottla.coordinators.long_work import Beside
 from ottla.groups.classic.described import described, not_found
 from ottla.groups.classic.group import MEMBER_BYTES_MAX, PROTOCOLS_MAX, ClassicGroup
 from ottla.groups.classic.joining import JoinRequests
@@ -29,8 +31,6 @@ from ottla.groups.consumer.prepared import PreparedHeartbeat
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
 from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.group import Group
-from ottla.groups.journal import Journal
-from ottla.groups.long_work import Beside
 from ottla.groups.offsets.committing import commit_offsets
 from ottla.groups.offsets.deleting import delete_group, delete_offsets
 from ottla.groups.offsets.fetching import fetch_offsets, fetch_refused
@@ -39,7 +39,7 @@ from ottla.groups.records.group_records import read_group_key, read_group_value
 from ottla.groups.records.kinds import CONSUMER_GROUP_KINDS, GROUP, OFFSET, OFFSET_LEGACY, BadRecord, kind_of
 from ottla.groups.state import Counts, Done, Reply, ShardState
 from ottla.metadata.cache import MetadataCache
-from ottla.model import NO_PRODUCER_ID, ErrorCode
+from ottla.model import NO_PRODUCER_ID, OFFSETS_TOPIC, ErrorCode
 from ottla.ports.entropy import Entropy
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.fields import INT16
@@ -96,6 +96,8 @@ class GroupShard:
         shared: ShardContext | None = None,
     ) -> None:
         shared = shared or ShardContext(Counts(), TopicPatterns(metadata))
+        self.topic = OFFSETS_TOPIC
+        self.partition = partition
         self.state = ShardState(partition, journal, settings, metadata, entropy, shared.counts, shared.side_by_side)
         self.timers = self.state.timers
         self.groups = self.state.groups
@@ -182,6 +184,10 @@ class GroupShard:
         """To be answered by `when_settled`, as all that says what is stored."""
         found = yield from fetch_offsets(self.state, request, require_stable)
         return fetch_refused(request.group_id, ErrorCode.NOT_COORDINATOR) if self.state.is_over else found
+
+    def offset_count(self, group_id: str) -> int:
+        """How many the group has committed."""
+        return sum(map(len, self.state.offsets.of_group(group_id).values()))
 
     def when_settled(self, call: Done) -> None:
         """Calls when all that was decided so far is committed: what a client learns must be found after a crash."""
@@ -359,6 +365,9 @@ class GroupShard:
             if number % STARTED_AT_ONCE_MAX == 0:
                 yield
         self._sweeps.start(now)
+
+    def held(self) -> Mapping[str, int]:
+        return {"groups": len(self.groups), "offsets": self.state.offsets.count}
 
     def _start_sessions(self, group: ClassicGroup, now: Now) -> None:
         for member in group.members.values():

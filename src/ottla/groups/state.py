@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.config.group import effective_groups_config
 from ottla.config.slices import GroupsConfig
-from ottla.groups.caller import Now
-from ottla.groups.journal import Journal, JournalRecord
-from ottla.groups.long_work import Beside
+from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import Journal, JournalRecord
+from ottla.coordinators.long_work import Beside
+from ottla.coordinators.timers import Timers
 from ottla.groups.offsets.store import OffsetStore
-from ottla.groups.timers import Timers
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode, random_uuid, uuid_text
 from ottla.ports.entropy import Entropy
+from ottla.records.builder import BatchBuilder
 from ottla.steps import Steps
 
 if TYPE_CHECKING:
@@ -95,11 +96,13 @@ class ShardState:
         """With what is set for this group alone."""
         return effective_groups_config(self.metadata.group_config(group_id), self.settings())
 
-    def write(self, records: Sequence[JournalRecord], now: Now, done: Done) -> ErrorCode:
+    def write(
+        self, records: Sequence[JournalRecord], now: Now, done: Done, built: BatchBuilder | None = None
+    ) -> ErrorCode:
         """Appends records. NONE: apply them now, and `done` is called with how it ended. An error: nothing happened."""
         if self.is_over:
             return ErrorCode.NOT_COORDINATOR
-        return self.journal.write(records, now.wall_ms, done)
+        return self.journal.write(records, now.wall_ms, done, built)
 
     def when_settled(self, call: Done) -> None:
         """Calls when all that was applied is committed, or has failed."""
@@ -123,3 +126,14 @@ class ShardState:
 def replied(response: Steps[T], reply: Reply[T]) -> Steps[None]:
     """Makes an answer and gives it."""
     reply((yield from response))
+
+
+def made_at_once(response: T) -> Steps[T]:
+    """An answer that needs no steps, for a caller that takes steps."""
+    yield from ()
+    return response
+
+
+def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:
+    """Of the timer that takes a silent member out of its group."""
+    return ("session", group_id, member_id)

@@ -72,7 +72,7 @@ def _described(call: Call, group_id: str) -> Steps[DescribedGroup]:
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not allowed_on_group(call, Operation.DESCRIBE, group_id):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return (yield from call.services.groups.describe_consumer_group(group_id))
+    return (yield from call.services.groups.shard_for_member(group_id).describe_consumer_group(group_id))
 
 
 def _size(group: DescribedGroup) -> Steps[int]:

@@ -24,7 +24,11 @@ def handle(call: Call, request: ConsumerGroupHeartbeatRequest) -> Steps[Consumer
         response.throttle_time_ms = call.throttle_ms()
         answer.set(response)
 
-    yield from call.services.groups.consumer_group_heartbeat(caller_of(call), request, reply)
+    groups = call.services.groups
+    prepared = yield from groups.shard_for_member(request.group_id).prepare_heartbeat(request)
+    # The shard may be another one by now: it was loaded again.
+    shard = groups.shard_for_member(request.group_id)
+    shard.consumer_group_heartbeat(caller_of(call), request, reply, prepared)
     return answer
 
 

@@ -30,7 +30,7 @@ def handle(call: Call, request: DeleteGroupsRequest) -> Steps[Later]:
     for index, group_id in enumerate(group_ids):
         reply = partial(_answer, gathered.place(index), group_id)
         if allowed_on_group(call, Operation.DELETE, group_id):
-            yield from call.services.groups.delete_group(caller, group_id, reply)
+            yield from call.services.groups.shard_for(group_id).delete_group(caller, group_id, reply)
         else:
             reply(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         yield from steps_of_name(group_id)

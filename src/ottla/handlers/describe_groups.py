@@ -46,7 +46,7 @@ def handle(call: Call, request: DescribeGroupsRequest) -> Steps[DescribeGroupsRe
 def _described(call: Call, group_id: str) -> Steps[DescribedGroup]:
     if not allowed_on_group(call, Operation.DESCRIBE, group_id):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return (yield from call.services.groups.describe_group(group_id, call.version))
+    return (yield from call.services.groups.shard_for(group_id).describe_group(group_id, call.version))
 
 
 def _too_large(call: Call, group_id: str) -> DescribedGroup:

@@ -18,7 +18,7 @@ def handle(call: Call, request: HeartbeatRequest) -> Later:
         answer.set(response)
 
     if allowed_on_group(call, Operation.READ, request.group_id):
-        call.services.groups.heartbeat(caller_of(call), request, reply)
+        call.services.groups.shard_for_member(request.group_id).heartbeat(caller_of(call), request, reply)
     else:
         reply(HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
     return answer

@@ -40,7 +40,7 @@ def handle(call: Call, request: JoinGroupRequest) -> Later:
         request.rebalance_timeout_ms = request.session_timeout_ms
     if request.reason is not None and len(request.reason) > _REASON_LENGTH_MAX:
         request.reason = request.reason[:_REASON_LENGTH_MAX]
-    call.services.groups.join_group(caller_of(call), request, reply)
+    call.services.groups.shard_for_member(request.group_id).join_group(caller_of(call), request, reply)
     return answer
 
 

@@ -31,5 +31,5 @@ def handle(call: Call, request: LeaveGroupRequest) -> Steps[Later]:
         return answer
     if call.version < _SEVERAL_SINCE:
         request.members = [MemberIdentity(member_id=request.member_id)]
-    yield from call.services.groups.leave_group(caller_of(call), request, reply)
+    yield from call.services.groups.shard_for_member(request.group_id).leave_group(caller_of(call), request, reply)
     return answer

@@ -74,7 +74,7 @@ def _commit_all(call: Call, request: OffsetCommitRequest) -> Later:
         else:
             answer.set(at_once(_answered(call, request, response, [], is_long=False)))
 
-    at_once(call.services.groups.offset_commit(caller_of(call), request, reply))
+    at_once(call.services.groups.shard_for(request.group_id).offset_commit(caller_of(call), request, reply))
     return answer
 
 
@@ -102,7 +102,7 @@ def _handle(call: Call, request: OffsetCommitRequest, *, is_long: bool) -> Steps
         steps = _answered(call, request, response, refused, is_long=is_long)
         answer.set(steps if is_long else at_once(steps))
 
-    yield from call.services.groups.offset_commit(caller_of(call), request, reply)
+    yield from call.services.groups.shard_for(request.group_id).offset_commit(caller_of(call), request, reply)
     return answer
 
 

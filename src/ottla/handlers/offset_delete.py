@@ -42,7 +42,7 @@ def handle(call: Call, request: OffsetDeleteRequest) -> Steps[OffsetDeleteRespon
             response.topics = _joined(response.topics, refused)
         answer.set(response)
 
-    yield from call.services.groups.offset_delete(caller_of(call), request, reply)
+    yield from call.services.groups.shard_for_member(request.group_id).offset_delete(caller_of(call), request, reply)
     return answer
 
 

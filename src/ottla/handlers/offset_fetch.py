@@ -104,10 +104,10 @@ class _Fetch:
                         self._refused.append((yield from _refused(topic, refused)))
                 yield
         else:
-            self.answered = call.services.groups.offsets_of(group.group_id)
+            self.answered = call.services.groups.shard_for(group.group_id).offset_count(group.group_id)
             if self.answered > room:
                 return self._too_large()
-        found = yield from call.services.groups.offset_fetch(group, require_stable)
+        found = yield from call.services.groups.shard_for(group.group_id).offset_fetch(group, require_stable)
         return (yield from self._finished(found))
 
     def _too_large(self) -> OffsetFetchResponseGroup:

@@ -28,7 +28,7 @@ def handle(call: Call, request: SyncGroupRequest) -> Steps[Later]:
         reply(SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
     else:
         yield from _keep_shares_of_members(call, request)
-        call.services.groups.sync_group(caller_of(call), request, reply)
+        call.services.groups.shard_for_member(request.group_id).sync_group(caller_of(call), request, reply)
     return answer
 
 
@@ -38,7 +38,7 @@ def _keep_shares_of_members(call: Call, request: SyncGroupRequest) -> Steps[None
         return
     shares: dict[str, SyncGroupRequestAssignment] = {}
     for piece in pieces(request.assignments):
-        members = call.services.groups.members_of(request.group_id)
+        members = call.services.groups.shard_for_member(request.group_id).members_of(request.group_id)
         shares.update({share.member_id: share for share in piece if share.member_id in members})
         yield
     request.assignments = list(shares.values())

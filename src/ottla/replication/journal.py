@@ -44,6 +44,11 @@ _PIECE_BYTES_MAX: Final = 256 * 1024
 #: The most that a record takes beside its key and value: attributes, and five lengths and differences.
 _RECORD_OVERHEAD_MAX: Final = 32
 
+#: Records that are encoded in one round, of all journals, by a microsecond each; the rest is for the next round. What
+#: belongs together is not torn apart: long writes come encoded (`built`), which takes as much time as these records.
+RECORDS_A_ROUND_MAX: Final = 2_048
+_BUILT_BYTES_AS_A_RECORD: Final = 2_048
+
 _LOCATION: Final = header_fields("base_offset", "length")
 _LAST_DELTA: Final = header_fields("last_offset_delta")
 
@@ -76,16 +81,30 @@ class JournalSettings(NamedTuple):
 class _JournalWrite:
     """A write, from the call until `written` is called."""
 
-    __slots__ = ("deadline_ms", "end", "records", "size", "wall_ms", "written")
+    __slots__ = ("built", "deadline_ms", "end", "records", "size", "wall_ms", "written")
 
-    def __init__(self, records: Sequence[Record], size: int, wall_ms: int, deadline_ms: int, written: Written) -> None:
+    def __init__(
+        self,
+        records: Sequence[Record],
+        size: int,
+        wall_ms: int,
+        deadline_ms: int,
+        written: Written,
+        built: BatchBuilder | None = None,
+    ) -> None:
         self.records = records
+        #: The same records, if they were encoded before.
+        self.built = built
         self.size = size
         self.wall_ms = wall_ms
         self.deadline_ms = deadline_ms
         self.written = written
         #: Committed when the high watermark has come so far.
         self.end = _NOWHERE
+
+    @property
+    def work(self) -> int:
+        return len(self.records) if self.built is None else self.built.size // _BUILT_BYTES_AS_A_RECORD
 
 
 class JournalOwner(Protocol):
@@ -140,13 +159,20 @@ class Journals(Participant):
 
     def stage(self) -> None:
         """Hands over what was gathered. What comes later is for the next round."""
-        if self._gathered:
-            self._staged, self._gathered = self._gathered, []
-            for journal in self._staged:
-                try:
-                    journal.stage()
-                except Exception as fault:
-                    journal.give_up(fault)
+        if not self._gathered:
+            return
+        gathered, self._gathered = self._gathered, []
+        room = RECORDS_A_ROUND_MAX
+        for number, journal in enumerate(gathered):
+            if room <= 0:
+                self._gathered += gathered[number:]
+                self._round.soon()
+                break
+            self._staged.append(journal)
+            try:
+                room -= journal.stage(room)
+            except Exception as fault:
+                journal.give_up(fault)
 
     def answer(self) -> None:
         """Answers what is committed, and what was lost."""
@@ -210,8 +236,13 @@ class PartitionJournal:
 
     # -- writing
 
-    def write(self, records: Sequence[Record], wall_ms: int, written: Written) -> ErrorCode:
-        """Accepts all records or none. `written` is never called before this has returned."""
+    def write(
+        self, records: Sequence[Record], wall_ms: int, written: Written, built: BatchBuilder | None = None
+    ) -> ErrorCode:
+        """Accepts all records or none. `written` is never called before this has returned.
+
+        Records that are many come as a batch that was `built` of them: that takes its time before the round.
+        """
         leader = self._current()
         if leader is None or self._closed:
             return ErrorCode.NOT_COORDINATOR
@@ -219,16 +250,16 @@ class PartitionJournal:
             return as_coordinator(leader.fault)
         if not leader.has_enough_replicas():
             return as_coordinator(ErrorCode.NOT_ENOUGH_REPLICAS)
-        size = 0
-        for key, value in records:
+        size = 0 if built is None else built.size - HEADER_SIZE
+        for key, value in records if built is None else ():
             size += _RECORD_OVERHEAD_MAX + len(key) + (0 if value is None else len(value))
         limit = _batch_bytes_max(leader.log)
         if size + HEADER_SIZE > limit:
-            size = _exact_size(records, wall_ms) - HEADER_SIZE
+            size = size if built is not None else _exact_size(records, wall_ms) - HEADER_SIZE
             if size + HEADER_SIZE > limit:
                 log_event.warning_limited("a coordinator's write is larger than its topic takes", partition=self.tp)
                 return as_coordinator(ErrorCode.MESSAGE_TOO_LARGE)
-        self._gather(records, size, wall_ms, written)
+        self._gather(records, size, wall_ms, written, built)
         return ErrorCode.NONE
 
     def when_settled(self, call: Written) -> None:
@@ -257,34 +288,61 @@ class PartitionJournal:
         journals = self._journals
         return journals.clock.monotonic_ms() + journals.settings().commit_timeout_ms
 
-    def _gather(self, records: Sequence[Record], size: int, wall_ms: int, written: Written) -> None:
+    def _gather(
+        self,
+        records: Sequence[Record],
+        size: int,
+        wall_ms: int,
+        written: Written,
+        built: BatchBuilder | None = None,
+    ) -> None:
         if not self._gathered:
             self._deadline_ms = self._next_deadline_ms()
             self._journals.gathered(self)
-        self._gathered.append(_JournalWrite(records, size, wall_ms, self._deadline_ms, written))
+        self._gathered.append(_JournalWrite(records, size, wall_ms, self._deadline_ms, written, built))
 
     # -- rounds
 
-    def stage(self) -> None:
-        """Makes batches of what was gathered, as few as the topic's largest allows."""
-        gathered, self._gathered = self._gathered, []
+    def stage(self, room: int) -> int:
+        """Makes batches of what was gathered, as few as the topic's largest allows, and of no more records than there
+        is room for, but of one write at least. Returns how many records they were.
+        """
+        gathered, work = self._taken(room)
         leader = self._current()
         if leader is None:
             _tell_all(gathered, ErrorCode.NOT_COORDINATOR)
-            return
+            return work
         # From here on a failure finds them among the unsettled: without an end within the log.
         self._unsettled.extend(gathered)
         limit = _batch_bytes_max(leader.log)
         builder, inside = BatchBuilder(), list[_JournalWrite]()
         for write in gathered:
-            if builder.count and builder.size + write.size > limit:
+            if builder.count and (write.built is not None or builder.size + write.size > limit):
                 if not self._stage_batch(leader, builder, inside, limit):
-                    return
+                    return work
                 builder, inside = BatchBuilder(), []
+            inside.append(write)
+            if write.built is not None:
+                if not self._stage_batch(leader, write.built, inside, limit):
+                    return work
+                inside = []
+                continue
             for key, value in write.records:
                 builder.append(write.wall_ms, key, value)
-            inside.append(write)
         self._stage_batch(leader, builder, inside, limit)
+        return work
+
+    def _taken(self, room: int) -> tuple[list[_JournalWrite], int]:
+        """The writes for this round; the rest is gathered for the next one."""
+        gathered, self._gathered = self._gathered, []
+        work = 0
+        for number, write in enumerate(gathered):
+            if work and work + write.work > room:
+                self._gathered = gathered[number:]
+                self._journals.gathered(self)
+                return gathered[:number], work
+            work += write.work
+        return gathered, work
 
     def _stage_batch(self, leader: Leader, builder: BatchBuilder, inside: list[_JournalWrite], limit: int) -> bool:
         log = leader.log
@@ -308,6 +366,7 @@ class PartitionJournal:
         for write in inside:
             write.end = log.next_offset
             write.records = ()
+            write.built = None
         return True
 
     def round_written(self) -> None:
@@ -323,7 +382,9 @@ class PartitionJournal:
         self._park()
         if lost:
             error = as_coordinator(leader.fault or ErrorCode.KAFKA_STORAGE_ERROR)
-            _tell_all(reversed(lost), error)
+            # What was left for the next round was decided on top of what is lost.
+            left, self._gathered = self._gathered, []
+            _tell_all((*reversed(lost), *left), error)
             self._owner.journal_lost(self.tp)
 
     def give_up(self, fault: Exception) -> None:

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from ottla.config import Config
 from ottla.config.slices import GroupsConfig
-from ottla.groups.caller import Caller, Now
+from ottla.coordinators.caller import Caller, Now
+from ottla.coordinators.journal import JournalRecord, Written
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
-from ottla.groups.journal import JournalRecord, Written
 from ottla.groups.shard import GroupShard, ShardContext
 from ottla.groups.state import Counts
 from ottla.metadata.cache import MetadataCache
@@ -25,6 +25,7 @@ from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from ottla.records.builder import BatchBuilder
 from ottla.steps import Steps, at_once
 
 T = TypeVar("T")
@@ -44,7 +45,10 @@ class MemoryJournal:
         self.holds = False
         self._held: list[Callable[[ErrorCode], None]] = []
 
-    def write(self, records: Sequence[JournalRecord], wall_ms: int, written: Written) -> ErrorCode:
+    def write(
+        self, records: Sequence[JournalRecord], wall_ms: int, written: Written, built: BatchBuilder | None = None
+    ) -> ErrorCode:
+        assert built is None or built.count == len(records)
         if self.refuses_with:
             return self.refuses_with
         assert records

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.consumer import records, replay
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ClassicProtocol, Member, ResolvedRegex
 from ottla.groups.consumer.states import MemberState
-from ottla.groups.journal import JournalRecord
 from ottla.groups.records.kinds import CONSUMER_GROUP_KINDS, BadRecord, kind_of
 from ottla.metadata.cache import MetadataCache
 from ottla.model import TopicId

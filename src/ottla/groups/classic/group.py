@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.classic.member import ClassicMember, Protocols, metadata_of
 from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState, after
 from ottla.groups.classic.subscription import CONSUMER, add_subscribed_topics
-from ottla.groups.journal import JournalRecord
 from ottla.groups.records.group_records import group_key
 from ottla.groups.state import Reply
 from ottla.model import ErrorCode

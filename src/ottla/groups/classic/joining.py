@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.groups.caller import Caller
+from ottla.coordinators.caller import Caller
 from ottla.groups.classic.group import GROUP_BYTES_MAX, ClassicGroup, size_of
 from ottla.groups.classic.member import ClassicMember, Protocols
 from ottla.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalances, join_refused
 from ottla.groups.classic.returning import Return, Returns, TimeOuts
 from ottla.groups.classic.states import ClassicGroupState
-from ottla.groups.state import Reply, ShardState
-from ottla.groups.timers import session_key
+from ottla.groups.state import Reply, ShardState, session_key
 from ottla.model import ErrorCode
 from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla import logs
-from ottla.groups.caller import Caller
+from ottla.coordinators.caller import Caller
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import Rebalances
 from ottla.groups.classic.states import ClassicGroupState
-from ottla.groups.state import Reply, ShardState
-from ottla.groups.timers import session_key
+from ottla.groups.state import Reply, ShardState, session_key
 from ottla.model import ErrorCode
 from ottla.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.protocol.generated.leave_group import (

@@ -16,13 +16,12 @@ from functools import partial
 from typing import Final, TypeVar
 
 from ottla import logs
-from ottla.groups.caller import Now
+from ottla.coordinators.caller import Now
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember, metadata_of
 from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState
 from ottla.groups.classic.stored import group_record
-from ottla.groups.state import Reply, ShardState, replied
-from ottla.groups.timers import session_key
+from ottla.groups.state import Reply, ShardState, made_at_once, replied, session_key
 from ottla.model import ErrorCode
 from ottla.protocol.generated.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ottla.protocol.generated.sync_group import SyncGroupResponse
@@ -331,7 +330,7 @@ class Rebalances:
 
     def _answer_syncs(self, group: ClassicGroup, response_to: Callable[[str], SyncGroupResponse], now: Now) -> None:
         replies = group.take_sync_replies()
-        self._state.do(self._answered(group, replies, lambda member_id: _made(response_to(member_id)), now))
+        self._state.do(self._answered(group, replies, lambda member_id: made_at_once(response_to(member_id)), now))
 
 
 class Announcement:
@@ -375,11 +374,6 @@ def _put_subscription(group: ClassicGroup, generation: int, steps: Steps[frozens
     found = yield from steps
     if group.generation == generation:
         group.subscribed_topics = found
-
-
-def _made(response: T) -> Steps[T]:
-    yield from ()
-    return response
 
 
 def synced_response(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:

@@ -13,15 +13,14 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ottla import logs
-from ottla.groups.caller import Caller
+from ottla.coordinators.caller import Caller
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember, Protocols
 from ottla.groups.classic.rebalance import Announcement, Rebalances, join_refused
 from ottla.groups.classic.states import ClassicGroupState
 from ottla.groups.classic.stored import group_record
-from ottla.groups.journal import JournalRecord
-from ottla.groups.state import Reply, ShardState, replied
-from ottla.groups.timers import session_key
+from ottla.groups.state import Reply, ShardState, replied, session_key
 from ottla.model import ErrorCode
 from ottla.protocol.generated.join_group import JoinGroupResponse
 from ottla.steps import Steps

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember
 from ottla.groups.classic.states import ClassicGroupState
-from ottla.groups.journal import JournalRecord
 from ottla.groups.records.group_records import group_key, group_value
 from ottla.protocol.generated.group_metadata_value import GroupMetadataValue, MemberMetadata
 from ottla.steps import PIECE, Steps, pieces

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla import logs
-from ottla.groups.caller import Caller, Now
+from ottla.coordinators.caller import Caller, Now
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import Rebalances, sync_refused, synced_response
 from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState

@@ -16,21 +16,29 @@ from __future__ import annotations
 
 import traceback
 from collections import deque
+from collections.abc import Sequence
+from typing import Final
 
 from ottla import logs
-from ottla.groups.caller import Now
+from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import JournalRecord
+from ottla.coordinators.long_work import Beside
 from ottla.groups.consumer import records, replay
 from ottla.groups.consumer.checks import assignor_of
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import Member, Partitions
 from ottla.groups.consumer.target import Basis, NewTarget, compute
-from ottla.groups.journal import JournalRecord
-from ottla.groups.long_work import Beside
 from ottla.groups.state import Done, ShardState
 from ottla.model import ErrorCode
-from ottla.steps import Steps
+from ottla.records.builder import BatchBuilder
+from ottla.steps import Steps, pieces
 
 log_event = logs.logger("groups")
+
+#: Whose records are put into the batch in one step, by a microsecond or two each.
+_MEMBERS_A_STEP: Final = 32
+#: How often the batch is made anew where members came or left meanwhile, before it is made in one piece.
+_TRIES: Final = 3
 
 
 class _Assignment:
@@ -125,46 +133,78 @@ class Assignments:
                 return ErrorCode.NOT_COORDINATOR
         if self._group(assignment) is not group:
             return ErrorCode.NONE  # whoever waits finds that it is gone
-        return self._decide(group, members, target, epoch, assignment.now)
+        return (yield from self._decide(assignment, group, members, target, epoch))
 
     def _group(self, assignment: _Assignment) -> ConsumerGroup | None:
         found = self._state.groups.get(assignment.group_id)
         return found if isinstance(found, ConsumerGroup) else None
 
     def _decide(
-        self, group: ConsumerGroup, members: list[Member], target: NewTarget, epoch: int, now: Now
-    ) -> ErrorCode:
-        made, changed = _of_those_left(group, members, target)
-        made.append(records.target_epoch(group.id, epoch, now.wall_ms))
-        error = self._state.write(made, now, _ignored)
+        self, assignment: _Assignment, group: ConsumerGroup, members: list[Member], target: NewTarget, epoch: int
+    ) -> Steps[ErrorCode]:
+        """Writes the target, and applies it: all in one batch, for the members that there are when it is written."""
+        for _ in range(_TRIES):
+            present, instances = set(group.members), dict(group.static_members)
+            batch = _Batch(group, assignment.now.wall_ms)
+            for piece in pieces(members, _MEMBERS_A_STEP):
+                batch.add(piece, target)
+                yield
+                if assignment.is_over:
+                    return ErrorCode.NOT_COORDINATOR
+                if self._group(assignment) is not group:
+                    return ErrorCode.NONE
+            if present == group.members.keys() and instances == group.static_members:
+                break
+        else:
+            # They come and go all the time. From here to the end nothing happens in between.
+            batch = _Batch(group, assignment.now.wall_ms)
+            batch.add(members, target)
+        batch.end(epoch)
+        error = self._state.write(batch.records, assignment.now, _ignored, batch.built)
         if not error:
-            replay.put_targets(group, changed, epoch)
+            replay.put_targets(group, batch.changed, epoch)
         return error
+
+
+class _Batch:
+    """The records of a target on their way into one batch."""
+
+    __slots__ = ("_group", "_wall_ms", "built", "changed", "records")
+
+    def __init__(self, group: ConsumerGroup, wall_ms: int) -> None:
+        self._group = group
+        self._wall_ms = wall_ms
+        self.records: list[JournalRecord] = []
+        self.built = BatchBuilder()
+        #: What they say.
+        self.changed: dict[str, Partitions] = {}
+
+    def add(self, members: Sequence[Member], target: NewTarget) -> None:
+        """Of these members those that are left."""
+        group = self._group
+        for member in members:
+            found = target.by_member[member.id]
+            if member.id in group.members:
+                if member.id in target.records:
+                    self._put(target.records[member.id])
+                    self.changed[member.id] = found
+            elif (heir := group.static_member(member.instance_id)) is not None and heir.id not in target.by_member:
+                # An instance came back under another member id, with what was to be its own by then.
+                self._put(records.target(group.id, heir.id, found))
+                self.changed[heir.id] = found
+
+    def end(self, epoch: int) -> None:
+        self._put(records.target_epoch(self._group.id, epoch, self._wall_ms))
+
+    def _put(self, record: JournalRecord) -> None:
+        self.records.append(record)
+        self.built.append(self._wall_ms, record.key, record.value)
 
 
 def _log(fault: Exception, assignment: _Assignment) -> None:
     """A fault of ours in one group must not cost the others their assignments."""
     text = "".join(traceback.format_exception(fault))
     log_event.error("a group could not be assigned", group=assignment.group_id, error=text)
-
-
-def _of_those_left(
-    group: ConsumerGroup, members: list[Member], target: NewTarget
-) -> tuple[list[JournalRecord], dict[str, Partitions]]:
-    """What is to be written and applied."""
-    made: list[JournalRecord] = []
-    changed: dict[str, Partitions] = {}
-    for member in members:
-        found = target.by_member[member.id]
-        if member.id in group.members:
-            if member.id in target.records:
-                made.append(target.records[member.id])
-                changed[member.id] = found
-        elif (heir := group.static_member(member.instance_id)) is not None and heir.id not in target.by_member:
-            # An instance came back under another member id, with what was to be its own by then.
-            made.append(records.target(group.id, heir.id, found))
-            changed[heir.id] = found
-    return made, changed
 
 
 def _ignored(_: ErrorCode) -> None:

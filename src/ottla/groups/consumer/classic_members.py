@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from ottla.groups.caller import Caller
+from ottla.coordinators.caller import Caller
 from ottla.groups.consumer import checks, embedded, migration
 from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.group import ConsumerGroup

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ottla.groups.journal import JournalRecord
+from ottla.coordinators.journal import JournalRecord
 from ottla.model import ErrorCode
 
 if TYPE_CHECKING:

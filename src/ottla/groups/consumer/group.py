@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.consumer import records
 from ottla.groups.consumer.embedded import CONSUMER
 from ottla.groups.consumer.member import NO_PARTITIONS, Member, Owned, Partitions, ResolvedRegex
 from ottla.groups.consumer.states import GROUP_STATE, GroupFinding, GroupState
-from ottla.groups.journal import JournalRecord
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode, TopicId
 from ottla.protocol.generated.offset_commit import OffsetCommitRequestTopic
@@ -34,6 +34,7 @@ class ConsumerGroup:
         "classic_protocols",
         "epoch",
         "has_partition_metadata",
+        "heard",
         "id",
         "members",
         "metadata_hash",
@@ -63,6 +64,9 @@ class ConsumerGroup:
         self.has_partition_metadata = False
         # The owners: partitions assigned or asked back and not given up yet. A partition is in it once at most.
         self._owners: dict[TopicId, dict[int, str]] = {}
+        #: Of each member the last request that was decided, as a token: what an earlier one reported is out of date,
+        #: since the member may have been answered more meanwhile. Not stored.
+        self.heard: dict[str, object] = {}
         #: How many members want each of these.
         self.name_counts: Counter[str] = Counter()
         self.regex_counts: Counter[str] = Counter()
@@ -217,6 +221,7 @@ class ConsumerGroup:
 
     def remove_member(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
+        self.heard.pop(member_id, None)
         if member is not None:
             decrease(self.name_counts, member.topic_names)
             self._uncount(member)

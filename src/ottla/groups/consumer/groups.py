@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, TypeVar
 
-from ottla.groups.caller import Caller, Now
+from ottla.coordinators.caller import Caller, Now
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.states import ClassicGroupState
 from ottla.groups.consumer import checks, classic_members, leaving, migration, records, replay
@@ -20,7 +21,6 @@ from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.consumer.prepared import SORTED_MAX, PreparedHeartbeat, prepared
 from ottla.groups.consumer.states import MemberState
 from ottla.groups.consumer.topics import TopicHashes
-from ottla.groups.journal import JournalRecord
 from ottla.groups.records.kinds import kind_of
 from ottla.groups.state import Done, Reply, ShardState, replied
 from ottla.model import ErrorCode

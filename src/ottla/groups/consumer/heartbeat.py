@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from ottla.config.slices import GroupsConfig
-from ottla.groups.caller import Caller
+from ottla.coordinators.caller import Caller
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.consumer import checks, records
 from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.group import ConsumerGroup, decrease, topics_of
@@ -26,7 +27,6 @@ from ottla.groups.consumer.reconciliation import Goal, Reported, reconciled
 from ottla.groups.consumer.states import MemberState
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX, Basis, Subscribed, compute, is_large
 from ottla.groups.consumer.topics import TopicHashes
-from ottla.groups.journal import JournalRecord
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import (
@@ -79,6 +79,8 @@ class MemberChange:
     names: Sequence[str] | None = None
     regexes: Mapping[str, ResolvedRegex] = field(default_factory=dict)
     epoch: int = 0
+    #: Of this request: see `ConsumerGroup.heard`.
+    token: object = field(default_factory=object)
     #: The target of `epoch` is not known yet, and has to be computed in steps.
     needs_target: bool = False
 
@@ -121,6 +123,7 @@ def heartbeat(
 
 def advance(change: MemberChange, caller: Caller, world: HeartbeatContext) -> None:
     """From what the member says of itself to its next assignment; for members of both protocols."""
+    change.group.heard[change.after.id] = change.token
     take_over(change, caller, world)
     raise_epoch(change, world)
     target = _target(change, caller, world)
@@ -132,8 +135,10 @@ def advance(change: MemberChange, caller: Caller, world: HeartbeatContext) -> No
 def catch_up(group: ConsumerGroup, waited: MemberChange, world: HeartbeatContext) -> MemberChange:
     """The group has got its target: the member's part of it. Raises Refused where it is not in the group any more."""
     member = checks.known_member(group, waited.after.id)
-    # What it said that it has may be out of date where it has got something else meanwhile, by another request.
-    reported = waited.reported if member == waited.after else None
+    # What it said that it has is out of date where it has got something else meanwhile, or was answered about more by
+    # another request.
+    is_latest = group.heard.get(member.id) is waited.token
+    reported = waited.reported if is_latest and member == waited.after else None
     change = MemberChange(group, member, member, reported, regexes=group.regexes, epoch=group.epoch)
     reconcile(change, group.assignment_epoch, group.target_of(member), world)
     return change

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer import checks, migration, records
 from ottla.groups.consumer.decision import Decision, TimerKind, all_timers_cancelled
 from ottla.groups.consumer.group import ConsumerGroup, decrease, topics_of
 from ottla.groups.consumer.heartbeat import HeartbeatAnswer, HeartbeatContext
 from ottla.groups.consumer.member import AWAY, NOTHING_OWNED, Member
-from ottla.groups.journal import JournalRecord
 from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

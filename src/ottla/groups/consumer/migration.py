@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.config.slices import GroupsConfig
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember
 from ottla.groups.classic.states import ClassicGroupState
@@ -22,7 +23,6 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ClassicProtocol, Member, Owned, Partitions
 from ottla.groups.consumer.states import MAY_DOWNGRADE, MAY_UPGRADE, Migration
 from ottla.groups.consumer.topics import TopicHashes
-from ottla.groups.journal import JournalRecord
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode, TopicId
 from ottla.protocol.errors import DecodeError

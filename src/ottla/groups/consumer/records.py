@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.consumer.member import ClassicProtocol, Member, Owned, Partitions, ResolvedRegex
 from ottla.groups.consumer.states import MemberState
-from ottla.groups.journal import JournalRecord
 from ottla.model import TopicId
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.fields import INT16

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.consumer import records
 from ottla.groups.consumer.assignors import ASSIGNORS, Candidate, Demand
 from ottla.groups.consumer.member import NO_PARTITIONS, Member, Partitions, ResolvedRegex
 from ottla.groups.consumer.topics import topic_ids
-from ottla.groups.journal import JournalRecord
 from ottla.metadata.cache import MetadataCache
 from ottla.model import TopicId
 from ottla.steps import PIECE, Steps, pieces

@@ -13,11 +13,10 @@ from itertools import count as counting
 from itertools import repeat
 from typing import Final
 
-from ottla.groups.caller import Caller
+from ottla.coordinators.caller import Caller
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.classic.group import ClassicGroup
-from ottla.groups.journal import JournalRecord
-from ottla.groups.state import Done, Reply, ShardState
-from ottla.groups.timers import session_key
+from ottla.groups.state import Done, Reply, ShardState, session_key
 from ottla.model import ErrorCode
 from ottla.protocol.errors import EncodeError
 from ottla.protocol.fields import INT32

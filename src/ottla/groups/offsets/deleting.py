@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from ottla.groups.caller import Now
+from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import JournalRecord
 from ottla.groups.group import Group
-from ottla.groups.journal import JournalRecord
 from ottla.groups.state import Reply, ShardState
 from ottla.model import ErrorCode
 from ottla.protocol.generated.offset_delete import (

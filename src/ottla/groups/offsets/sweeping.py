@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final
 
 from ottla import logs
-from ottla.groups.caller import Now
+from ottla.coordinators.caller import Now
 from ottla.groups.group import Group
 from ottla.groups.offsets.deleting import GroupPartition, remove_offsets
 from ottla.groups.state import ShardState

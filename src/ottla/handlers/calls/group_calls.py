@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ottla.groups.caller import Caller, Now
+from ottla.coordinators.caller import Caller, Now
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.later import GatheredAnswers, Later
 from ottla.model import ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ottla.groups.long_work import LongWork
+from ottla.coordinators.long_work import LongWork
 from ottla.steps import Steps
 
 

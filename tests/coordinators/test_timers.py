@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from ottla.groups.caller import Now
-from ottla.groups.timers import LOOKS_AT_ONCE_MAX, Timers
+from ottla.coordinators.caller import Now
+from ottla.coordinators.timers import LOOKS_AT_ONCE_MAX, Timers
 
 
 def at(ms: int) -> Now:

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from ottla.groups.caller import Now
+from ottla.coordinators.caller import Now
 from ottla.steps import Steps
 
 #: Timers that go off without a pause: a member that is taken out costs some ten microseconds, in a large group more.
@@ -23,11 +23,6 @@ TIMERS_A_STEP: Final = 64
 
 #: Called once when its time has come; by then it is no longer set, and may set itself again.
 Due = Callable[[Now], None]
-
-
-def session_key(group_id: str, member_id: str) -> tuple[str, str, str]:
-    """Of the timer that takes a silent member out of its group."""
-    return ("session", group_id, member_id)
 
 
 class _Deadline:

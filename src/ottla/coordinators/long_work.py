@@ -16,7 +16,7 @@ from typing import Final
 from ottla import logs
 from ottla.steps import Steps, in_turns
 
-log_event = logs.logger("groups")
+log_event = logs.logger("coordinators")
 
 #: Has work done in steps, beside everything else.
 Beside = Callable[[Steps[None]], None]
@@ -54,7 +54,7 @@ class LongWork:
 
     def _begin(self) -> None:
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._do(), name="long work of groups")
+            self._task = asyncio.get_running_loop().create_task(self._do(), name="long work of a coordinator")
 
     async def _do(self) -> None:
         try:
@@ -80,12 +80,12 @@ class LongWork:
 
 
 def _stepped(steps: Steps[None]) -> bool:
-    """Whether it has ended. A fault of ours in one group must not cost the others their answers."""
+    """Whether it has ended. A fault of ours in one piece of work must not cost the others theirs."""
     try:
         next(steps)
     except StopIteration:
         return True
     except Exception as fault:
-        log_event.error("long work of a group failed", error="".join(traceback.format_exception(fault)))
+        log_event.error("long work of a coordinator failed", error="".join(traceback.format_exception(fault)))
         return True
     return False

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ottla.model import ErrorCode
+from ottla.records.builder import BatchBuilder
 
 
 class JournalRecord(NamedTuple):
@@ -26,8 +27,11 @@ class Journal(Protocol):
     #: The leader epoch in which this broker leads the partition; a later one is another journal.
     epoch: int
 
-    def write(self, records: Sequence[JournalRecord], wall_ms: int, written: Written) -> ErrorCode:
-        """Appends all or nothing, together with what else this round brings.
+    def write(
+        self, records: Sequence[JournalRecord], wall_ms: int, written: Written, built: BatchBuilder | None = None
+    ) -> ErrorCode:
+        """Appends all or nothing, together with what else this round brings. Of many records `built` is the batch that
+        was made of them step by step.
 
         An error returned (`written` is not called) means that nothing was appended, and the caller changes nothing.
         With NONE the caller applies the records to its state now. Should the disk refuse them after all, `written` gets

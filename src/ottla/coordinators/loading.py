@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla import logs
-from ottla.groups.caller import Now
-from ottla.groups.journal import Journal
-from ottla.groups.shard import GroupShard
+from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import Journal
+from ottla.coordinators.shard import Shard
 from ottla.model import NO_PRODUCER_ID
 from ottla.ports.clock import Clock
 from ottla.protocol.header import PLAIN_FRAME_BYTES_MAX
@@ -18,7 +18,7 @@ from ottla.records.control import ControlType, parse_control
 from ottla.records.errors import CorruptBatch, RecordError
 from ottla.records.reading import open_batch
 
-log_event = logs.logger("groups")
+log_event = logs.logger("coordinators")
 
 #: What is done without a pause, counted in offsets applied: about two milliseconds.
 WORK_AT_ONCE_MAX: Final = 200
@@ -28,14 +28,8 @@ _STEP_AS_RECORDS: Final = 10
 _unpack_location: Final = header_fields("base_offset", "length").unpack_from
 
 
-class LoadCounts(NamedTuple):
-    records: int
-    groups: int
-    offsets: int
-
-
-async def load(journal: Journal, shard: GroupShard, clock: Clock) -> LoadCounts:
-    """Raises what the journal raises."""
+async def load(journal: Journal, shard: Shard, clock: Clock) -> int:
+    """Returns how many records there were. Raises what the journal raises."""
     records = 0
     async for chunk in journal.replay():
         for count in _apply(chunk, shard):
@@ -43,10 +37,10 @@ async def load(journal: Journal, shard: GroupShard, clock: Clock) -> LoadCounts:
             await asyncio.sleep(0)
     for _ in shard.loaded(Now(clock.wall_ms(), clock.monotonic_ms())):
         await asyncio.sleep(0)
-    return LoadCounts(records, len(shard.groups), shard.state.offsets.count)
+    return records
 
 
-def _apply(chunk: bytes, shard: GroupShard) -> Iterator[int]:
+def _apply(chunk: bytes, shard: Shard) -> Iterator[int]:
     """Applies whole batches; yields how many records it has applied whenever others should have their turn."""
     pos, done, work = 0, 0, 0
     while pos + MAGIC_AT < len(chunk):
@@ -78,10 +72,10 @@ def _apply(chunk: bytes, shard: GroupShard) -> Iterator[int]:
                     done = work = 0
         except RecordError as fault:
             log_event.warning_limited(
-                "a batch of the offsets topic was skipped",
-                str(shard.state.partition),
+                f"a batch of {shard.topic} was skipped",
+                str(shard.partition),
                 interval_s=1.0,
-                partition=shard.state.partition,
+                partition=shard.partition,
                 offset=base_offset,
                 reason=str(fault),
             )
@@ -94,7 +88,7 @@ def _apply(chunk: bytes, shard: GroupShard) -> Iterator[int]:
     yield done
 
 
-def _end_transaction(shard: GroupShard, header: BatchHeader, key: bytes | None, value: bytes | None) -> None:
+def _end_transaction(shard: Shard, header: BatchHeader, key: bytes | None, value: bytes | None) -> None:
     marker = parse_control(key, value)
     if marker.ends_transaction:
         shard.end_transaction(header.producer_id, committed=marker.type is ControlType.COMMIT)
