@@ -150,7 +150,13 @@ def _server(reader: PropertyReader) -> ServerConfig:
         queued_request_bytes_max=reader.integer("queued.max.request.bytes"),
         fetch_bytes_max=reader.integer("fetch.max.bytes"),
         fetch_sessions_max=reader.integer("max.incremental.fetch.session.cache.slots"),
+        send_buffer_bytes=_if_set(reader, "socket.send.buffer.bytes"),
     )
+
+
+def _if_set(reader: PropertyReader, name: str) -> int | None:
+    value = reader.integer(name)
+    return value if reader.is_set(name) else None
 
 
 def _per_listener(reader: PropertyReader, listeners: tuple[Listener, ...], name: str) -> dict[str, int]:

@@ -54,6 +54,8 @@ class ServerConfig(NamedTuple):
     queued_request_bytes_max: int
     fetch_bytes_max: int
     fetch_sessions_max: int
+    #: Of each connection's socket; -1: the system's choice. None where nobody has chosen.
+    send_buffer_bytes: int | None
 
 
 class StorageConfig(NamedTuple):

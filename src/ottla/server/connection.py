@@ -287,7 +287,7 @@ class Connection:
                     piece.position += sent
                     piece.count -= sent
                     if piece.count:
-                        continue
+                        break  # the socket is full, and asked again it would only say so
                     piece.file.release()
                 else:
                     sent = channel.send(piece)  # type: ignore[arg-type]

@@ -33,6 +33,9 @@ log_event = logs.logger("server")
 
 #: How often all connections are looked at. A request that takes longer to come holds no more memory than it has bytes.
 LOOK_MS: Final = 1_000
+#: For a client on this machine, who takes faster than a network could bring it: what is beyond this waits for it in
+#: memory, and each piece wakes it anew (`docs/decisions/send-buffers.md`). The system holds twice as much.
+LOCAL_SEND_BUFFER_BYTES: Final = 64 * 1024
 #: Connections that are looked at in one turn of the loop.
 LOOKED_AT: Final = 256
 
@@ -62,6 +65,8 @@ class ConnectionLimits(NamedTuple):
     connections_a_second_by_listener: Mapping[str, int] = MappingProxyType({})
     #: A listener to which the limits for all together do not apply: brokers talk to each other on it.
     protected_listener: str | None = None
+    #: -1: the system's choice. None: where it helps.
+    send_buffer_bytes: int | None = None
 
 
 def limits_of(config: ServerConfig) -> ConnectionLimits:
@@ -76,6 +81,7 @@ def limits_of(config: ServerConfig) -> ConnectionLimits:
         connections_a_second=config.connection_creation_rate_max,
         connections_a_second_by_listener=config.connection_creation_rate_per_listener,
         protected_listener=config.inter_broker_listener if len(config.listeners) > 1 else None,
+        send_buffer_bytes=config.send_buffer_bytes,
     )
 
 
@@ -177,6 +183,7 @@ class Server:
             return None
         if full:
             self._make_room()
+        self._size_send_buffer(channel)
         connection = Connection(channel, listener, self._clock.monotonic_ms(), self._touched)
         self._connections[connection] = None
         self._by_address[address] = held + 1
@@ -184,6 +191,13 @@ class Server:
         if not self._open:
             connection.mute(True)
         return connection
+
+    def _size_send_buffer(self, channel: Channel) -> None:
+        size = self._limits.send_buffer_bytes
+        if size is None and channel.is_local:
+            size = LOCAL_SEND_BUFFER_BYTES
+        if size is not None and size > 0:
+            channel.set_send_buffer(size)
 
     def _is_protected(self, listener: ServedListener) -> bool:
         return listener.control or listener.name == self._limits.protected_listener
