@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 
+from tests.broker.test_broker_metrics import numbers
 from tests.handlers.groups import commit, find
 from tests.server.conftest import BrokerThread
-from tests.broker.test_broker_metrics import numbers
 
 from ottla.broker.group_metrics import register_group_metrics
 from ottla.metrics import Registry

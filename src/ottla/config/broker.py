@@ -139,7 +139,13 @@ def _server(reader: PropertyReader) -> ServerConfig:
         connections_per_ip_overrides=_per_ip_overrides(reader),
         connections_per_listener=_per_listener(reader, listeners, "max.connections"),
         connection_creation_rate_per_listener=_per_listener(reader, listeners, "max.connection.creation.rate"),
+        send_buffer_bytes=_if_set(reader, "socket.send.buffer.bytes"),
     )
+
+
+def _if_set(reader: PropertyReader, name: str) -> int | None:
+    value = reader.integer(name)
+    return value if reader.is_set(name) else None
 
 
 def _per_listener(reader: PropertyReader, listeners: tuple[Listener, ...], name: str) -> dict[str, int]:

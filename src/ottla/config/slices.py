@@ -61,6 +61,8 @@ class ServerConfig(NamedTuple):
     queued_request_bytes_max: Annotated[int, "queued.max.request.bytes"]
     fetch_bytes_max: Annotated[int, "fetch.max.bytes"]
     fetch_sessions_max: Annotated[int, "max.incremental.fetch.session.cache.slots"]
+    #: Of each connection's socket; -1: the system's choice. None where nobody has chosen.
+    send_buffer_bytes: int | None
 
 
 class StorageConfig(NamedTuple):

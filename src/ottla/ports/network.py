@@ -41,6 +41,15 @@ class Channel(Protocol):
     @property
     def peer_port(self) -> int: ...
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the other side is on this machine, as far as its address says."""
+        ...
+
+    def set_send_buffer(self, size: int) -> None:
+        """How many bytes the system holds of what was sent and not taken; without it the system chooses."""
+        ...
+
     def receive_into(self, view: memoryview) -> int:
         """Bytes received; 0 when the peer will send no more."""
         ...

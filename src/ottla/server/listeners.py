@@ -15,6 +15,7 @@ import asyncio
 import socket
 import traceback
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -22,6 +23,7 @@ from typing import Final, NamedTuple
 from ottla import logs
 from ottla.config.slices import ServerConfig
 from ottla.ports import Channel, Clock, Listening, Network
+from ottla.security.session import Session
 from ottla.server.answer_memory import AnswerMemory
 from ottla.server.connection import Connection
 from ottla.server.connection_rate import UNLIMITED, ConnectionRates
@@ -33,6 +35,9 @@ log_event = logs.logger("server")
 
 #: How often all connections are looked at. A request that takes longer to come holds no more memory than it has bytes.
 LOOK_MS: Final = 1_000
+#: For a client on this machine, who takes faster than a network could bring it: what is beyond this waits for it in
+#: memory, and each piece wakes it anew (`docs/decisions/send-buffers.md`). The system holds twice as much.
+LOCAL_SEND_BUFFER_BYTES: Final = 64 * 1024
 #: Connections that are looked at in one turn of the loop.
 LOOKED_AT: Final = 256
 
@@ -43,6 +48,17 @@ class ServedListener(NamedTuple):
     name: str
     #: Requests of the controller come on it, and are served before all others.
     control: bool = False
+
+    @property
+    def session(self) -> Session:
+        """Of a connection that has shown nothing of itself yet."""
+        return _session_on(self.name)
+
+
+@cache
+def _session_on(listener: str) -> Session:
+    """One for all connections of a listener, of which there may be thousands."""
+    return Session(listener)
 
 
 class ConnectionLimits(NamedTuple):
@@ -62,6 +78,8 @@ class ConnectionLimits(NamedTuple):
     connections_a_second_by_listener: Mapping[str, int] = MappingProxyType({})
     #: A listener to which the limits for all together do not apply: brokers talk to each other on it.
     protected_listener: str | None = None
+    #: -1: the system's choice. None: where it helps.
+    send_buffer_bytes: int | None = None
 
 
 def limits_of(config: ServerConfig) -> ConnectionLimits:
@@ -76,6 +94,7 @@ def limits_of(config: ServerConfig) -> ConnectionLimits:
         connections_a_second=config.connection_creation_rate_max,
         connections_a_second_by_listener=config.connection_creation_rate_per_listener,
         protected_listener=config.inter_broker_listener if len(config.listeners) > 1 else None,
+        send_buffer_bytes=config.send_buffer_bytes,
     )
 
 
@@ -177,6 +196,7 @@ class Server:
             return None
         if full:
             self._make_room()
+        self._size_send_buffer(channel)
         connection = Connection(channel, listener, self._clock.monotonic_ms(), self._touched)
         self._connections[connection] = None
         self._by_address[address] = held + 1
@@ -184,6 +204,13 @@ class Server:
         if not self._open:
             connection.mute(True)
         return connection
+
+    def _size_send_buffer(self, channel: Channel) -> None:
+        size = self._limits.send_buffer_bytes
+        if size is None and channel.is_local:
+            size = LOCAL_SEND_BUFFER_BYTES
+        if size is not None and size > 0:
+            channel.set_send_buffer(size)
 
     def _is_protected(self, listener: ServedListener) -> bool:
         return listener.control or listener.name == self._limits.protected_listener

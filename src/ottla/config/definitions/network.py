@@ -56,6 +56,6 @@ socket.receive.buffer.bytes  INT  102400  -  HIGH  read-only  unused
     The sockets' receive buffer; -1 leaves the system's own choice.
 socket.request.max.bytes  INT  104857600  1..  HIGH  read-only  used
     A request larger than this closes its connection.
-socket.send.buffer.bytes  INT  102400  -  HIGH  read-only  unused
-    The sockets' send buffer; -1 leaves the system's own choice.
+socket.send.buffer.bytes  INT  102400  -  HIGH  read-only  used
+    The sockets' send buffer, where it is set; -1 leaves the system's own choice.
 """

@@ -115,6 +115,13 @@ class MemoryChannel:
     def send(self, data: Buffer) -> int:
         return self._side.send(data)
 
+    @property
+    def is_local(self) -> bool:
+        return False
+
+    def set_send_buffer(self, size: int) -> None:
+        """A pipe has the size that it was made with."""
+
     def fileno(self) -> int:
         return -1
 

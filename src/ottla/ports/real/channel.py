@@ -7,6 +7,7 @@ bytes, even when the system has given the number away again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -72,6 +73,17 @@ class SocketChannel:
     @property
     def closed(self) -> bool:
         return self._closed
+
+    @property
+    def is_local(self) -> bool:
+        try:
+            return unmapped(self._socket.getsockname()[0]) == self.peer
+        except OSError:  # it has ended already
+            return False
+
+    def set_send_buffer(self, size: int) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
     def fileno(self) -> int:
         return self._socket.fileno()
