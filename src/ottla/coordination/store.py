@@ -252,8 +252,7 @@ class TreeStore:
         self._listeners.pop(session_id, None)
 
     async def expire_overdue(self) -> list[int]:
-        """Ends the sessions that were not touched in time. For owners of sessions in other processes: ours live as long
-        as the store."""
+        """Ends the sessions that were not touched in time."""
         overdue = self._leases.overdue(self._clock.monotonic_ms())
         for session_id in overdue:
             try:
