@@ -83,7 +83,9 @@ def put_uvarint(out: bytearray, value: int) -> None:
 
 
 def uvarint(value: int) -> bytes:
-    """An unsigned varint by itself."""
+    """An unsigned varint by itself, of a number that is not negative."""
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7)) if value > 0x7F else bytes((value,))
     out = bytearray()
     put_uvarint(out, value)
     return bytes(out)
