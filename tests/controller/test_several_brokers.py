@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Iterator
 from typing import Any, TypeVar
 
@@ -146,6 +147,32 @@ def test_where_a_role_cannot_be_taken_on_another_replica_leads(brokers: Brokers)
     state = brokers.all[1].cache.topics["orders"].partitions[0]
     assert (state.isr, state.leader_epoch, state.offline_replicas) == ((3,), 1, (2,))
     assert brokers.all[3].roles[TopicPartition("orders", 0)].leader == 3
+
+
+def test_what_cannot_be_written_of_a_failed_role_is_written_when_there_is_room(brokers: Brokers) -> None:
+    failing = brokers.all[2]
+    failing.broken.add(TopicPartition("orders", 0))
+    failing.on_no_room = lambda: brokers.disk.fail("append", "*journal*", errno.ENOSPC)
+
+    async def work() -> None:
+        # Whoever asked is answered; nobody asks again, and still it is seen to.
+        assert await brokers.create("orders", 2, 3) is ErrorCode.KAFKA_STORAGE_ERROR
+        await asyncio.sleep(20)
+        brokers.disk.stop_failing()
+        failing.on_no_room = lambda: None
+        await until(lambda: brokers.leader("orders", 2) == 3)
+
+    brokers.settle(work())
+    assert [brokers.leader("orders", number) for number in (1, 2, 3)] == [3, 3, 3]
+
+
+def test_a_start_whose_own_broker_cannot_be_announced_to_fails_with_its_fault() -> None:
+    made = Brokers()
+    made.all[1].faults = [ValueError("planted")]
+    with pytest.raises(ValueError, match="planted"):
+        made.run(made.begin())
+    made.run(made.controller.stop())
+    made.close()
 
 
 def test_the_dead_lead_no_more_and_nobody_waits_for_them(brokers: Brokers) -> None:

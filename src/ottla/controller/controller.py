@@ -52,6 +52,8 @@ from ottla.ports.entropy import Entropy
 T = TypeVar("T")
 
 _TOO_LATE: Final = Refusal(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not finished in time; the change goes on.")
+#: How soon a turn is tried again that answers of brokers, or their coming and going, asked for.
+_AGAIN_S: Final = 5.0
 #: A request without a time of its own waits so long for what is done to its topics before it.
 _WAIT_MS: Final = 30_000
 
@@ -83,6 +85,8 @@ class ClusterController:
         #: Whether an event stands in the queue that takes answers, or looks for brokers.
         self._takes_answers = False
         self._looks_for_brokers = False
+        #: Until a turn is tried again that nobody waits for.
+        self._again: asyncio.TimerHandle | None = None
         #: While the broker takes its first roles on: a call to it that fails ends the start.
         self._starting: asyncio.Future[None] | None = None
 
@@ -125,6 +129,7 @@ class ClusterController:
     async def stop(self) -> None:
         """Lets the turn and the calls under way finish. What the broker put into the tree goes with its session."""
         await self._events.stop()
+        self._stop_trying()
         self._give_up(Refusal(ErrorCode.NOT_CONTROLLER, "The controller is stopping."))
         await self._announcer.close()
 
@@ -135,7 +140,13 @@ class ClusterController:
         """Another one is the controller, or will be: it goes on with what the tree says."""
         log.error("this broker is no longer the controller", why=why)
         self._announcer.drop()
+        self._stop_trying()
         self._give_up(Refusal(ErrorCode.NOT_CONTROLLER, why))
+
+    def _stop_trying(self) -> None:
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
 
     def _give_up(self, fault: Refusal) -> None:
         """Answers all that wait behind their turns."""
@@ -155,12 +166,22 @@ class ClusterController:
         except Refusal as refusal:
             # Who waits for these answers would wait for ever. The next turn reads the tree, and announces it anew.
             self._give_up(refusal)
+            self._try_again_later()
         finally:
             self._announcer.go_on()
 
-    def _announcement_failed(self, broker: BrokerId, fault: str) -> None:
+    def _try_again_later(self) -> None:
+        """What no request asked for is seen to without a request."""
+        if self._again is None and self._controllership.lost is None:
+            self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self._try_again)
+
+    def _try_again(self) -> None:
+        self._again = None
+        self._answers_came()
+
+    def _announcement_failed(self, broker: BrokerId, fault: BaseException) -> None:
         if self._starting is not None and broker == self._settings.broker_id and not self._starting.done():
-            self._starting.set_exception(RuntimeError(fault))
+            self._starting.set_exception(fault if isinstance(fault, Exception) else RuntimeError(repr(fault)))
 
     async def _watch_brokers(self) -> None:
         """Before they are read: a change behind that is not missed."""
@@ -181,6 +202,7 @@ class ClusterController:
             await self._turn(look)
         except Refusal as refusal:
             log.warning("changes of brokers were not seen to", fault=refusal.message)
+            self._try_again_later()
 
     def _add(self, work: Callable[[], Awaitable[None]]) -> bool:
         """Whether the event is in the queue: it is not where the controller stops."""
@@ -321,7 +343,8 @@ class ClusterController:
         done = await self._run(lambda: self._overrides.alter(resources, validate_only=validate_only))
         if isinstance(done, Refusal):
             return [ConfigResult(request.resource, done.error, done.message) for request in resources]
-        await asyncio.shield(self._announcer.when_confirmed([self._settings.broker_id]))
+        # It is written: a broker that does not take it now takes it later.
+        await asyncio.wait([self._announcer.when_confirmed([self._settings.broker_id])], timeout=_WAIT_MS / 1000)
         return done
 
     async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIdRange:

@@ -44,7 +44,7 @@ class _Line:
 
 
 class Announcer:
-    def __init__(self, on_answers: Callable[[], None], on_fault: Callable[[BrokerId, str], None]) -> None:
+    def __init__(self, on_answers: Callable[[], None], on_fault: Callable[[BrokerId, BaseException], None]) -> None:
         """`on_answers` is called when there are some to take, `on_fault` at each call that failed."""
         self._on_answers = on_answers
         self._on_fault = on_fault
@@ -174,7 +174,7 @@ class Announcer:
             again_s=pause_s,
             fault=why,
         )
-        self._on_fault(line.queue.broker, repr(fault))
+        self._on_fault(line.queue.broker, fault)
         line.is_pausing = True
         try:
             await asyncio.sleep(pause_s)

@@ -66,8 +66,9 @@ class Pending:
 
     def add_roles(self, states: Sequence[PartitionState]) -> None:
         _merge(self._roles, states)
-        for topic in self._stops.keys() & {state.topic for state in states}:
-            _take_out(self._stops, topic, self._roles[topic])
+        if self._stops:
+            for topic in self._stops.keys() & {state.topic for state in states}:
+                _take_out(self._stops, topic, self._roles[topic])
 
     def add_stops(self, partitions: Sequence[TopicPartition]) -> None:
         for topic, found in groupby(partitions, _topic_of):

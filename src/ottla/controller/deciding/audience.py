@@ -22,8 +22,9 @@ def role_orders(context: ClusterContext, partitions: Partitions, *, is_new: bool
     by_broker: dict[BrokerId, list[PartitionState]] = {}
     for piece in pieces(states):
         for state in piece:
-            for broker in context.live_replicas(state.topic, state.partition, state.replicas):
-                by_broker.setdefault(broker, []).append(state)
+            for broker in state.replicas:
+                if broker not in state.offline_replicas:
+                    by_broker.setdefault(broker, []).append(state)
         yield
     return [RoleOrder(broker, found, is_new) for broker, found in sorted(by_broker.items())]
 

@@ -44,17 +44,14 @@ class AnswerTurns:
         failed: list[TopicPartition] = []
         for piece in pieces(answer.states if len(makings) or answer.failed else ()):
             for state in piece:
-                tp = TopicPartition(state.topic, state.partition)
                 topic = context.topics.get(state.topic)
                 known = topic.states.get(state.partition) if topic is not None and topic.id == state.topic_id else None
                 if known is None or state.topic in context.deleting or known.state.leader_epoch != state.leader_epoch:
                     continue  # decided on anew, and announced anew
-                if tp in answer.failed:
+                if answer.failed and (tp := TopicPartition(state.topic, state.partition)) in answer.failed:
                     failed.append(tp)
-                elif state.leader == answer.broker:
-                    making = makings.of(*tp)
-                    if making is not None:
-                        making.settle(*tp)
+                elif state.leader == answer.broker and (making := makings.of(state.topic, state.partition)) is not None:
+                    making.settle(state.topic, state.partition)
             yield
         return failed
 

@@ -55,6 +55,7 @@ class BrokerTurns:
         await core.elect(served, new_epochs=new_epochs)
         self._creations.reloaded()
         await core.announce_all(list(context.brokers))
+        await self._creations.finish_settled()
         await self._deletions.finish()
 
     async def brokers_changed(self) -> None:

@@ -146,6 +146,15 @@ class CreationTurns:
         core = self._core
         core.makings.end(making)
         work = self._works.pop(making)
+        try:
+            await self._show(making, work)
+        except BaseException as fault:
+            work.end(Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, repr(fault)))
+            raise
+        work.end()
+
+    async def _show(self, making: Making, work: Work) -> None:
+        core = self._core
         lost = making.without_room | making.vanished
         led = [
             (core.context.topics[name], sorted(numbers))
@@ -164,7 +173,6 @@ class CreationTurns:
             following = await self._deletions.undo(undone)
             if following is not None:
                 work.following.append(following)
-        work.end()
 
     def give_up(self, fault: Refusal) -> None:
         """Answers all that wait: the turn that was to see to them has failed."""
