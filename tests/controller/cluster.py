@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ottla.controller.rules import ControllerSettings
-from ottla.controller.single import SingleController
+from tests.coordination.contract import until
+
+from ottla.controller.controller import ClusterController
+from ottla.controller.deciding.rules import ControllerSettings
 from ottla.coordination.local import LocalSession, open_local
 from ottla.metadata import Endpoint, MetadataCache, MetadataUpdate, PartitionState
 from ottla.model import BrokerId, ErrorCode, TopicPartition
@@ -43,23 +45,32 @@ class Broker:
         self.no_room: set[TopicPartition] = set()
         #: Called when something cannot be opened.
         self.on_no_room: Callable[[], None] = lambda: None
-        #: Raised by the next call of this name.
-        self.dies_in: str | None = None
+        #: Calls of this name do not return, until they go on.
+        self.hangs_in: str | None = None
+        self._hanging = asyncio.Event()
+        #: Raised by the next calls, one each.
+        self.faults: list[BaseException] = []
 
-    def _called(self, name: str) -> None:
+    def go_on(self) -> None:
+        """What hangs returns."""
+        self._hanging.set()
+
+    async def _called(self, name: str) -> None:
         self.calls.append(name)
-        if self.dies_in == name:
-            raise ProcessDied
+        if self.hangs_in == name:
+            await self._hanging.wait()
+        if self.faults:
+            raise self.faults.pop(0)
 
     async def on_new_replicas(self, states: Sequence[PartitionState]) -> bool:
-        self._called("new_replicas")
+        await self._called("new_replicas")
         await self.may_make.wait()
         tps = [TopicPartition(state.topic, state.partition) for state in states]
         self.made.update(tps)
         return not any(tp in self.broken or tp in self.no_room for tp in tps)
 
     async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
-        self._called("leader_and_isr")
+        await self._called("leader_and_isr")
         await asyncio.sleep(0.001)  # whoever was answered before goes on first
         answers = {}
         for state in states:
@@ -78,7 +89,7 @@ class Broker:
         return answers
 
     async def on_metadata_update(self, update: MetadataUpdate) -> None:
-        self._called("metadata")
+        await self._called("metadata")
         assert self.cache.apply(update)
         for state in update.partitions:
             # Clients are only sent to leaders that are ready.
@@ -88,7 +99,7 @@ class Broker:
     async def on_stop_replicas(
         self, partitions: Sequence[TopicPartition], *, delete: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
-        self._called("stop_replicas")
+        await self._called("stop_replicas")
         assert delete
         for tp in partitions:
             # Nobody is sent to a log that is going.
@@ -98,16 +109,12 @@ class Broker:
         return {tp: ErrorCode.KAFKA_STORAGE_ERROR for tp in partitions if tp in self.broken}
 
 
-class ProcessDied(BaseException):
-    """Nothing of the process goes on behind it."""
-
-
 class Cluster:
     def __init__(self, seed: int = 1) -> None:
         self.world = World(seed)
         self.broker = Broker(1)
         self.session: LocalSession
-        self.controller: SingleController
+        self.controller: ClusterController
 
     @property
     def disk(self) -> Any:
@@ -123,6 +130,23 @@ class Cluster:
 
         return self.world.loop.run_until_complete(body())
 
+    def settle(self, work: Awaitable[T]) -> T:
+        """As `run`, until brokers have carried out what follows from it, and the controller has seen that."""
+        controller = self.controller
+
+        def is_settled() -> bool:
+            lines = controller._announcer._lines.values()
+            return not (len(controller._events) or controller._events._running) and all(
+                line.queue.is_idle and line.task is None for line in lines
+            )
+
+        async def body() -> T:
+            done = await work
+            await until(is_settled)
+            return done
+
+        return self.world.loop.run_until_complete(body())
+
     async def open(self) -> LocalSession:
         ports = self.world.machine("m")
         self.session = await open_local(
@@ -130,7 +154,7 @@ class Cluster:
         )
         return self.session
 
-    async def start(self, **changes: Any) -> SingleController:
+    async def start(self, **changes: Any) -> ClusterController:
         """Opens the tree and starts the controller, for a broker that knows nothing yet."""
         settings = replace(SETTINGS, **changes)
         session = await self.open()
@@ -139,7 +163,7 @@ class Cluster:
         # Logs outlive the process.
         self.broker.roles = logs
         ports = self.world.machine("m")
-        self.controller = SingleController(session, ports.clock, ports.entropy, self.broker, settings)
+        self.controller = ClusterController(session, ports.clock, ports.entropy, lambda _: self.broker, settings)
         await self.controller.start()
         return self.controller
 

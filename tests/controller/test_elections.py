@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.controller.elections import after_change, first_state
+from ottla.controller.electing.partitions import after_change, first_state
 from ottla.coordination.znodes import LeaderAndIsr
 from ottla.model import BrokerId, Epoch
 

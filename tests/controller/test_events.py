@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from ottla.controller.deciding.refusal import Refusal
 from ottla.controller.events import EventQueue
-from ottla.controller.refusal import Refusal
 from ottla.ports.memory import memory_ports
 
 

@@ -156,7 +156,7 @@ def isr_change(**changes: Any) -> IsrChange:
 
 
 def test_a_leader_changes_its_isr(started: Cluster) -> None:
-    (result,) = started.run(started.controller.alter_isr(ONE, [isr_change()]))
+    (result,) = started.settle(started.controller.alter_isr(ONE, [isr_change()]))
     assert result.error is ErrorCode.NONE
     assert result.state is not None
     assert (result.state.isr, result.state.partition_epoch, result.state.leader_epoch) == ((1,), 1, 0)
@@ -180,13 +180,13 @@ def test_a_leader_changes_its_isr(started: Cluster) -> None:
     ],
 )
 def test_isr_changes_that_are_refused(started: Cluster, change: dict[str, Any], error: str) -> None:
-    (result,) = started.run(started.controller.alter_isr(ONE, [isr_change(**change)]))
+    (result,) = started.settle(started.controller.alter_isr(ONE, [isr_change(**change)]))
     assert result.error is ErrorCode[error]
     assert started.run(started.session.get("/brokers/topics/orders/partitions/0/state"))[1].version == 0
 
 
 def test_only_the_leader_changes_the_isr(started: Cluster) -> None:
-    (result,) = started.run(started.controller.alter_isr(BrokerId(2), [isr_change()]))
+    (result,) = started.settle(started.controller.alter_isr(BrokerId(2), [isr_change()]))
     assert result.error is ErrorCode.STALE_BROKER_EPOCH
 
 
@@ -194,32 +194,31 @@ def test_a_state_that_changed_behind_the_controller_is_not_overwritten(started: 
     path = "/brokers/topics/orders/partitions/0/state"
     other = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":3,"isr":[1]}'
     started.run(started.session.set(path, other))
-    (result,) = started.run(started.controller.alter_isr(ONE, [isr_change()]))
+    (result,) = started.settle(started.controller.alter_isr(ONE, [isr_change()]))
     assert result.error is ErrorCode.INVALID_UPDATE_VERSION
     assert started.run(started.session.get(path))[0] == other
     # The next turn knows.
     change = isr_change(leader_epoch=Epoch(3), partition_epoch=1)
-    (result,) = started.run(started.controller.alter_isr(ONE, [change]))
+    (result,) = started.settle(started.controller.alter_isr(ONE, [change]))
     assert result.error is ErrorCode.NONE
 
 
 def test_replicas_on_a_failed_directory_lead_no_more(started: Cluster) -> None:
     failed = [TopicPartition("orders", 1), TopicPartition("none", 0)]
-    started.run(started.controller.replicas_failed(ONE, failed))
+    started.settle(started.controller.replicas_failed(ONE, failed))
     good, bad = started.broker.cache.topics["orders"].partitions
     assert (good.leader, bad.leader, bad.leader_epoch, bad.offline_replicas) == (1, -1, 1, (1,))
-    (result,) = started.run(started.controller.alter_isr(ONE, [isr_change(tp=TopicPartition("orders", 1))]))
+    (result,) = started.settle(started.controller.alter_isr(ONE, [isr_change(tp=TopicPartition("orders", 1))]))
     assert result.error is ErrorCode.FENCED_LEADER_EPOCH
 
 
-def test_an_election_does_not_overwrite_a_state_that_changed_behind_the_controller(started: Cluster) -> None:
+def test_an_election_on_a_state_that_changed_behind_the_controller_is_decided_anew(started: Cluster) -> None:
     path = "/brokers/topics/orders/partitions/1/state"
     other = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":3,"isr":[1]}'
     started.run(started.session.set(path, other))
-    failed = [TopicPartition("orders", 1)]
-    started.run(started.controller.replicas_failed(ONE, failed))
-    assert started.run(started.session.get(path))[0] == other
-    # The next turn reads the tree first, and elects on what is there.
-    started.run(started.controller.replicas_failed(ONE, failed))
-    state = started.broker.cache.topics["orders"].partitions[1]
-    assert (state.leader, state.leader_epoch) == (-1, 4)
+    reads = len(started.broker.calls)
+    started.settle(started.controller.replicas_failed(ONE, [TopicPartition("orders", 0), TopicPartition("orders", 1)]))
+    states = started.broker.cache.topics["orders"].partitions
+    assert [(state.leader, state.leader_epoch, state.partition_epoch) for state in states] == [(-1, 1, 1), (-1, 4, 2)]
+    # Only that partition was read again, and nothing was announced anew.
+    assert started.broker.calls[reads:] == ["metadata"]

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from ottla.controller.placement import growth_start, place
+from ottla.controller.deciding.placement import growth_start, place
 from ottla.model import BrokerId
 
 

@@ -16,7 +16,7 @@ from ottla import logs
 from ottla.broker.tree_signs import TreeSigns
 from ottla.config import Config
 from ottla.controller.adoption import is_new_tree, register
-from ottla.controller.context import ClusterContext
+from ottla.controller.deciding.context import ClusterContext
 from ottla.coordination.interface import Coordination
 from ottla.handlers.on_demand.offsets_topic import new_offsets_topic
 from ottla.model import OFFSETS_TOPIC, TRANSACTION_TOPIC, BrokerId

@@ -26,7 +26,7 @@ _LOGS_A_STEP: Final = 16
 
 
 class BrokerAnnouncements:
-    """Implements the controller's `Announcements` for the broker in this process."""
+    """Implements the controller's `Receiver` for the broker in this process."""
 
     def __init__(
         self,

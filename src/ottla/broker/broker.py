@@ -21,14 +21,13 @@ from ottla.broker.replica_reports import ReplicaReports
 from ottla.broker.tree_signs import TreeSigns
 from ottla.config import Config, LogConfig
 from ottla.config.live import LiveConfig
-from ottla.controller.context import ClusterContext
+from ottla.controller.controller import ClusterController
+from ottla.controller.deciding.context import ClusterContext
+from ottla.controller.deciding.rules import ControllerSettings
 from ottla.controller.loading import load_topics
-from ottla.controller.rules import ControllerSettings
-from ottla.controller.single import SingleController
 from ottla.coordination.errors import CoordinationError
 from ottla.coordination.interface import SessionEvent
-from ottla.coordination.local import LocalSession, open_local
-from ottla.coordination.store import StoreOptions, TreeStore
+from ottla.coordination.providers import BrokersTree, Opening, open_tree
 from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.checks import Checks
 from ottla.handlers.calls.request_metrics import RequestMetrics
@@ -103,10 +102,10 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         #: HOST:PORT of each listener: where it listens, whatever is advertised.
         self.listening_on: list[str] = []
-        self._coordination: LocalSession | None = None
+        self._coordination: BrokersTree | None = None
         self._signs: TreeSigns | None = None
         self._directories: LogDirectories | None = None
-        self._controller: SingleController | None = None
+        self._controller: ClusterController | None = None
         self._server: Server | None = None
         self._dispatcher: Dispatcher | None = None
         self._deadlines: Deadlines | None = None
@@ -175,7 +174,7 @@ class Broker:
         assert controller is not None
         assert keeping is not None
         await controller.start()
-        self._end_of_start(coordination.store, directories)
+        self._end_of_start(coordination, directories)
         await services.replicas.flush_found()
         self._dispatcher = Dispatcher(
             services,
@@ -195,7 +194,7 @@ class Broker:
         compiled = "no" if compiled_run() is None else "yes"
         log_event.info("broker started", id=self.broker_id, cluster=cluster, version=__version__, compiled=compiled)
 
-    def _end_of_start(self, tree: TreeStore, directories: LogDirectories) -> None:
+    def _end_of_start(self, tree: BrokersTree, directories: LogDirectories) -> None:
         """What the start wrote is in the tree, or waits for room; until then nothing is appended under its epochs."""
         tree.start_ends()
         if not tree.is_behind:
@@ -203,7 +202,7 @@ class Broker:
         log_event.error("the disk is full: reads are served, writes are refused until there is room")
         held = list(directories.logs.values())
         for log in held:
-            log.staging.hold_back(tree.directory)
+            log.staging.hold_back(tree.place)
 
         def caught_up() -> None:
             for log in held:
@@ -211,18 +210,9 @@ class Broker:
 
         tree.when_caught_up(caught_up)
 
-    async def _open_tree(self, directory: str, signs: TreeSigns) -> LocalSession:
-        ports = self.ports
+    async def _open_tree(self, directory: str, signs: TreeSigns) -> BrokersTree:
         try:
-            return await open_local(
-                disk=ports.disk,
-                workers=ports.workers,
-                clock=ports.clock,
-                entropy=ports.entropy,
-                directory=directory,
-                options=StoreOptions(hold_back=True),
-                check=signs.check,
-            )
+            return await open_tree(Opening(self.config.coordination, self.ports, directory, signs.check))
         except OSError as error:
             if error.filename is None:  # writes do not know their file's name
                 error.filename = directory
@@ -265,7 +255,7 @@ class Broker:
             cordoned=self.config.storage.cordoned_log_dirs,
         )
 
-    def _assemble(self, coordination: LocalSession, directories: LogDirectories) -> Services:
+    def _assemble(self, coordination: BrokersTree, directories: LogDirectories) -> Services:
         """Puts the parts together; nothing runs yet."""
         ports, config, live = self.ports, self.config, LiveConfig(self.config)
         replicas = Replicas(
@@ -299,7 +289,7 @@ class Broker:
             # What was not flushed before a crash may be gone: a reader of it finds out by the new leader epoch.
             new_leader_epochs=not directories.was_clean,
         )
-        controller = SingleController(coordination, ports.clock, ports.entropy, announced, settings)
+        controller = ClusterController(coordination, ports.clock, ports.entropy, lambda _: announced, settings)
         self._controller = controller
         groups = GroupsOnDemand(lambda: _group_coordinator(live, self.metadata, ports))
         self._deadlines = Deadlines(replicas.waiters, ports.clock)

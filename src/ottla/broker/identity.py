@@ -15,7 +15,7 @@ from ottla import logs
 from ottla.broker.adopting import adopt
 from ottla.broker.tree_signs import TreeSigns
 from ottla.config import Config, ConfigError
-from ottla.controller.context import ClusterContext
+from ottla.controller.deciding.context import ClusterContext
 from ottla.controller.identity import cluster_id, generated_broker_id
 from ottla.controller.loading import load_topics
 from ottla.coordination.interface import Coordination

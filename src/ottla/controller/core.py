@@ -1,47 +1,39 @@
 """What the controller's turns share: the context, the way into the tree, and the way out to brokers.
 
-The order is the same everywhere: the tree first, then the context, then those whose work it is, then the metadata that
-clients see. A turn that fails on the way leaves `stale` set, and the next one begins by reading the tree again.
+The order is the same everywhere: the tree first, then the context, then what brokers are to hear of it. Nothing in a
+turn waits for a broker: orders are left with the announcer, and answers come back as a turn of their own
+(`turns/answers.py`). A turn that fails on the way leaves `stale` set, and the next one begins by reading the tree anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from ottla import logs
-from ottla.controller.context import ClusterContext, TopicContext, VersionedState
-from ottla.controller.elections import after_change
-from ottla.controller.interface import Announcements
-from ottla.controller.rules import ControllerSettings
+from ottla.controller.announcing.announcer import Announcer
+from ottla.controller.deciding.audience import Partitions, everything, role_orders, settings_update, shown_partitions
+from ottla.controller.deciding.context import ClusterContext, TopicContext, VersionedState
+from ottla.controller.deciding.elections import Election, elections
+from ottla.controller.deciding.makings import Makings
+from ottla.controller.deciding.rules import ControllerSettings
+from ottla.controller.waiting import UnderWay
 from ottla.controller.writing import ControllerWrites
-from ottla.coordination.interface import Coordination, Op, SetData
-from ottla.coordination.znodes import LeaderAndIsr, encode_state, state_path
-from ottla.metadata.updates import MetadataUpdate, PartitionState
-from ottla.model import Epoch, ErrorCode, TopicPartition
+from ottla.coordination.errors import BadVersion, CoordinationError
+from ottla.coordination.interface import Coordination
+from ottla.coordination.znodes import decode_state, state_path
+from ottla.metadata.updates import PartitionState
+from ottla.model import BrokerId
 from ottla.ports.clock import Clock
 from ottla.ports.entropy import Entropy
-from ottla.steps import Steps, in_turns, pieces
+from ottla.steps import Steps, in_turns
 
 log = logs.logger("controller")
 
 T = TypeVar("T")
 
-
-#: Logs that are made before others are let pass: some 50 ms, or a second where the disk is slow.
-REPLICAS_AT_ONCE: Final = 250
-
-
-async def _nobody_waits() -> None:
-    pass
-
-
-class _Election(NamedTuple):
-    topic: TopicContext
-    partition: int
-    #: With the version of the state before.
-    after: VersionedState
-    ops: list[Op]
+#: How often an election is decided anew on a state that somebody else wrote meanwhile. More is a fault of somebody's.
+_TRIES_MAX: Final = 5
 
 
 class ControllerCore:
@@ -50,21 +42,23 @@ class ControllerCore:
         coordination: Coordination,
         clock: Clock,
         entropy: Entropy,
-        announcements: Announcements,
+        announcer: Announcer,
         settings: ControllerSettings,
     ) -> None:
         self.coordination = coordination
         self._clock = clock
         self.entropy = entropy
-        self.announcements = announcements
+        self.announcer = announcer
         self.settings = settings
         self.context = ClusterContext()
         #: Until the controller is claimed nothing gets through.
         self.writes = ControllerWrites(coordination, -2)
         #: The context may not be what the tree holds.
         self.stale = True
-        #: Has small creations done that wait: for the middle of a long turn.
-        self.let_pass: Callable[[], Awaitable[None]] = _nobody_waits
+        #: Partitions that are hidden until their leaders serve them.
+        self.makings = Makings()
+        #: What requests wait for outside their turns.
+        self.under_way = UnderWay()
         #: Topics that were refused when they were in the tree already, and are to go from there.
         self.undone: set[str] = set()
 
@@ -72,134 +66,99 @@ class ControllerCore:
         """Long work of a turn. Nothing else changes the context meanwhile: there is one turn at a time."""
         return await in_turns(steps, self._clock.monotonic_ms)
 
-    # Announcing to brokers.
+    # Announcing to brokers. None of these waits for them.
 
-    async def update(
+    def update(
         self,
         *,
-        partitions: Sequence[PartitionState] = (),
         topics_deleted: Sequence[str] = (),
         topic_configs: Mapping[str, Mapping[str, str]] | None = None,
         broker_configs: Mapping[str, Mapping[str, str]] | None = None,
         group_configs: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        await self.announcements.on_metadata_update(
-            MetadataUpdate(
-                controller_epoch=self.context.controller_epoch,
-                partitions=partitions,
-                topics_deleted=topics_deleted,
-                topic_configs=topic_configs or {},
-                broker_configs=broker_configs or {},
-                group_configs=group_configs or {},
-            )
+        """Has all brokers know settings and deletions."""
+        order = settings_update(
+            self.context,
+            topics_deleted=topics_deleted,
+            topic_configs=topic_configs,
+            broker_configs=broker_configs,
+            group_configs=group_configs,
         )
+        self.announcer.announce([order])
 
-    async def announce_all(self) -> None:
-        """Everything, to a broker that knows nothing, or something older."""
-        context = self.context
-        topics = list(context.served_topics())
-        whole = {
-            "controller_epoch": context.controller_epoch,
-            "cluster_id": context.cluster_id,
-            "controller_id": self.settings.broker_id,
-            "brokers": list(context.brokers.values()),
-            "topic_configs": {topic.name: dict(topic.configs) for topic in topics},
-            "broker_configs": {broker: dict(overrides) for broker, overrides in context.broker_configs.items()},
-            "group_configs": {group: dict(overrides) for group, overrides in context.group_configs.items()},
-        }
-        await self.announcements.on_metadata_update(MetadataUpdate(**whole))  # type: ignore[arg-type]
-        await self.lead([(topic, list(topic.replicas)) for topic in topics])
-        states = await self.do(context.states_of((topic, topic.replicas) for topic in topics))
-        update = MetadataUpdate(**whole, whole=True, partitions=states)  # type: ignore[arg-type]
-        await self.announcements.on_metadata_update(update)
+    async def lead(self, partitions: Partitions, *, is_new: bool = False) -> None:
+        """Has brokers take on the roles of their replicas."""
+        self.announcer.announce(await self.do(role_orders(self.context, partitions, is_new=is_new)))
 
-    async def lead(
-        self, partitions: Sequence[tuple[TopicContext, Iterable[int]]], *, is_new: bool = False
-    ) -> list[TopicPartition]:
-        """Has this broker take on the roles of its replicas; what it cannot is led by others, or by nobody.
-
-        Returns what nobody can lead. Of what is new that is not in the tree yet: the caller decides what becomes of it.
-        """
-        context, broker_id = self.context, self.settings.broker_id
-        here = (
-            (
-                topic,
-                [
-                    partition
-                    for partition in numbers
-                    if context.is_live(topic.name, partition, broker_id) and broker_id in topic.replicas[partition]
-                ],
-            )
+    async def show(self, partitions: Partitions) -> None:
+        """Has clients see partitions, but for those that are being made or deleted."""
+        hidden, deleting = self.makings.hidden, self.context.deleting
+        visible = (
+            (topic, [number for number in numbers if number not in hidden(topic.name)])
             for topic, numbers in partitions
+            if topic.name not in deleting
         )
-        states = await self.do(context.states_of(here, is_new=is_new))
-        if not states:
-            return []
-        if is_new and len(states) > REPLICAS_AT_ONCE:
-            await self._make_logs(states)
-        answers = await self.announcements.on_leader_and_isr(states)
-        failed = [tp for tp, error in answers.items() if error is not ErrorCode.NONE]
-        if failed:
-            log.warning("replicas could not be opened", count=len(failed), first=str(failed[0]))
-            context.failed_replicas.update((tp.topic, tp.partition, broker_id) for tp in failed)
-            failed = [tp for tp in failed if tp.topic in context.topics]
-        dead = [tp for tp in failed if not context.live_replicas(*tp, context.topics[tp.topic].replicas[tp.partition])]
-        others = [tp for tp in failed if not is_new or tp not in dead]
-        await self.elect((context.topics[tp.topic], [tp.partition]) for tp in others)
-        return dead
+        self.show_states(await self.do(self.context.states_of(visible)))
 
-    async def _make_logs(self, states: Sequence[PartitionState]) -> None:
-        """In pieces with others between, since it may take the disk seconds. What fails, fails again with its role."""
-        for piece in pieces(states, REPLICAS_AT_ONCE):
-            if not await self.announcements.on_new_replicas(piece):
-                return
-            await self.let_pass()
+    def show_states(self, states: Sequence[PartitionState]) -> None:
+        if states:
+            self.announcer.announce([shown_partitions(self.context, states)])
+
+    async def announce_all(self, brokers: Sequence[BrokerId]) -> None:
+        """Everything, to brokers that know nothing, or something older."""
+        orders = await self.do(everything(self.context, self.makings, self.settings.broker_id, brokers))
+        self.announcer.announce(orders)
 
     # Elections.
 
     async def elect(
         self, partitions: Iterable[tuple[TopicContext, Iterable[int]]], *, new_epochs: bool = False
-    ) -> list[tuple[TopicContext, int]]:
+    ) -> list[tuple[TopicContext, list[int]]]:
         """Gives partitions whose leader is gone another one, or none; returns those that changed.
 
-        With `new_epochs` leaders stay, under a new epoch.
+        With `new_epochs` leaders stay, under a new epoch. An election that finds another state in the tree than it was
+        decided on is decided anew on that one, and the others of its set do not wait for it.
         """
-        changes = await self.do(self._elections(partitions, new_epochs=new_epochs))
-        outcomes = await self.writes.write([change.ops for change in changes])
-        changed: list[tuple[TopicContext, int]] = []
-        for (topic, partition, after, _), fault in zip(changes, outcomes, strict=True):
-            if fault is None:
-                topic.states[partition] = VersionedState(after.state, after.version + 1)
-                changed.append((topic, partition))
-            else:
-                log.warning("an election was not written", topic=topic.name, partition=partition, fault=str(fault))
-                self.stale = True
+        due = await self.do(self._elections(partitions, new_epochs=new_epochs))
+        changed: list[tuple[TopicContext, list[int]]] = []
+        for _ in range(_TRIES_MAX):
+            late: list[Election] = []
+            for election, fault in zip(due, await self.writes.write([[each.op] for each in due]), strict=True):
+                if fault is None:
+                    after = election.after
+                    election.topic.states[election.partition] = VersionedState(after.state, after.version + 1)
+                    changed.append((election.topic, [election.partition]))
+                elif isinstance(fault, BadVersion):
+                    late.append(election)
+                else:
+                    self._not_written(election, fault)
+            if not late:
+                return changed
+            changed += await self._read_again(late)
+            again = [(election.topic, [election.partition]) for election in late]
+            due = await self.do(self._elections(again, new_epochs=False))
+        for election in due:
+            self._not_written(election, "it changes all the time")
         return changed
 
-    def _elections(
-        self, partitions: Iterable[tuple[TopicContext, Iterable[int]]], *, new_epochs: bool
-    ) -> Steps[list[_Election]]:
-        epoch = self.context.controller_epoch
-        found: list[_Election] = []
-        for topic, numbers in partitions:
-            for partition in numbers:
-                known = topic.states.get(partition)
-                if known is None:
-                    continue
-                after = self._elected(topic, partition, known.state)
-                if after is None and new_epochs:
-                    after = known.state._replace(
-                        leader_epoch=Epoch(known.state.leader_epoch + 1), controller_epoch=epoch
-                    )
-                if after is not None:
-                    op = SetData(state_path(topic.name, partition), encode_state(after), known.version)
-                    found.append(_Election(topic, partition, VersionedState(after, known.version), [op]))
-                yield
-        return found
+    def _elections(self, partitions: Partitions, *, new_epochs: bool) -> Steps[list[Election]]:
+        unclean = self.settings.unclean_leader_election
+        return elections(self.context, partitions, unclean_default=unclean, new_epochs=new_epochs)
 
-    def _elected(self, topic: TopicContext, partition: int, state: LeaderAndIsr) -> LeaderAndIsr | None:
-        replicas = topic.replicas[partition]
-        live = self.context.live_replicas(topic.name, partition, {*replicas, *state.isr})
-        default = "true" if self.settings.unclean_leader_election else "false"
-        unclean = topic.configs.get("unclean.leader.election.enable", default).strip().lower() == "true"
-        return after_change(state, replicas, live, self.context.controller_epoch, unclean=unclean)
+    async def _read_again(self, late: Sequence[Election]) -> list[tuple[TopicContext, list[int]]]:
+        """Takes over states that somebody else wrote; returns their partitions."""
+        paths = [state_path(election.topic.name, election.partition) for election in late]
+        for election, path, found in zip(late, paths, await self.coordination.get_many(paths), strict=True):
+            if found is None:
+                self.stale = True
+                del election.topic.states[election.partition]
+            else:
+                data, stat = found
+                election.topic.states[election.partition] = VersionedState(decode_state(path, data), stat.version)
+        return [(election.topic, [election.partition]) for election in late]
+
+    def _not_written(self, election: Election, fault: CoordinationError | str) -> None:
+        log.warning(
+            "an election was not written", topic=election.topic.name, partition=election.partition, fault=str(fault)
+        )
+        self.stale = True

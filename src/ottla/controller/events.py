@@ -1,8 +1,4 @@
-"""The controller's event queue: one consumer, so that each decision stands on what the last one left.
-
-A turn may take seconds: ten thousand folders on a slow disk. Where nothing of what it decided is half done, it lets
-others pass that change nothing but what they make themselves (`let_pass`): these run whole, and then it goes on.
-"""
+"""The controller's event queue: one consumer, so that each decision stands on what the last one left."""
 
 from __future__ import annotations
 
@@ -11,14 +7,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ottla.controller.refusal import Refusal
+from ottla.controller.deciding.refusal import Refusal
 from ottla.model import ErrorCode
 from ottla.steps import is_stray
 
 #: Requests that wait for their turn. An admin client sends a handful; a flood is answered that it may try again later.
 EVENTS_MAX: Final = 1_000
-#: That pass a long turn at one time, so that a stream of them holds it up for a while and not for ever.
-PASSING_MAX: Final = 16
 
 T = TypeVar("T")
 
@@ -28,7 +22,6 @@ class _QueuedEvent(NamedTuple):
     #: In monotonic milliseconds; None waits as long as it takes.
     deadline_ms: int | None
     answer: asyncio.Future[Any]
-    may_pass: bool
 
 
 class EventQueue:
@@ -60,25 +53,24 @@ class EventQueue:
         consumer.cancel()
         await asyncio.wait([consumer])
 
-    async def run(
-        self, work: Callable[[], Awaitable[T]], timeout_ms: int | None = None, *, may_pass: bool = False
-    ) -> T:
-        """What `work` returns or raises when its turn has come. Raises Refusal when it does not come.
-
-        With `may_pass` its turn may come in the middle of a long one. It must not let others pass itself.
-        """
-        if self._consumer is None or self._consumer.done():
-            raise Refusal(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
+    async def run(self, work: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T:
+        """What `work` returns or raises when its turn has come. Raises Refusal when it does not come."""
         if len(self._events) >= EVENTS_MAX:
             raise Refusal(ErrorCode.REQUEST_TIMED_OUT, f"{EVENTS_MAX} requests wait for the controller already.")
+        # A client that goes away does not take back what has begun: half a creation would be worse.
+        return await asyncio.shield(self.add(work, timeout_ms))
+
+    def add(self, work: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> asyncio.Future[T]:
+        """As `run`, of an event of the controller's own: there is one of each kind at most, beside those who ask."""
+        if self._consumer is None or self._consumer.done():
+            raise Refusal(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
         deadline_ms = None if timeout_ms is None else self._now_ms() + timeout_ms
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         # Where nobody waits any more the outcome is not missed.
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._events.append(_QueuedEvent(work, deadline_ms, answer, may_pass))
+        self._events.append(_QueuedEvent(work, deadline_ms, answer))
         self._arrived.set()
-        # A client that goes away does not take back what has begun: half a creation would be worse.
-        return await asyncio.shield(answer)
+        return answer
 
     async def _consume(self) -> None:
         while True:
@@ -104,15 +96,6 @@ class EventQueue:
             event.answer.set_exception(_stopping())
             if not is_stray(error):
                 raise  # the process ends, or the task
-
-    async def let_pass(self, as_long_as: Callable[[], bool]) -> None:
-        """To be called from the turn that runs: does some that wait and may pass, in their order."""
-        for event in [event for event in self._events if event.may_pass][:PASSING_MAX]:
-            if not as_long_as():
-                return
-            if event in self._events:  # unless all were turned away meanwhile
-                self._events.remove(event)
-                await self._do(event)
 
 
 def _stopping() -> Refusal:

@@ -1,9 +1,9 @@
 """What may be asked of the controller: every change of topics, partitions and overrides goes through it.
 
-Handlers hold this protocol and nothing else: one broker is its own controller (`single`), in a cluster the call
-travels to the active one. Requests are answered item by item, in their order, and never raise: what went wrong is an
-error code with a sentence. `timeout_ms` bounds the waiting for a turn; a request whose turn comes later changes nothing
-and is answered REQUEST_TIMED_OUT.
+Handlers hold this protocol and nothing else: one broker is its own controller, in a cluster the call travels to the
+active one. Requests are answered item by item, in their order, and never raise: what went wrong is an error code with a
+sentence. `timeout_ms` bounds all waiting. A request whose turn comes later than that changes nothing; one that has had
+its turn, and whose brokers take longer, is carried out all the same. Both are answered REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 
-from ottla.metadata.updates import MetadataUpdate, PartitionState
+from ottla.metadata.updates import PartitionState
 from ottla.model import ZERO_TOPIC_ID, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 
 #: For a number of partitions or replicas: what the broker's configuration says.
@@ -163,31 +163,4 @@ class Controller(Protocol):
 
     async def replicas_recovered(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:
         """There is room for these replicas, which could not be opened before. Again for the same: nothing."""
-        ...
-
-
-class Announcements(Protocol):
-    """How decisions are announced to a broker; the tree has them before. Calls come one at a time, in order.
-
-    For new leaders there are three calls: an update with the overrides that govern their logs, `on_leader_and_isr`,
-    and when the leaders are ready the update that shows them to clients. Where they are many, calls of
-    `on_new_replicas` come before the second.
-    """
-
-    async def on_new_replicas(self, states: Sequence[PartitionState]) -> bool:
-        """Makes their logs, which nobody is served from yet. Returns whether all of them are there."""
-        ...
-
-    async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
-        """Takes roles on. Returns the partitions that it could not do that for (with or without those it could)."""
-        ...
-
-    async def on_metadata_update(self, update: MetadataUpdate) -> None:
-        """The metadata cache's `apply`, and nothing before it."""
-        ...
-
-    async def on_stop_replicas(
-        self, partitions: Sequence[TopicPartition], *, delete: bool
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        """Gives roles up; with `delete` the logs go too, for certain when this returns. Fine for what is not there."""
         ...

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from ottla.controller.context import ClusterContext, TopicContext, VersionedState
+from ottla.controller.deciding.context import ClusterContext, TopicContext, VersionedState
 from ottla.coordination.errors import NoNode
 from ottla.coordination.interface import Coordination, Stat
 from ottla.coordination.znodes import (

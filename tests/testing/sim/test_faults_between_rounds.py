@@ -127,7 +127,7 @@ async def until(condition: Callable[[], bool]) -> None:
 def test_the_controller_hears_of_a_failed_directory_after_a_fault(
     behind: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant = Plant("ottla.controller.leadership", "LeadershipTurns.replicas_failed", behind=behind)
+    plant = Plant("ottla.controller.turns.replicas", "ReplicaTurns.replicas_failed", behind=behind)
     plant.put_in(monkeypatch)
 
     async def scenario(one: OneBroker) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.controller.context import TopicContext, VersionedState
 from ottla.controller.core import ControllerCore, log
+from ottla.controller.deciding.context import TopicContext, VersionedState
 from ottla.controller.interface import PRODUCER_ID_BLOCK_SIZE, IsrChange, IsrResult, ProducerIdRange
+from ottla.controller.turns.answers import AnswerTurns
 from ottla.coordination.interface import SetData
 from ottla.coordination.znodes import (
     PRODUCER_ID_BLOCK,
@@ -23,9 +24,10 @@ from ottla.model import BrokerId, ErrorCode, TopicPartition
 _PRODUCER_ID_MAX: Final = 2**63 - 1
 
 
-class LeadershipTurns:
-    def __init__(self, core: ControllerCore) -> None:
+class ReplicaTurns:
+    def __init__(self, core: ControllerCore, answers: AnswerTurns) -> None:
         self._core = core
+        self._answers = answers
 
     async def alter_isr(self, broker_id: BrokerId, changes: Sequence[IsrChange]) -> list[IsrResult]:
         core, context = self._core, self._core.context
@@ -49,7 +51,7 @@ class LeadershipTurns:
                 core.stale = True
         if written:
             states = [context.partition_state(context.topics[tp.topic], tp.partition) for tp in sorted(written)]
-            await core.update(partitions=states)
+            core.show_states(states)
         results: list[IsrResult] = []
         for change, error in zip(changes, errors, strict=True):
             found = error
@@ -91,31 +93,32 @@ class LeadershipTurns:
         return ErrorCode.NONE
 
     async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
-        core, context = self._core, self._core.context
+        topics = self._core.context.topics
         known = [
-            (context.topics[tp.topic], tp.partition)
+            tp
             for tp in partitions
-            if tp.topic in context.topics and broker_id in context.topics[tp.topic].replicas.get(tp.partition, ())
+            if tp.topic in topics and broker_id in topics[tp.topic].replicas.get(tp.partition, ())
         ]
-        context.failed_replicas.update((topic.name, partition, broker_id) for topic, partition in known)
-        await core.elect((topic, [partition]) for topic, partition in known)
-        await core.update(partitions=[context.partition_state(topic, partition) for topic, partition in known])
+        await self._answers.replicas_failed(broker_id, known)
 
     async def replicas_recovered(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
         core, context = self._core, self._core.context
         known = [
-            (context.topics[tp.topic], tp.partition)
+            (context.topics[tp.topic], [tp.partition])
             for tp in partitions
             if (tp.topic, tp.partition, broker_id) in context.failed_replicas
             and tp.topic in context.topics
             and tp.topic not in context.deleting
         ]
-        context.failed_replicas.difference_update((topic.name, partition, broker_id) for topic, partition in known)
-        await core.elect((topic, [partition]) for topic, partition in known)
-        await core.lead([(topic, [partition]) for topic, partition in known])
-        await core.update(partitions=[context.partition_state(topic, partition) for topic, partition in known])
+        context.failed_replicas.difference_update(
+            (topic.name, partition, broker_id) for topic, numbers in known for partition in numbers
+        )
+        await self._answers.elect(known)
+        # Where others lead, the replica follows again.
+        await core.lead(known)
         if known:
-            log.info("replicas are there after all", count=len(known), first=f"{known[0][0].name}-{known[0][1]}")
+            first = TopicPartition(known[0][0].name, known[0][1][0])
+            log.info("replicas are there after all", count=len(known), first=str(first))
 
     async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIdRange:
         core = self._core

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.config.errors import ConfigError
-from ottla.controller.context import ClusterContext, TopicContext, VersionedState
-from ottla.controller.elections import first_state
+from ottla.controller.deciding.context import ClusterContext, TopicContext, VersionedState
+from ottla.controller.deciding.placement import Assignment, growth_start, placing
+from ottla.controller.deciding.refusal import Refusal
+from ottla.controller.deciding.rules import PARTITIONS_PER_REQUEST_MAX, ControllerSettings
+from ottla.controller.electing.partitions import first_state
 from ottla.controller.interface import BROKER_DEFAULT, NewPartitions, TopicToCreate
-from ottla.controller.placement import Assignment, growth_start, placing
-from ottla.controller.refusal import Refusal
-from ottla.controller.rules import PARTITIONS_PER_REQUEST_MAX, ControllerSettings
 from ottla.coordination.interface import Create, Op, SetData
 from ottla.coordination.znodes import (
     TopicAssignment,
@@ -33,8 +33,6 @@ from ottla.steps import Steps, pieces
 
 #: Each is some ten microseconds of planning.
 _PARTITIONS_A_STEP: Final = 8
-#: Partitions, and topics, of a small creation: all applications but a few, and the offsets topic with its 50.
-SMALL_MAX: Final = 64
 
 
 class TopicPlan(NamedTuple):
@@ -99,15 +97,6 @@ def check_whole_request(topics: Sequence[TopicToCreate], settings: ControllerSet
                 )
         check_amount(partitions)
         yield
-
-
-def is_small(topics: Sequence[TopicToCreate], settings: ControllerSettings) -> bool:
-    """Whether a creation takes so little that it may be done in the middle of another one."""
-    if len(topics) > SMALL_MAX:
-        return False
-    default = settings.num_partitions
-    partitions = [default if topic.partitions == BROKER_DEFAULT else max(topic.partitions, 0) for topic in topics]
-    return sum(partitions) + sum(len(topic.assignments) for topic in topics) <= SMALL_MAX
 
 
 def check_amount(partitions: int) -> None:

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from ottla.config.dynamic import CHANGES_MAX, apply_incremental
 from ottla.config.errors import BrokenRuleError, ConfigError
 from ottla.controller.core import ControllerCore, log
+from ottla.controller.deciding.refusal import Refusal
 from ottla.controller.interface import ConfigChanges, ConfigOverrides, ConfigResult, ConfigTarget, ConfigTargetType
-from ottla.controller.refusal import Refusal
 from ottla.coordination.interface import Create, Delete, Op, SetData
 from ottla.coordination.znodes import broker_config_path, encode_config, group_config_path, topic_config_path
 from ottla.metadata.updates import DEFAULT_BROKER
@@ -140,7 +140,7 @@ class OverrideTurns:
             changed[kind] for kind in (ConfigTargetType.TOPIC, ConfigTargetType.BROKER, ConfigTargetType.GROUP)
         )
         if topics or brokers or of_groups:
-            await core.update(topic_configs=topics, broker_configs=brokers, group_configs=of_groups)
+            core.update(topic_configs=topics, broker_configs=brokers, group_configs=of_groups)
             log.info("changed overrides", topics=sorted(topics), brokers=sorted(brokers), groups=sorted(of_groups))
         return faults
 

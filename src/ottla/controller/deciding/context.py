@@ -74,15 +74,16 @@ class ClusterContext:
         return (topic for name, topic in self.topics.items() if name not in self.deleting)
 
     def is_live(self, topic: str, partition: int, broker: BrokerId) -> bool:
-        return broker in self.brokers and (topic, partition, broker) not in self.failed_replicas
+        failed = self.failed_replicas
+        return broker in self.brokers and not (failed and (topic, partition, broker) in failed)
 
     def live_replicas(self, topic: str, partition: int, replicas: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
-        return tuple(broker for broker in replicas if self.is_live(topic, partition, broker))
+        return tuple([broker for broker in replicas if self.is_live(topic, partition, broker)])
 
     def partition_state(self, topic: TopicContext, partition: int, *, is_new: bool = False) -> PartitionState:
         """As it is announced to brokers."""
         replicas = topic.replicas[partition]
-        offline = tuple(broker for broker in replicas if not self.is_live(topic.name, partition, broker))
+        offline = tuple([broker for broker in replicas if not self.is_live(topic.name, partition, broker)])
         known = topic.states.get(partition)
         state = known.state if known else LeaderAndIsr(self.controller_epoch, NO_BROKER, Epoch(0), ())
         return PartitionState(

@@ -1,0 +1,1 @@
+"""What the controller announces to brokers: a queue a broker, which no turn waits for."""

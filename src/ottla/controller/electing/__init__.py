@@ -1,0 +1,1 @@
+"""Elections: who leads a partition, and which broker is the controller."""

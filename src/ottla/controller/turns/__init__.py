@@ -1,0 +1,1 @@
+"""The controller's turns: they have something decided, write it into the tree, and leave it to be announced."""

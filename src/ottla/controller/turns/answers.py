@@ -1,0 +1,86 @@
+"""The controller's turn over what brokers have answered: what is being made is settled, what has failed is elected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ottla.controller.announcing.announcements import LostTrack, RolesAnswer, StopsAnswer
+from ottla.controller.core import ControllerCore, log
+from ottla.controller.deciding.context import TopicContext
+from ottla.controller.turns.creating import CreationTurns
+from ottla.controller.turns.deleting import DeletionTurns
+from ottla.model import BrokerId, TopicPartition
+from ottla.steps import Steps, pieces
+
+
+class AnswerTurns:
+    def __init__(self, core: ControllerCore, creations: CreationTurns, deletions: DeletionTurns) -> None:
+        self._core = core
+        self._creations = creations
+        self._deletions = deletions
+
+    async def take(self) -> None:
+        core = self._core
+        for answer in core.announcer.take_answers():
+            if isinstance(answer, RolesAnswer):
+                await self._roles(answer)
+            elif isinstance(answer, StopsAnswer):
+                self._deletions.stopped(answer)
+            else:
+                assert isinstance(answer, LostTrack)
+                await core.announce_all([answer.broker])
+        await self._creations.finish_settled()
+        await self._deletions.finish()
+
+    async def _roles(self, answer: RolesAnswer) -> None:
+        failed = await self._core.do(self._settle(answer))
+        if failed:
+            log.warning("replicas could not be opened", count=len(failed), first=str(failed[0]))
+            await self.replicas_failed(answer.broker, failed)
+
+    def _settle(self, answer: RolesAnswer) -> Steps[list[TopicPartition]]:
+        """The leaders among them are known to serve now. Returns those that failed, and are not obsolete."""
+        context, makings = self._core.context, self._core.makings
+        failed: list[TopicPartition] = []
+        for piece in pieces(answer.states if len(makings) or answer.failed else ()):
+            for state in piece:
+                topic = context.topics.get(state.topic)
+                known = topic.states.get(state.partition) if topic is not None and topic.id == state.topic_id else None
+                if known is None or state.topic in context.deleting or known.state.leader_epoch != state.leader_epoch:
+                    continue  # decided on anew, and announced anew
+                if answer.failed and (tp := TopicPartition(state.topic, state.partition)) in answer.failed:
+                    failed.append(tp)
+                elif state.leader == answer.broker and (making := makings.of(state.topic, state.partition)) is not None:
+                    making.settle(state.topic, state.partition)
+            yield
+        return failed
+
+    async def replicas_failed(self, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """Others lead from now on, or nobody. What was to be new and has no place anywhere is taken back instead."""
+        core, context = self._core, self._core.context
+        lost = list(partitions)
+        context.failed_replicas.update((tp.topic, tp.partition, broker) for tp in lost)
+        others: list[tuple[TopicContext, list[int]]] = []
+        for tp in lost:
+            topic = context.topics[tp.topic]
+            making = core.makings.of(*tp)
+            if making is None or not making.is_creation or context.live_replicas(*tp, topic.replicas[tp.partition]):
+                others.append((topic, [tp.partition]))
+            else:
+                making.without_room.add(tp.topic)
+                making.settle(*tp)
+        await self.elect(others)
+
+    async def elect(self, partitions: Iterable[tuple[TopicContext, list[int]]]) -> None:
+        """Elects where it is due, and announces what is so from now on."""
+        core = self._core
+        concerned = list(partitions)
+        changed = await core.elect(concerned)
+        self._creations.leaders_changed(changed)
+        for is_new in (True, False):
+            parts = [
+                (topic, [number for number in numbers if (core.makings.of(topic.name, number) is not None) == is_new])
+                for topic, numbers in changed
+            ]
+            await core.lead(parts, is_new=is_new)
+        await core.show(concerned)

@@ -1,0 +1,227 @@
+"""The controller's turns that delete topics, and what follows when brokers have deleted the logs.
+
+A mark in the tree begins a deletion, and from there it goes on whoever is the controller: topics that are marked leave
+the metadata, live brokers delete what they have of them, then the topic's nodes go, and the mark goes with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
+
+from ottla.controller.announcing.announcements import StopsAnswer
+from ottla.controller.core import ControllerCore, log
+from ottla.controller.deciding.audience import stop_orders
+from ottla.controller.deciding.refusal import Refusal
+from ottla.controller.interface import DeletedTopic, TopicRef
+from ottla.controller.loading import below
+from ottla.controller.waiting import Work
+from ottla.coordination.errors import CoordinationError, NodeExists, WriteRefused
+from ottla.coordination.interface import Create, Delete, Op
+from ottla.coordination.znodes import delete_topic_path, topic_config_path, topic_path
+from ottla.model import ZERO_TOPIC_ID, BrokerId, ErrorCode
+from ottla.steps import Steps, pieces
+
+
+class _Deletion:
+    """A topic that is marked: brokers are deleting its logs."""
+
+    def __init__(self, work: Work, holders: set[BrokerId]) -> None:
+        self.work = work
+        #: Brokers that have not answered yet.
+        self.waits_for = holders
+        #: Whether one of them could not delete all of its logs.
+        self.is_kept = False
+
+
+class DeletionTurns:
+    def __init__(self, core: ControllerCore) -> None:
+        self._core = core
+        self._deletions: dict[str, _Deletion] = {}
+
+    # What is asked for.
+
+    async def delete(self, topics: Sequence[TopicRef]) -> tuple[list[DeletedTopic], Work | None]:
+        core = self._core
+        results, found = await core.do(self._resolve_all(topics))
+        names = list(found)
+        outcomes = await core.writes.write([[Create(delete_topic_path(name))] for name in names])
+        begun: list[str] = []
+        for name, fault in zip(names, outcomes, strict=True):
+            if fault is None or isinstance(fault, NodeExists):
+                begun.append(name)
+            else:
+                core.stale = True
+                refusal = _refusal_of(fault)
+                results[found[name]] = results[found[name]]._replace(error=refusal.error, message=refusal.message)
+        if not begun:
+            return results, None
+        return results, await self._begin(begun)
+
+    def names_of(self, refs: Sequence[TopicRef]) -> Iterator[str]:
+        """Of those that there are."""
+        ids = self._core.context.names
+        for ref in refs:
+            name = ref.name if ref.name is not None else ids.get(ref.id)
+            if name is not None:
+                yield name
+
+    def _resolve_all(self, refs: Sequence[TopicRef]) -> Steps[tuple[list[DeletedTopic], dict[str, int]]]:
+        """A result for each, and of those that are to be deleted where it stands."""
+        results: list[DeletedTopic] = []
+        found: dict[str, int] = {}
+        for piece in pieces(refs):
+            for ref in piece:
+                result = self._resolve(ref)
+                name = result.name
+                if result.error is ErrorCode.NONE and name is not None:
+                    if name in found:
+                        message = "Duplicate topic name."
+                        result = result._replace(error=ErrorCode.INVALID_REQUEST, message=message)
+                    else:
+                        found[name] = len(results)
+                results.append(result)
+            yield
+        return results, found
+
+    def _resolve(self, ref: TopicRef) -> DeletedTopic:
+        context = self._core.context
+        if not self._core.settings.delete_topics:
+            return DeletedTopic(ref.name, ref.id, ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+        name = ref.name if ref.name is not None else context.names.get(ref.id)
+        topic = None if name is None or name in context.deleting else context.topics.get(name)
+        if topic is not None:
+            return DeletedTopic(topic.name, topic.id)
+        if ref.name is None:
+            message = "This server does not host this topic ID."
+            return DeletedTopic(None, ref.id, ErrorCode.UNKNOWN_TOPIC_ID, message)
+        message = "This server does not host this topic-partition."
+        return DeletedTopic(ref.name, ZERO_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+
+    # What the controller takes back itself.
+
+    async def undo(self, names: Sequence[str]) -> Work | None:
+        """Takes topics back that no broker could make all logs of. Nobody has heard of them yet."""
+        core = self._core
+        core.undone.update(names)
+        log.warning("topics could not be created: there is no room for their logs", count=len(names), first=names[0])
+        try:
+            return await self._begin(await self.mark_undone())
+        except WriteRefused as full:
+            # Not even for this: the next turn begins with it.
+            core.stale = True
+            log.warning("their removal from the tree waits", fault=str(full))
+            return None
+
+    async def mark_undone(self) -> list[str]:
+        """Marks what is to be undone, from where a deletion goes on."""
+        core = self._core
+        names = sorted(core.undone & core.context.topics.keys())
+        marks = [[Create(delete_topic_path(name))] for name in names]
+        for name, fault in zip(names, await core.writes.write(marks), strict=True):
+            if fault is not None and not isinstance(fault, NodeExists):
+                raise fault
+            core.undone.discard(name)
+        core.context.deleting.update(names)
+        core.undone.clear()
+        return names
+
+    # What goes on behind the turn.
+
+    async def _begin(self, names: Sequence[str]) -> Work:
+        """Of topics that are marked in the tree."""
+        core = self._core
+        core.context.deleting.update(names)
+        core.update(topics_deleted=names)
+        orders = await core.do(stop_orders(core.context, names))
+        work = self._track(names)
+        core.announcer.announce(orders)
+        work.following.append(core.announcer.when_confirmed([core.settings.broker_id]))
+        await self.finish()
+        return work
+
+    def _track(self, names: Sequence[str]) -> Work:
+        work = Work()
+        for name in names:
+            self._deletions[name] = _Deletion(work, self._holders(name))
+        self._core.under_way.deletion(names, work)
+        return work
+
+    def go_on(self) -> None:
+        """After the tree was read: what is marked in it is tracked. Brokers hear of it with everything else."""
+        context = self._core.context
+        self._end([name for name in self._deletions if name not in context.deleting])
+        new = sorted(name for name in context.deleting if name not in self._deletions)
+        if new:
+            self._track(new)
+        for name, deletion in self._deletions.items():
+            deletion.is_kept = False
+            deletion.waits_for = self._holders(name)
+
+    def _holders(self, name: str) -> set[BrokerId]:
+        """Live brokers that have a replica of it."""
+        context = self._core.context
+        topic = context.topics.get(name)
+        held = set(chain.from_iterable(topic.replicas.values())) if topic is not None else set()
+        return held & context.brokers.keys()
+
+    def stopped(self, answer: StopsAnswer) -> None:
+        """A broker has deleted what it has, or could not."""
+        for name in {tp.topic for tp in answer.partitions}:
+            deletion = self._deletions.get(name)
+            if deletion is not None:
+                deletion.waits_for.discard(answer.broker)
+        for name in {tp.topic for tp in answer.failed}:
+            if name in self._deletions:
+                self._deletions[name].is_kept = True
+
+    def broker_gone(self, broker: BrokerId) -> None:
+        """Nobody waits for it: what it has goes when it starts, since no tree names it any more."""
+        for deletion in self._deletions.values():
+            deletion.waits_for.discard(broker)
+
+    async def finish(self) -> None:
+        """Takes the nodes of those away whose logs are gone everywhere."""
+        core = self._core
+        ready = [name for name, deletion in self._deletions.items() if not deletion.waits_for]
+        kept = sorted(name for name in ready if self._deletions[name].is_kept)
+        for name in kept:
+            log.warning("a topic's deletion waits: not all of its logs could be deleted", topic=name)
+        gone = [name for name in ready if not self._deletions[name].is_kept]
+        outcomes = await core.writes.write([await self._removal(name) for name in gone])
+        removed = 0
+        for name, fault in zip(gone, outcomes, strict=True):
+            if fault is None:
+                core.context.remove_topic(name)
+                removed += 1
+            else:
+                core.stale = True
+                log.warning("a topic's deletion waits", topic=name, fault=str(fault))
+        self._end(ready)
+        if removed:
+            log.info("deleted topics", count=removed, first=gone[0])
+
+    def _end(self, names: Collection[str]) -> None:
+        """A request's work ends with the last of its topics."""
+        works = [self._deletions.pop(name).work for name in names]
+        for work in set(works) - {deletion.work for deletion in self._deletions.values()}:
+            work.end()
+
+    def give_up(self, fault: Refusal) -> None:
+        """Answers all that wait: the turn that was to see to them has failed. The marks stay in the tree."""
+        deletions, self._deletions = self._deletions, {}
+        for deletion in deletions.values():
+            deletion.work.end(fault)
+
+    async def _removal(self, name: str) -> list[Op]:
+        core = self._core
+        paths: list[str] = []
+        if name in core.context.topics:
+            paths += await below(core.coordination, topic_path(name))
+        if name in core.context.config_nodes:
+            paths.append(topic_config_path(name))
+        return [Delete(path) for path in (*paths, delete_topic_path(name))]
+
+
+def _refusal_of(fault: CoordinationError) -> Refusal:
+    return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
