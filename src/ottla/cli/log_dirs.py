@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
 async def _log_dirs(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import admin
     from ottla.cli.output import cell, show_rows
-    from ottla.cli.sizes import human
+    from ottla.cli.sizes import ReadableSize
 
     brokers = _brokers(options.broker)
     async with admin(options) as client:
@@ -60,7 +60,7 @@ async def _log_dirs(options: argparse.Namespace) -> int:
     rows = [row for row in rows if options.output != "table" or not row.get("error")]
     columns = {name: head for name, head in _COLUMNS.items() if not rows or name in rows[0]}
     if options.output == "table" and options.human_readable:
-        rows = [{**row, "size": human(row["size"]).rjust(10)} for row in rows]
+        rows = [{**row, "size": ReadableSize(row["size"])} for row in rows]
     show_rows(options.output, rows, columns)
     if faulty:
         told = "; ".join(f"{path}: {cell(reason)}" for path, reason in faulty)

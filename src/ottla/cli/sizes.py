@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 
+class ReadableSize(int):
+    """A number to a table, so that it stands to the right."""
+
+    def __str__(self) -> str:
+        return human(int(self))
+
+
 def human(size: int) -> str:
     number = float(size)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
