@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -90,8 +90,14 @@ def report_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
     log_event.error("unhandled", **fields)
 
 
-async def serve(config: Config, started: Callable[[Broker], None]) -> None:
-    """Runs a broker on this machine until SIGINT, SIGTERM or SIGHUP stops it."""
+Prepare = Callable[[Broker], Awaitable[None]]
+
+
+async def serve(config: Config, started: Callable[[Broker], None], prepare: Prepare | None = None) -> None:
+    """Runs a broker on this machine until SIGINT, SIGTERM or SIGHUP stops it.
+
+    `prepare` is awaited when clients can connect, and before `started` is called.
+    """
     logs.configure(level=config.observe.log_level, json=config.observe.log_json)
     raise_limit()
     ports = real_ports()
@@ -112,6 +118,8 @@ async def serve(config: Config, started: Callable[[Broker], None]) -> None:
         async with running(config, ports, give_up) as (broker, _):
             settle_in()
             collecting = asyncio.ensure_future(collect_at_rest(broker.resting_ms))
+            if prepare is not None:
+                await prepare(broker)
             started(broker)
             await stop.wait()
             collecting.cancel()
@@ -122,7 +130,7 @@ async def serve(config: Config, started: Callable[[Broker], None]) -> None:
         ports.workers.close()
 
 
-def run(config: Config, started: Callable[[Broker], None]) -> None:
+def run(config: Config, started: Callable[[Broker], None], prepare: Prepare | None = None) -> None:
     """`serve` in a loop of its own, made for it."""
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(serve(config, started))
+        runner.run(serve(config, started, prepare))

@@ -1,101 +1,158 @@
-"""`docs/cli.md` has every verb and every option that there is, and no other."""
+"""Every command line of docs/cli.md is run, in the order of the page, by a shell and against a real broker."""
 
 from __future__ import annotations
 
-import argparse
+import os
 import re
-import shlex
-from importlib import import_module
-from itertools import takewhile
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import pytest
+from confluent_kafka import Producer
 
 from ottla.cli import faults
-from ottla.cli.parser import Parser
-from ottla.cli.verbs import VERBS, find
-from ottla.cli.where import parsing
+from ottla.client.admin.results import ConfigChange, ConfigResource
+from ottla.client.sync import Admin
+from tests.cli.conftest import SECONDS_MAX, environment
 
-PAGE: Final = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-#: What the page says once for all verbs: of each, that asks a broker or shows something, and of all.
-SHARED: Final = frozenset({"--bootstrap-server", "--command-config", "-o", "--output", "-h", "--help"})
-#: On the page, and no verb's: of `ottla` itself.
-OF_THE_PROGRAM: Final = frozenset({"--help", "--version"})
-
-
-def options(verb: str) -> dict[str, list[str]]:
-    """Each option's names, by each of them. What is not in the help is not looked for on the page either."""
-    module = next(module for name, module, _ in VERBS if name == verb)
-    work = import_module(f"ottla.cli.{module}")
-    parser = Parser(f"ottla {verb}", work.__doc__ or "")
-    work.arguments(parser)
-    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
-    return {name: list(action.option_strings) for action in shown for name in action.option_strings}
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+LINES = re.findall(r"^    ((?:ottla|echo|eval) .*)$", PAGE.read_text(), re.MULTILINE)
+#: What ends otherwise than with 0.
+CODES = {"only shows the plan": faults.NOT_CONFIRMED, "shows all of them": faults.NOT_CONFIRMED}
+#: A record that each of the page's expressions and readers takes.
+KEY, VALUE = "alice", '{"amount": 50, "sku": "a-1", "tags": ["urgent"]}'
 
 
-def row(verb: str) -> str:
-    """The line of the page's table of options."""
-    groups = dict.fromkeys(tuple(names) for names in options(verb).values())
-    own = [", ".join(f"`{name}`" for name in names) for names in groups if not SHARED.issuperset(names)]
-    return f"| `{verb}` | {'; '.join(own) if own else 'none'} |"
+class Page:
+    """The folder in which the commands run, and the broker that they find."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = 0
+        self._broker: subprocess.Popen[bytes] | None = None
+        shim = folder / "bin" / "ottla"
+        shim.parent.mkdir()
+        # No test takes a port that others may want, and none is open to other machines.
+        shim.write_text(
+            f'#!/bin/bash\ncase "$1 $*" in\n  up*--port*|[!u]*) ;;\n  up*) set -- "$@" --port 0 ;;\nesac\n'
+            f'exec "{sys.executable}" -m ottla "${{@/0.0.0.0/127.0.0.1}}"\n'
+        )
+        shim.chmod(0o755)
+        (folder / "server.properties").write_text(f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={folder}/broker\n")
+
+    def environment(self) -> dict[str, str]:
+        kept = environment(HOME=str(self.folder), PATH=f"{self.folder}/bin:{os.environ['PATH']}")
+        return {name: value for name, value in kept.items() if not name.startswith("XDG_")}
+
+    def start(self, line: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["bash", "-c", f"set -o pipefail; {self.adapted(line)}"],
+            cwd=self.folder,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def adapted(self, line: str) -> str:
+        """To this broker and these folders; and where a shell is missing, its line without it."""
+        line = line.replace("-b localhost", f"-b 127.0.0.1:{self.port}").replace("/tmp/try", f"{self.folder}/try")
+        for shell in ("zsh", "fish"):
+            found = re.search(rf"ottla completion {shell}", line)
+            if found:
+                return found[0]
+        return line
+
+    def begin(self) -> None:
+        """The broker that all but the first lines talk to; it keeps its data where the page says."""
+        if self._broker is None:
+            self._broker = self.start("ottla up")
+            assert self._broker.stdout is not None
+            self.port = int(self._broker.stdout.readline().decode().rpartition(":")[2])
+            (self.folder / "client.properties").write_text(f"bootstrap.servers=127.0.0.1:{self.port}\n")
+
+    def feed(self) -> None:
+        producer = Producer({"bootstrap.servers": f"127.0.0.1:{self.port}", "log_level": 0})
+        producer.produce("orders", VALUE, KEY, headers=[("source", b"web")])
+        assert producer.flush(30) == 0
+
+    def prepare(self, line: str) -> None:
+        """What the page takes for granted."""
+        if line.startswith("ottla topic confirm"):  # a topic that was taken over without its settings
+            with Admin(bootstrap_servers=f"127.0.0.1:{self.port}") as admin:
+                change = ConfigChange("cleanup.policy", "")
+                admin.incremental_alter_configs({ConfigResource.topic("orders"): [change]})
+        if "00000000000000000000.log" in line:
+            data = self.folder / ".local" / "state" / "ottla" / "data" / "orders-0"
+            shutil.copy(data / "00000000000000000000.log", self.folder)
+
+    def end(self) -> None:
+        if self._broker is not None:
+            os.killpg(self._broker.pid, signal.SIGTERM)
+            assert self._broker.communicate(timeout=SECONDS_MAX)[0] == b""
+            assert self._broker.returncode == 0
 
 
-def section(title: str) -> str:
-    return PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    made = Page(tmp_path_factory.mktemp("page"))
+    yield made
+    made.end()
 
 
-def commands(line: str) -> list[list[str]]:
-    """The words behind each `ottla` of a shell's line: of a pipe, of a substitution."""
-    words = shlex.split(re.sub(r'"\$\((.*?)\)"', r"\1", line), comments=True)
-    found: list[list[str]] = []
-    for number, word in enumerate(words):
-        if word == "ottla":
-            found.append(list(takewhile(lambda word: word not in {"|", ">", "&&"}, words[number + 1 :])))
-    return found
+def goes_on(line: str) -> bool:
+    command = line.partition("#")[0]
+    if re.match(r"ottla (up|broker) ", f"{command} ") or "--watch" in command:
+        return True
+    return command.startswith("ottla consume") and not re.search(r" (-e|--exit-at-end|-o :end)\b", command)
 
 
-def test_every_verb_stands_in_the_first_table() -> None:
-    rows = [line.split("|")[1] for line in PAGE.partition("\n## ")[0].splitlines() if line.startswith("| `")]
-    named = [verb for cell in rows for verb in re.findall(r"`([^`]+)`", cell)]
-    assert sorted(named) == sorted(verb for verb, _, _ in VERBS)
+def interrupted(page: Page, line: str) -> tuple[int, bytes, bytes]:
+    """Of what goes on: something that it has printed, and how it ended after Ctrl-C."""
+    child = page.start(line)
+    assert child.stdout is not None
+    try:
+        deadline = time.monotonic() + SECONDS_MAX
+        while not select.select([child.stdout], [], [], 0.2)[0]:
+            assert time.monotonic() < deadline
+            if "consume" in line:
+                page.feed()
+        out = os.read(child.stdout.fileno(), 65536)
+        os.killpg(child.pid, signal.SIGINT)
+        _, err = child.communicate(timeout=SECONDS_MAX)
+    finally:
+        child.kill()
+        child.communicate()
+    return child.returncode, out, err
 
 
-@pytest.mark.parametrize("verb", [verb for verb, _, _ in VERBS])
-def test_every_option_stands_in_the_table_of_options(verb: str) -> None:
-    rows = [line for line in section("Options").splitlines() if line.startswith(f"| `{verb}` |")]
-    assert rows == [row(verb)]
+@pytest.mark.xdist_group("docs/cli.md")
+@pytest.mark.parametrize("number", range(len(LINES)), ids=lambda number: LINES[number].partition("  #")[0][:60])
+def test_a_line_of_the_page(page: Page, number: int) -> None:
+    line = LINES[number]
+    is_broker = re.match(r"ottla (up|broker)\b", line) is not None
+    if not is_broker:
+        page.begin()
+    page.prepare(line)
+    if goes_on(line):
+        code, out, err = interrupted(page, line)
+        assert code == (0 if is_broker else faults.INTERRUPTED), err
+        assert out
+        return
+    child = page.start(line)
+    out, err = child.communicate(timeout=SECONDS_MAX)
+    expected = next((code for remark, code in CODES.items() if remark in line), 0)
+    assert child.returncode == expected, (line, out, err)
+    assert b"Traceback" not in err
+    assert bool(err) == bool(expected), err
 
 
-def test_no_option_is_invented() -> None:
-    known = OF_THE_PROGRAM.union(*(options(verb) for verb, _, _ in VERBS))
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) - known == set()
-
-
-def test_what_is_shown_as_a_command_line_has_the_options_of_its_verb() -> None:
-    shown = [words for line in PAGE.splitlines() if line.startswith("    ") for words in commands(line)]
-    assert len(shown) > 15
-    for words in shown:
-        found = find(words)
-        assert found is not None, words
-        verb, _, rest = found
-        given = {word.partition("=")[0] for word in rest if re.match(r"--?[a-zA-Z]", word)}
-        assert given <= set(options(verb)), words
-
-
-def test_verbs_that_ask_a_broker_share_its_options() -> None:
-    for verb, _, _ in VERBS:
-        names = set(options(verb)) & {"--bootstrap-server", "--command-config"}
-        assert len(names) in {0, 2}, verb
-
-
-def test_every_exit_code_has_its_row() -> None:
-    rows = re.findall(r"^\| ([\d, ]+) \|", section("What scripts rely on"), re.MULTILINE)
-    codes = {value for value in vars(faults).values() if type(value) is int}
-    assert {int(number) for row in rows for number in row.split(",")} == codes
-
-
-def test_every_function_of_an_expression_has_its_row() -> None:
-    rows = [line for line in section("Which records").splitlines() if line.startswith("| `")]
-    named = {name for line in rows for name in re.findall(r"`(\w+)\(", line.split(" | ")[0])}
-    assert named == set(parsing._FUNCTIONS)
+def test_the_page_has_lines() -> None:
+    assert len(LINES) > 40

@@ -101,7 +101,7 @@ def test_version(in_process: Command) -> None:
         (["up", "--port", "65536"], "65536 is not between 0 and 65535"),
         (["topic", "create", "t", "--partitions", "0"], "0 is not between 1 and"),
         (["topic", "create"], "a topic is missing: give TOPIC or --topic TOPIC"),
-        (["topic", "create", "a", "--topic", "b"], "the topic is named twice"),
+        (["topic", "alter", "a", "--topic", "b", "--partitions", "2"], "the topic is named twice"),
         (["consume", "../x"], "no topic can have this name: '../x' contains one or more characters other than"),
         (["produce", "a,b"], "no topic can have this name: 'a,b' contains"),
         (["topic", "create", "t" * 250], "is longer than the max allowed length 249"),

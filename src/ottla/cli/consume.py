@@ -6,12 +6,13 @@ where a time is ISO 8601 (UTC where it names no zone) or milliseconds since 1970
 
 A FORMAT is text with %t topic, %p partition, %o offset, %d or %T timestamp, %k key, %v or %s value, %K and %V their
 lengths, %h headers, %e leader epoch, %i how many; braces say how: %v{hex} %k{base64} %o{big64} %d{strftime[%F %T]}
-%h{%k=%v;}; and %% %{ %} \\n \\t \\r \\0 \\xHH themselves:  ottla consume orders -f '%o %k: %v\\n'
+%h{%k=%v;}; and %% %{ %} \\n \\t \\r \\0 \\xHH themselves.
+ottla consume orders -f '%o %k: %v\\n'
 
 With --group it shares the topics with the group's other members, goes on where the group is (a new group: at the end,
 or with --from-beginning at the beginning), and commits what it has printed.
 
-An EXPRESSION filters on key, value, headers, timestamp, partition and offset; dots look inside of JSON:
+An EXPRESSION filters on key, value, headers, timestamp, partition and offset; dots look inside of JSON.
 ottla consume orders --from-beginning -e --where "key == 'alice' and value.amount > 10"
 """
 

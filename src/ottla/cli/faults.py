@@ -15,6 +15,8 @@ UNREACHABLE = 4
 EXISTS = 5
 #: A plan was printed and nothing was done, since `--yes` was not given.
 NOT_CONFIRMED = 6
+#: The cluster is not healthy, as rpk says it.
+UNHEALTHY = 10
 #: As shells have it for a program that Ctrl-C or a closed pipe ended.
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 from ottla.cli.faults import UsageFault
 
 Completer = Callable[..., list[str]]
+#: Lines of a description that begin so are to be typed as they stand.
+_EXAMPLES = ("ottla ", "bash: ", "zsh: ", "fish: ")
 
 
 class Parser(argparse.ArgumentParser):
@@ -20,11 +22,39 @@ class Parser(argparse.ArgumentParser):
             prog=prog,
             description=description,
             allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_HelpFormatter,
         )
 
     def error(self, message: str) -> NoReturn:
         raise UsageFault(f"{message} (see {self.prog} --help)")
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Prose as wide as the terminal, examples as they are, and an option's value once behind all of its names."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        from textwrap import fill
+
+        def filled(lines: list[str]) -> list[str]:
+            joined = " ".join(lines)
+            return [fill(joined, width, initial_indent=indent, subsequent_indent=indent)] if joined else []
+
+        out: list[str] = []
+        prose: list[str] = []
+        for line in text.strip().splitlines():
+            if line and not line.startswith(_EXAMPLES):
+                prose.append(line.strip())
+                continue
+            out += filled(prose)
+            prose = []
+            out.append(line)
+        return "\n".join([*out, *filled(prose)])
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        default = self._get_default_metavar_for_optional(action)
+        return f"{', '.join(action.option_strings)} {self._format_args(action, default)}"
 
 
 def completed_by(action: argparse.Action, completer: Completer) -> argparse.Action:

@@ -2,8 +2,11 @@
 
 With -K a line is a key and a value: `echo 'alice:hello' | ottla produce orders -K :`. With -J a line is a JSON envelope
 as `consume -J` prints it: its key, payload, headers, time, topic and partition are used; without TOPIC each goes to its
-own. With -f the input is what a FORMAT says: %k key, %v value, %K{4} a length of four digits, %v{base64}, %p partition,
-%t topic, %d time in ms, %h{%k=%v;} a header; a text ends where the next literal begins: ottla produce t -f '%k %v\\n'
+own.
+
+With -f the input is what a FORMAT says: %k key, %v value, %K{4} a length of four digits, %v{base64}, %p partition,
+%t topic, %d time in ms, %h{%k=%v;} a header; a text ends where the next literal begins.
+ottla produce orders -f '%k %v\\n'
 
 What was sent is acknowledged when the command ends with exit code 0; on a terminal each record's place is printed. An
 OUTPUT is a format as `consume -f` has it:  -o '%p %o\\n'

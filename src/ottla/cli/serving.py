@@ -16,6 +16,8 @@ from ottla.config.environment import properties_from, property_name
 from ottla.coordination.errors import CoordinationError, DirectoryInUse
 from ottla.storage.directories.errors import DirectoryError
 
+#: Addresses that stand for all of this host's, and where to find it then.
+_ANY: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "::": "[::1]"}  # noqa: S104 - nothing is bound here
 _JSON: Final = "ottla.log.json"
 
 
@@ -31,10 +33,18 @@ def configured(
         raise _refused(str(error), json=wanted.strip().lower() == "true") from error
 
 
-def run_broker(config: Config, port_hint: str) -> int:
-    """Serves until SIGINT or SIGTERM. `port_hint` says how the caller's user chooses another port."""
+def run_broker(config: Config, port_hint: str, topics: Mapping[str, int | None] | None = None) -> int:
+    """Serves until a signal comes. `port_hint` says how the caller's user chooses another port.
+
+    `topics`, with their numbers of partitions, are there when the address is printed.
+    """
+
+    async def prepare(broker: Broker) -> None:
+        if topics:
+            await _make_topics(broker, topics)
+
     try:
-        run(config, _started)
+        run(config, _started, prepare)
     except BrokerLost as fault:
         if not config.observe.log_json:  # there it has been an event already
             raise CommandFault(str(fault)) from fault
@@ -42,6 +52,40 @@ def run_broker(config: Config, port_hint: str) -> int:
     except (StartFault, ConfigError, DirectoryError, CoordinationError, OSError) as fault:
         raise _refused(_reason(fault, port_hint), json=config.observe.log_json) from fault
     return OK
+
+
+async def _make_topics(broker: Broker, topics: Mapping[str, int | None]) -> None:
+    """As a client would that asks this broker and no other, whatever address it advertises."""
+    from ottla.cli.connecting import advised
+    from ottla.client.admin.admin import Admin
+    from ottla.client.errors import KafkaError, error_of
+    from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+
+    host, _, port = broker.listening_on[0].rpartition(":")
+    if not broker.config.server.listeners[0].host or host in _ANY:
+        host = _ANY.get(host, "127.0.0.1")
+    try:
+        async with Admin(bootstrap_servers=f"{host}:{port}", client_id="ottla-up") as admin:
+            there = await admin.describe_topics()
+            new = [
+                CreatableTopic(name=name, num_partitions=count or -1, replication_factor=-1)
+                for name, count in topics.items()
+                if name not in there
+            ]
+            request = CreateTopicsRequest(topics=new, timeout_ms=admin.settings.request_timeout_ms)
+            connection = await admin.cluster.any_connection()
+            answer = await connection.ask(request, CreateTopicsResponse, timeout_ms=request.timeout_ms)
+            for one in answer.topics:
+                if one.error_code:
+                    raise error_of(one.error_code, one.error_message, about=one.name)
+    except KafkaError as error:
+        raise StartFault(f"--topic: {advised(error)}") from error
+    for name, count in topics.items():
+        has = len(there[name].partitions) if name in there else count
+        if count is not None and has != count:
+            logs.logger("server").warning(
+                "a topic of --topic was there with another number of partitions", topic=name, wanted=count, has=has
+            )
 
 
 def _reason(fault: Exception, port_hint: str) -> str:

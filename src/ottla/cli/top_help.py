@@ -5,8 +5,9 @@ from __future__ import annotations
 from ottla.cli.verbs import VERBS, below
 
 _FOOT = """\
-`ottla VERB --help` shows a verb's options. Verbs that talk to a broker take --bootstrap-server HOST:PORT
-(or OTTLA_BOOTSTRAP_SERVER in the environment; localhost:9092 where neither is given).
+`ottla VERB --help` shows a verb's options. Verbs that talk to a broker take
+-b HOST[:PORT] (--bootstrap-server), OTTLA_BOOTSTRAP_SERVER in the environment,
+or a profile (`ottla profile add`); localhost:9092 where none is given.
 """
 
 

@@ -79,11 +79,11 @@ def _row(entry: ConfigEntry, options: argparse.Namespace) -> dict[str, Any]:
     row: dict[str, Any] = {
         "name": entry.name,
         "value": "(hidden)" if entry.sensitive and entry.value is None else entry.value,
-        "source": _word(entry.source.name),
+        "source": source_word(entry.source.name),
         "read_only": entry.read_only,
         "sensitive": entry.sensitive,
         "synonyms": [
-            {"name": each.name, "value": each.value, "source": _word(each.source.name)} for each in entry.synonyms
+            {"name": each.name, "value": each.value, "source": source_word(each.source.name)} for each in entry.synonyms
         ],
     }
     if options.documentation:
@@ -91,5 +91,5 @@ def _row(entry: ConfigEntry, options: argparse.Namespace) -> dict[str, Any]:
     return row
 
 
-def _word(source: str) -> str:
+def source_word(source: str) -> str:
     return source.lower().removesuffix("_config").replace("_", "-")

@@ -1,26 +1,39 @@
-"""Create a topic. Numbers that are not given are the broker's defaults."""
+"""Create topics, all of them alike. Numbers that are not given are the broker's defaults."""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from ottla.cli import options as shared
 from ottla.cli.faults import OK, UsageFault
 from ottla.cli.numbers import partition_count, replica_count
 
+if TYPE_CHECKING:
+    from ottla.client.admin.results import CreatedTopic
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    shared.topic(parser)
+    shared.topics(parser, "the topics")
     shared.connection(parser)
-    parser.add_argument("--partitions", type=partition_count, metavar="N", help="how many partitions")
-    parser.add_argument("--replication-factor", type=replica_count, metavar="N", help="how many replicas of each")
+    parser.add_argument("-p", "--partitions", type=partition_count, metavar="N", help="how many partitions")
+    parser.add_argument(
+        "-r", "--replication-factor", "--replicas", type=replica_count, metavar="N", help="how many replicas of each"
+    )
     parser.add_argument(
         "--replica-assignment",
         metavar="IDS,...",
         help="instead of both: each partition's brokers, such as 1:2,2:3 for two partitions",
     )
     parser.add_argument(
-        "--config", metavar="NAME=VALUE", action="append", default=[], help="override a setting; may be given again"
+        "-c",
+        "--config",
+        "--topic-config",
+        dest="config",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="override a setting; may be given again",
     )
     parser.add_argument("--if-not-exists", action="store_true", help="be content if the topic exists already")
     parser.add_argument("--dry-run", action="store_true", help="let the broker check it, and create nothing")
@@ -36,42 +49,70 @@ def run(options: argparse.Namespace) -> int:
 async def _create(options: argparse.Namespace) -> int:
     from ottla.cli.assignments import assignments
     from ottla.cli.connecting import admin
+    from ottla.cli.output import show
     from ottla.client.admin.results import NewTopic
-    from ottla.client.errors import TopicAlreadyExists
+    from ottla.client.errors import KafkaError, SomeFailed, TopicAlreadyExists
 
     placed = replica_assignment(options.replica_assignment)
     if placed and (options.partitions is not None or options.replication_factor is not None):
         raise UsageFault("--replica-assignment says it all: leave out --partitions and --replication-factor")
-    new = NewTopic(
-        shared.topic_of(options),
-        options.partitions or -1,
-        options.replication_factor or -1,
-        assignments("--config", options.config),
-        dict(enumerate(placed)),
-    )
+    configs = assignments("--config", options.config)
+    new = [
+        NewTopic(name, options.partitions or -1, options.replication_factor or -1, configs, dict(enumerate(placed)))
+        for name in _names(options)
+    ]
+    there: set[str] = set()
     async with admin(options) as client:
         try:
-            created = (await client.create_topics([new], validate_only=options.dry_run))[new.name]
-        except TopicAlreadyExists:
-            if not options.if_not_exists:
+            created = await client.create_topics(new, validate_only=options.dry_run)
+        except KafkaError as error:
+            errors = error.errors if isinstance(error, SomeFailed) else {new[0].name: error}
+            there = {name for name, one in errors.items() if isinstance(one, TopicAlreadyExists)}
+            if not options.if_not_exists or len(there) < len(errors):
+                if isinstance(error, SomeFailed):
+                    _show(options, [_created(one, options) for one in error.results.values()])
                 raise
-            _show(options, {"topic": new.name, "created": False}, f"{new.name} exists already")
-            return OK
-    done = "could be created" if options.dry_run else "created"
-    shown = {
-        "topic": created.name,
-        "created": not options.dry_run,
-        "partitions": created.partitions,
-        "replicas": created.replication_factor,
-    }
-    _show(options, shown, f"{done} {created.name}, partitions: {created.partitions}")
+            created = error.results if isinstance(error, SomeFailed) else {}
+    rows = [
+        {"topic": one.name, "created": False, "exists": True}
+        if one.name in there
+        else _created(created[one.name], options)
+        for one in new
+    ]
+    if options.output == "table":
+        _show(options, rows)
+    else:
+        show(options.output, rows if len(rows) > 1 else rows[0], "")
     return OK
 
 
-def _show(options: argparse.Namespace, data: dict[str, object], line: str) -> None:
-    from ottla.cli.output import show
+def _names(options: argparse.Namespace) -> list[str]:
+    names = shared.topics_of(options)
+    if not names:
+        raise UsageFault("a topic is missing: give TOPIC or --topic TOPIC")
+    for name in names:
+        shared.check_name(name)
+    return names
 
-    show(options.output, data, f"{line}\n")
+
+def _created(topic: CreatedTopic, options: argparse.Namespace) -> dict[str, object]:
+    return {
+        "topic": topic.name,
+        "created": not options.dry_run,
+        "partitions": topic.partitions,
+        "replicas": topic.replication_factor,
+    }
+
+
+def _show(options: argparse.Namespace, rows: list[dict[str, object]]) -> None:
+    """As people read it."""
+    done = "could be created" if options.dry_run else "created"
+    if options.output == "table":
+        for row in rows:
+            if "exists" in row:
+                print(f"{row['topic']} exists already")
+            else:
+                print(f"{done} {row['topic']}, partitions: {row['partitions']}")
 
 
 def replica_assignment(text: str | None) -> list[list[int]]:

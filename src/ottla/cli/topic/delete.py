@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     shared.topics(parser, "the topics to delete")
+    shared.patterns(parser)
     shared.connection(parser)
     shared.confirmation(parser)
     parser.add_argument("--if-exists", action="store_true", help="pass over topics that do not exist")
@@ -30,10 +31,10 @@ async def _delete(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import admin
     from ottla.cli.plan import show_plan
 
-    names = shared.topics_of(options)
-    if not names:
+    if not shared.topics_of(options):
         raise UsageFault("name at least one topic to delete")
     async with admin(options) as client:
+        names = await shared.chosen_topics(client, options)
         if options.if_exists:
             existing = await client.describe_topics()
             names = [name for name in names if name in existing]

@@ -13,7 +13,7 @@ from ottla.cli.faults import OK
 
 if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin
-    from ottla.client.admin.results import PartitionDescription, TopicDescription
+    from ottla.client.admin.results import ConfigEntry, PartitionDescription, TopicDescription
 
 _COLUMNS = {"partition": "PARTITION", "leader": "LEADER", "replicas": "REPLICAS", "isr": "ISR"}
 _OFFSET_COLUMNS = {"start": "START", "end": "END"}
@@ -21,6 +21,7 @@ _OFFSET_COLUMNS = {"start": "START", "end": "END"}
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     shared.topics(parser, "the topics; all where none is named")
+    shared.patterns(parser)
     shared.connection(parser)
     parser.add_argument(
         "--under-replicated-partitions",
@@ -37,6 +38,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="only partitions that nobody leads",
     )
     parser.add_argument("--offsets", action="store_true", help="first and next offset of each partition, too")
+    parser.add_argument(
+        "-a", "--print-all", dest="all", action="store_true", help="offsets, and all settings with where they are from"
+    )
     shared.output(parser)
 
 
@@ -50,12 +54,12 @@ async def _describe(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import admin
     from ottla.cli.output import show
 
-    names = shared.topics_of(options)
     async with admin(options) as client:
+        names = await shared.chosen_topics(client, options)
         topics = await client.describe_topics(names or None)
-        configs = await _overrides(client, list(topics))
+        settings = await _settings(client, list(topics))
         described = [
-            await _described(client, topics[name], configs.get(name, {}), options) for name in names or sorted(topics)
+            await _described(client, topics[name], settings.get(name, {}), options) for name in names or sorted(topics)
         ]
     if options.under_replicated or options.unavailable:
         described = [topic for topic in described if topic["partitions"]]
@@ -63,23 +67,20 @@ async def _describe(options: argparse.Namespace) -> int:
     return OK
 
 
-async def _overrides(client: Admin, names: list[str]) -> dict[str, dict[str, str | None]]:
-    from ottla.client.admin.results import ConfigResource, ConfigSource
+async def _settings(client: Admin, names: list[str]) -> dict[str, dict[str, ConfigEntry]]:
+    from ottla.client.admin.results import ConfigResource
 
     if not names:
         return {}
     told = await client.describe_configs([ConfigResource.topic(name) for name in names])
-    return {
-        resource.name: {
-            entry.name: entry.value for entry in entries.values() if entry.source == ConfigSource.TOPIC_CONFIG
-        }
-        for resource, entries in told.items()
-    }
+    return {resource.name: dict(entries) for resource, entries in told.items()}
 
 
 async def _described(
-    client: Admin, topic: TopicDescription, configs: dict[str, str | None], options: argparse.Namespace
+    client: Admin, topic: TopicDescription, settings: dict[str, ConfigEntry], options: argparse.Namespace
 ) -> dict[str, Any]:
+    from ottla.cli.config.describe import source_word
+    from ottla.client.admin.results import ConfigSource
     from ottla.model import topic_id_text
 
     partitions = [each for each in topic.partitions if _is_wanted(each, options)]
@@ -94,15 +95,24 @@ async def _described(
         }
         for each in partitions
     ]
-    if options.offsets:
+    if options.offsets or options.all:
         await _add_offsets(client, topic.name, rows)
-    return {
+    described: dict[str, Any] = {
         "topic": topic.name,
         "id": topic_id_text(topic.topic_id),
         "internal": topic.internal,
-        "configs": configs,
+        "configs": {
+            entry.name: entry.value for entry in settings.values() if entry.source == ConfigSource.TOPIC_CONFIG
+        },
         "partitions": rows,
     }
+    if options.all:
+        described["settings"] = [
+            {"name": one.name, "value": "(hidden)" if one.sensitive and one.value is None else one.value}
+            | {"source": source_word(one.source.name)}
+            for one in sorted(settings.values(), key=lambda entry: entry.name)
+        ]
+    return described
 
 
 def _is_wanted(partition: PartitionDescription, options: argparse.Namespace) -> bool:
@@ -135,4 +145,8 @@ def _table(topic: dict[str, Any]) -> str:
     if topic["configs"].get("cleanup.policy") == "":
         head += "  (keeps everything: `ottla topic confirm`)"
     columns = {**_COLUMNS, **_OFFSET_COLUMNS} if any("start" in row for row in rows) else _COLUMNS
-    return f"{head}\n{table_of(rows, columns)}"
+    text = f"{head}\n{table_of(rows, columns)}"
+    if "settings" in topic:
+        shown = {name: name.upper() for name in ("name", "value", "source")}
+        text += f"\n{table_of(topic['settings'], shown)}"
+    return text

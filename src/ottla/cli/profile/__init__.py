@@ -1,0 +1,1 @@
+"""`ottla profile`: clusters by name."""
