@@ -1,3 +1,3 @@
-"""Ottla: a Kafka-compatible, replicated event log in Python."""
+"""Ottla: a Kafka-compatible event log in Python."""
 
 __version__ = "0.1.0"

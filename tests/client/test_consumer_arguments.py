@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ottla.client.consuming.consumer import Consumer
-from ottla.client.errors import BadArgument, NotAssigned
+from ottla.client.consuming.fetcher import Fetcher
+from ottla.client.errors import BadArgument, ClientFault, NotAssigned
 from ottla.client.producing.producer import Producer
 from ottla.client.sync import Consumer as SyncConsumer
 from ottla.model import TopicPartition
@@ -133,3 +134,23 @@ async def test_poll_with_nothing_to_read_raises(bootstrap: str, topic: str) -> N
             blocking.poll(timeout_ms=10)
         with pytest.raises(NotAssigned, match=said):
             next(iter(blocking))
+
+
+@pytest.mark.parametrize("step", ["_source", "_take"])
+async def test_a_fault_of_the_consumers_own_is_raised_by_poll(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Out or back: nobody waits for ever for records that are not asked for any more; the next poll tries again."""
+
+    def fails(*_: object) -> None:
+        raise LookupError("no such street")
+
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        await producer.send_and_wait(topic, b"here")
+    async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        with monkeypatch.context() as broken:
+            broken.setattr(Fetcher, step, fails)
+            consumer.assign([(topic, 0)])
+            with pytest.raises(ClientFault, match="LookupError: no such street"):
+                await consumer.poll(timeout_ms=30_000)
+        assert [one.value for one in await consumer.poll(timeout_ms=30_000)] == [b"here"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ottla.client import Admin, Consumer, Producer, errors, sync
+from ottla.client.errors import KafkaError
+from ottla.client.errors import own as own_errors
 from ottla.client.settings import AdminSettings, ConsumerSettings, ProducerSettings
 from tests.client.group.conftest import bootstrap
 
@@ -55,3 +59,36 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
     )
     assert done.stdout.strip() == "['ottla', 'ottla.client']"
+
+
+def test_every_error_that_is_named_is_there() -> None:
+    """And every one of the client's own is named: which of them is caught is what a caller has to know."""
+    section = TEXT.partition("\n## Errors\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([A-Z][A-Za-z]+)`", section)) - {"ErrorCode", "ValueError"}
+    assert {name for name in named if not hasattr(errors, name)} == set()
+    beside = {"ClientFault", "CorruptRecords", "FencedInstanceId", "LogTruncated", "NoOffset", "SomeFailed"}
+    own = {name for name, kind in vars(own_errors).items() if inspect.isclass(kind) and issubclass(kind, KafkaError)}
+    assert {name for name in own - beside - {"KafkaError", "TooManyCommits"} if name not in section} == set()
+    assert {name for name in beside - {"ClientFault"} if name not in TEXT} == set()
+
+
+def test_every_method_that_is_named_is_there() -> None:
+    faces = (Producer, Consumer, Admin)
+    words = set(re.findall(r"`([a-z]+_[a-z_]+)`", TEXT))
+    arguments = {"timeout_ms", "on_delivery", "group_id", "key_serializer", "value_serializer", "key_deserializer"}
+    listeners = {"on_assigned", "on_revoked", "on_lost", "round_robin", "integer_key", "api_version"}
+    for name in words - arguments - listeners - {"value_deserializer"}:
+        assert any(hasattr(face, name) for face in faces), name
+
+
+@pytest.mark.parametrize("name", ["Producer", "Consumer", "Admin"])
+def test_both_faces_have_the_same_methods_with_the_same_arguments(name: str) -> None:
+    plain, awaited = getattr(sync, name), {"Producer": Producer, "Consumer": Consumer, "Admin": Admin}[name]
+    inner = {"try_send", "checked", "try_enter", "enter", "read_ahead", "next_ahead"}
+    for method, function in inspect.getmembers(awaited, inspect.isfunction):
+        if method.startswith("_") or method in inner:
+            continue
+        theirs = inspect.signature(function).parameters
+        ours = inspect.signature(getattr(plain, method)).parameters
+        assert list(ours)[: len(theirs)] == list(theirs), method
+        assert set(ours) - set(theirs) <= {"timeout"}, method  # of a wait that a thread can end

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.config.definitions import broker_definitions
-from ottla.config.definitions.ottla import TABLE as OWN_PROPERTIES
 from ottla.config.values import Definition
 from ottla.protocol.generated import describe_client_quotas as quotas
 from ottla.protocol.generated.create_acls import AclCreation, CreateAclsRequest
@@ -97,7 +96,7 @@ def kafkas_properties() -> dict[str, Definition]:
     return {
         name: definition
         for name, definition in broker_definitions().items()
-        if name not in OF_ITS_OWN | listed_when_set() and f"{name}  " not in OWN_PROPERTIES
+        if name not in OF_ITS_OWN | listed_when_set() and not name.startswith("ottla.")
     }
 
 

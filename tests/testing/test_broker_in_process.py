@@ -16,7 +16,9 @@ from tools.server_process import answers_metadata
 
 from ottla import testing
 from ottla.broker.broker import StartFault
+from ottla.client.admin.results import ConfigResource
 from ottla.client.errors import TopicAlreadyExists, UnknownTopicOrPartition
+from ottla.client.sync import Admin
 from ottla.config import ConfigError
 from ottla.storage.directories.errors import DirectoryError
 
@@ -35,6 +37,20 @@ def test_a_client_finds_the_topic_that_was_created() -> None:
         metadata = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=60)
         assert len(metadata.topics["orders"].partitions) == 3
         assert broker.topics() == ["orders"]
+
+
+def test_a_group_does_not_wait_and_the_broker_is_number_one() -> None:
+    """As in Kafka's images: three seconds for each new group are much in a test."""
+    with testing.broker() as broker, Admin(bootstrap_servers=broker.bootstrap) as admin:
+        (node,) = admin.describe_cluster().brokers
+        assert node.id == 1
+        this = ConfigResource.broker(1)
+        name = "group.initial.rebalance.delay.ms"
+        assert admin.describe_configs([this], names=[name])[this][name].value == "0"
+    own = {name: "7", "broker.id": "5"}
+    with testing.broker(properties=own) as broker, Admin(bootstrap_servers=broker.bootstrap) as admin:
+        this = ConfigResource.broker(5)
+        assert admin.describe_configs([this], names=[name])[this][name].value == "7"
 
 
 def test_a_refusal_is_the_error_that_an_admin_client_gets() -> None:

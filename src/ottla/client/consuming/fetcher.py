@@ -14,6 +14,7 @@ from ottla.client.consuming.assignment import CHUNKS_MAX, AssignedPartition, Chu
 from ottla.client.consuming.fetch_session import FetchSession, WantedPartition
 from ottla.client.consuming.resets import Resets
 from ottla.client.errors import (
+    ClientFault,
     CorruptRecords,
     KafkaError,
     LogTruncated,
@@ -112,6 +113,20 @@ class Fetcher:
         self._scheduled = False
         if self._closed:
             return
+        try:
+            self._pump_once()
+        except Exception as error:
+            self._tell_all(error)
+
+    def _tell_all(self, error: Exception) -> None:
+        """A fault of our own: the next poll raises it, and the one after that tries again."""
+        for one in self._assigned.values():
+            fault = ClientFault(f"{one.tp}: the consumer failed: {type(error).__name__}: {error}")
+            fault.__cause__ = error
+            one.error = one.error or fault
+        self._on_news()
+
+    def _pump_once(self) -> None:
         now_ms = self._clock.monotonic_ms()
         self._resets.begin(self._assigned, self.wake)
         next_ms: int | None = None
@@ -199,9 +214,16 @@ class Fetcher:
             self._fetch_failed(node, asked, error)
             return
         self._under_way.add(node)
-        future.add_done_callback(lambda done: self._answered(node, asked, done))
+        future.add_done_callback(lambda done: self._take_answer(node, asked, done))
 
     # Back
+
+    def _take_answer(self, node: int, asked: _Asked, future: asyncio.Future[FetchResponse]) -> None:
+        try:
+            self._answered(node, asked, future)
+        except Exception as error:
+            self._sessions.setdefault(node, FetchSession()).restart()  # it may have gone on without us
+            self._tell_all(error)
 
     def _answered(self, node: int, asked: _Asked, future: asyncio.Future[FetchResponse]) -> None:
         self._under_way.discard(node)

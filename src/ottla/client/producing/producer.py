@@ -131,7 +131,7 @@ class Producer:
             partition = checked_partition(partition)
         if timestamp is not None:
             timestamp = checked_timestamp(timestamp)
-        checked = NO_HEADERS if headers is NO_HEADERS else checked_headers(headers)
+        checked: Headers = () if headers is NO_HEADERS else checked_headers(headers)
         if on_delivery is not None:
             check_call(on_delivery, "on_delivery")
         cost = self._queues.cost(raw_key, raw_value, checked)
@@ -312,7 +312,13 @@ class Producer:
         if sender.fault is not None:
             raise sender.fault
         if partition is None:
-            partition = self._chosen(route.topic.name, key, len(route.topic.partitions))
+            count = len(route.topic.partitions)
+            try:
+                partition = self._partitioner(route.topic.name, key, count)
+            except Exception as error:
+                raise PartitionerFailed(f"the partitioner raised {type(error).__name__}: {error}") from error
+            if partition.__class__ is not int or partition >= count:
+                raise self._misplaced(partition, count)
             if partition < 0:
                 partition = self._sticky(route, cost)
         queue = route.queues.get(partition)
@@ -328,17 +334,12 @@ class Producer:
             sender.wake()
         return delivery
 
-    def _chosen(self, topic: str, key: bytes | None, count: int) -> int:
-        """What the partitioner says: it may be the caller's own."""
-        try:
-            partition = self._partitioner(topic, key, count)
-        except Exception as error:
-            raise PartitionerFailed(f"the partitioner raised {type(error).__name__}: {error}") from error
+    @staticmethod
+    def _misplaced(partition: Any, count: int) -> PartitionerFailed:
+        """Why what a partitioner of the caller's returned is none."""
         if partition.__class__ is not int:
-            raise PartitionerFailed(f"the partitioner returned {a_kind_of(partition)}, not an int")
-        if partition >= count:
-            raise PartitionerFailed(f"the partitioner chose {partition} of {count} partitions")
-        return partition
+            return PartitionerFailed(f"the partitioner returned {a_kind_of(partition)}, not an int")
+        return PartitionerFailed(f"the partitioner chose {partition} of {count} partitions")
 
     def _check_size(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         """Raises RecordTooLarge for a record that no request or no buffer could hold."""

@@ -1,0 +1,193 @@
+"""What `deploy/` holds is run as far as a machine without Docker can: its commands, its settings, its listeners."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka.admin import AdminClient
+from tools.server_process import free_port
+
+from ottla.client.sync import Consumer, Producer
+from ottla.config import Config
+from ottla.config.files import parse_properties
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+DEPLOY = REPOSITORY / "deploy"
+CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
+
+
+def instructions(name: str) -> list[str]:
+    return re.findall(rf"^{name} (.*)$", CONTAINERFILE, re.MULTILINE)
+
+
+def image_environment() -> dict[str, str]:
+    """What the image sets, but for the search path."""
+    pairs = (line.split("=", 1) for line in instructions("ENV"))
+    return {name: value for name, value in pairs if name != "PATH"}
+
+
+def local(listeners: str, ports: Mapping[str, int]) -> str:
+    """The same listeners on this machine only, and on free ports."""
+    for port, free in ports.items():
+        listeners = listeners.replace(f"0.0.0.0:{port}", f"127.0.0.1:{free}")
+    assert "0.0.0.0" not in listeners
+    return listeners
+
+
+@contextmanager
+def running(command: list[str], environment: Mapping[str, str]) -> Iterator[str]:
+    """`ottla ...` as it stands there; gives the line that it prints, and stops it as an init system does."""
+    assert command[0].rpartition("/")[2] == "ottla"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "OTTLA_"))}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "ottla", *command[1:]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**kept, "PYTHONPATH": str(REPOSITORY / "src"), **environment},
+    )
+    try:
+        assert child.stdout is not None
+        line = child.stdout.readline()
+        assert line.startswith("Ottla is listening on "), (line, child.stderr and child.stderr.read())
+        yield line.removeprefix("Ottla is listening on ").rstrip()
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(60) == 0
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def advertised(bootstrap: str) -> dict[int, str]:
+    """By broker id what a client is told to connect to that asks there."""
+    metadata = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10)
+    return {broker.id: f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()}
+
+
+def written_and_read(bootstrap: str) -> list[bytes]:
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        producer.send_and_wait("greetings", b"hello", timeout=30)
+    with Consumer(bootstrap_servers=bootstrap, group_id="readers", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe(["greetings"])
+        return [record.value for record in consumer.poll(timeout_ms=30_000)]
+
+
+def test_the_images_command_serves_this_machine(tmp_path: Path) -> None:
+    (command,) = instructions("CMD")
+    environment = image_environment()
+    port = free_port()
+    environment["KAFKA_LISTENERS"] = local(environment["KAFKA_LISTENERS"], {"9092": port})
+    assert environment["KAFKA_ADVERTISED_LISTENERS"] == "PLAINTEXT://localhost:9092"
+    environment["KAFKA_ADVERTISED_LISTENERS"] = f"PLAINTEXT://localhost:{port}"
+    assert environment["KAFKA_LOG_DIRS"] == "/var/lib/ottla/data"
+    environment["KAFKA_LOG_DIRS"] = str(tmp_path / "data")
+    environment["CLUSTER_ID"] = "5L6g3nShT-eMCtK--X86sw"
+    with running(yaml.safe_load(command), environment) as address:
+        assert address == f"127.0.0.1:{port}"
+        assert advertised(address) == {1: f"localhost:{port}"}
+        assert written_and_read(address) == [b"hello"]
+    assert "cluster.id=5L6g3nShT-eMCtK--X86sw" in (tmp_path / "data" / "meta.properties").read_text()
+
+
+def test_what_the_image_copies_is_enough_to_build_the_package(tmp_path: Path) -> None:
+    copied = [name for line in instructions("COPY") if "--from" not in line for name in shlex.split(line)[:-1]]
+    assert "src" in copied
+    for name in copied:
+        source = REPOSITORY / name
+        if source.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
+            shutil.copytree(source, tmp_path / name, ignore=ignored)
+        else:
+            shutil.copy(source, tmp_path / name)
+    code = "from setuptools import build_meta; print(build_meta.build_wheel('.'))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("ottla-*.whl"))
+
+
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    return found
+
+
+def test_the_compose_example_serves_both_sides(tmp_path: Path) -> None:
+    service = compose()["services"]["ottla"]
+    inside, outside = free_port(), free_port()
+    environment = {**image_environment(), **service["environment"], "KAFKA_LOG_DIRS": str(tmp_path / "data")}
+    environment["KAFKA_LISTENERS"] = local(environment["KAFKA_LISTENERS"], {"29092": inside, "9092": outside})
+    with running(yaml.safe_load(instructions("CMD")[0]), environment) as addresses:
+        assert addresses == f"127.0.0.1:{inside},127.0.0.1:{outside}"
+        assert advertised(f"127.0.0.1:{inside}") == {1: "ottla:29092"}
+        assert advertised(f"127.0.0.1:{outside}") == {1: "localhost:9092"}
+        healthy = service["healthcheck"]["test"]
+        assert healthy[:3] == ["CMD", "python", "-c"]
+        code = healthy[3].replace("9092", str(outside))
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, stderr=subprocess.DEVNULL).returncode != 0
+
+
+def test_the_compose_example_is_of_one_piece() -> None:
+    found = compose()
+    service = found["services"]["ottla"]
+    assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).resolve() == DEPLOY / "Containerfile"
+    assert {volume.partition(":")[0] for volume in service["volumes"]} == set(found["volumes"])
+    assert {volume.partition(":")[2] for volume in service["volumes"]} == set(instructions("VOLUME"))
+    assert service["ports"] == ["127.0.0.1:9092:9092"]
+    assert instructions("EXPOSE") == ["9092"]
+
+
+def unit(name: str) -> list[str]:
+    text = (DEPLOY / "ottla.service").read_text()
+    return re.findall(rf"^{name}=(.*)$", text, re.MULTILINE)
+
+
+def test_the_units_command_line_starts_and_stops(tmp_path: Path) -> None:
+    """With the file beside it, whose folder and port are others here."""
+    (command,) = unit("ExecStart")
+    text = (DEPLOY / "server.properties").read_text()
+    port = free_port()
+    text = text.replace("0.0.0.0:9092", f"127.0.0.1:{port}").replace("/var/lib/ottla", str(tmp_path))
+    text = text.replace("ottla.metrics.port=9308", "ottla.metrics.port=0").replace(
+        "localhost:9092", f"127.0.0.1:{port}"
+    )
+    (tmp_path / "server.properties").write_text(text)
+    words = [word.replace("/etc/ottla/", f"{tmp_path}/") for word in shlex.split(command)]
+    assert words[1:] == ["broker", "--config", str(tmp_path / "server.properties")]
+    assert unit("KillSignal") == [f"{signal.SIGTERM.name}"]
+    with running(words, {}) as address:
+        assert address == f"127.0.0.1:{port}"
+        assert written_and_read(address) == [b"hello"]
+    assert unit("StateDirectory") == ["ottla"]  # which is /var/lib/ottla, where the file puts the data
+
+
+def test_the_services_file_is_taken_without_a_warning() -> None:
+    config = Config.parse(parse_properties((DEPLOY / "server.properties").read_bytes()))
+    assert (config.warnings, config.without_effect) == ((), ())
+
+
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        assert "[Service]" in (DEPLOY / "ottla.service").read_text()
+        return
+    copy = tmp_path / "ottla.service"
+    copy.write_text((DEPLOY / "ottla.service").read_text().replace("/opt/ottla/bin/ottla", sys.executable))
+    done = subprocess.run(["systemd-analyze", "verify", str(copy)], capture_output=True, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if "ottla.service" in line]
+    assert (done.returncode, said) == (0, [])
+
+
+@pytest.mark.parametrize("name", ["Containerfile", "compose.yaml", "ottla.service", "server.properties"])
+def test_the_page_names_the_file(name: str) -> None:
+    assert f"deploy/{name}" in (REPOSITORY / "docs" / "deploying.md").read_text()
