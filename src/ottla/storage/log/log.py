@@ -7,7 +7,7 @@ Nothing is visible before it is written, and `discard_staged` takes back what wa
     start_offset <= end_offset <= next_offset        recovery_point <= certain_end <= end_offset
 
 A log is made of parts. Each owns its fields: they are assigned in its own module and nowhere else, and its invariants
-stand beside them (`tests/storage/test_log_ownership.py` looks after it).
+stand beside them (`tests/storage/log/test_log_ownership.py` looks after it).
 
                                       Log: the face, what concerns several parts, and what is configured
         ┌───────────────────────────────┼─────────────────────────┐
