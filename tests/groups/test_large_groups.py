@@ -250,6 +250,21 @@ def test_offsets_are_not_said_to_be_missing_while_their_coordinator_goes(world: 
     assert at_once(steps).error_code == ErrorCode.NOT_COORDINATOR
 
 
+def test_a_fault_in_one_answer_costs_the_others_nothing(world: World) -> None:
+    def fail(_: JoinGroupResponse) -> None:
+        raise ZeroDivisionError
+
+    answers = [world.enter()[1] for _ in range(MANY)]
+    group = world.group()
+    for number in (3, MANY - 3):
+        group.join_replies[list(group.members)[number]] = fail
+    world.leave_long_work()
+    world.advance(2 * world.settings.initial_rebalance_delay_ms)
+    world.step()
+    assert sum(answer.came for answer in answers) == MANY - 2
+    assert not group.being_answered
+
+
 def test_the_vote_stays_with_the_first_of_equals(world: World) -> None:
     """Counts are kept by what members say, and not by member: a return must not move its list to the end."""
     first = [("a", b""), ("b", b"")]

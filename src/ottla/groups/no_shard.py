@@ -45,7 +45,7 @@ class NoShard:
         is_loading = self._error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         reply(sync_refused(ErrorCode.REBALANCE_IN_PROGRESS if is_loading else self._error))
 
-    def members_of(self, _group_id: str) -> Collection[str]:
+    def members_with_shares(self, _group_id: str) -> Collection[str]:
         return ()
 
     def heartbeat(self, _caller: Caller, _request: HeartbeatRequest, reply: Reply[HeartbeatResponse]) -> None:

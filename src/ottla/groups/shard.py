@@ -1,14 +1,14 @@
 """One partition of the offsets topic: the groups whose names hash to it, and their offsets. Synchronous.
 
 A decision is: check, build records, `state.write`, apply at once, answer when the journal says that it is committed.
-Groups of both kinds stand in one table; here is decided which kind's rules a request meets.
+Groups of all kinds stand in one table; a request meets the rules of its group's kind (`groups/group.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla import logs
 from ottla.config.slices import GroupsConfig
@@ -17,32 +17,25 @@ from ottla.coordinators.journal import Journal
 from ottla.coordinators.long_work import Beside
 from ottla.groups.classic.described import described, not_found
 from ottla.groups.classic.group import MEMBER_BYTES_MAX, PROTOCOLS_MAX, ClassicGroup
-from ottla.groups.classic.joining import JoinRequests
-from ottla.groups.classic.leaving import Leaving
-from ottla.groups.classic.rebalance import Rebalances, join_refused
-from ottla.groups.classic.states import ClassicGroupEvent
-from ottla.groups.classic.stored import group_from
-from ottla.groups.classic.syncing import Syncing
+from ottla.groups.classic.groups import STARTED_AT_ONCE_MAX, ClassicGroups
+from ottla.groups.classic.rebalance import join_refused
 from ottla.groups.consumer.assigning import Assignments
-from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.groups import ConsumerGroups
 from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.consumer.prepared import PreparedHeartbeat
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
 from ottla.groups.consumer.topics import TopicHashes
-from ottla.groups.group import Group
+from ottla.groups.group import Group, GroupKind
 from ottla.groups.offsets.committing import commit_offsets
 from ottla.groups.offsets.deleting import delete_group, delete_offsets
 from ottla.groups.offsets.fetching import fetch_offsets, fetch_refused
 from ottla.groups.offsets.sweeping import Sweeps
-from ottla.groups.records.group_records import read_group_key, read_group_value
 from ottla.groups.records.kinds import CONSUMER_GROUP_KINDS, GROUP, OFFSET, OFFSET_LEGACY, BadRecord, kind_of
 from ottla.groups.state import Counts, Done, Reply, ShardState
 from ottla.metadata.cache import MetadataCache
 from ottla.model import NO_PRODUCER_ID, OFFSETS_TOPIC, ErrorCode
 from ottla.ports.entropy import Entropy
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.fields import INT16
 from ottla.protocol.generated.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -61,9 +54,6 @@ from ottla.protocol.hot.offset_records import OffsetKey, check_offset_value, rea
 from ottla.steps import Steps, at_once, pieces
 
 log_event = logs.logger("groups")
-
-#: Groups, and members, whose sessions are started without a pause when a partition is loaded.
-STARTED_AT_ONCE_MAX: Final = 200
 
 #: When a partition is given up: one takes a microsecond, with its members more.
 GROUPS_LET_GO_A_STEP: Final = 16
@@ -101,23 +91,24 @@ class GroupShard:
         self.state = ShardState(partition, journal, settings, metadata, entropy, shared.counts, shared.side_by_side)
         self.timers = self.state.timers
         self.groups = self.state.groups
-        self._rebalances = Rebalances(self.state)
-        self._joining = JoinRequests(self.state, self._rebalances)
-        self._syncing = Syncing(self.state, self._rebalances)
-        self._leaving = Leaving(self.state, self._rebalances)
         self._sweeps = Sweeps(self.state)
         assignments = Assignments(self.state, shared.one_by_one)
         hashes = shared.hashes or TopicHashes(metadata)
+        classic = ClassicGroups(self.state)
         self._consumer = ConsumerGroups(
-            self.state,
-            self,
-            shared.patterns,
-            hashes,
-            assignments,
-            shared.work_at_once_max,
+            self.state, classic, shared.patterns, hashes, assignments, shared.work_at_once_max
         )
+        #: By `type_name`; a group that there is not yet is a classic one to the requests of that protocol.
+        self._kinds: dict[str, GroupKind[Any]] = {"classic": classic, "consumer": self._consumer}
+        self._of_records: dict[int, GroupKind[Any]] = {
+            GROUP: classic,
+            **dict.fromkeys(CONSUMER_GROUP_KINDS, self._consumer),
+        }
 
-    # Members that speak the classic protocol; they may be in a consumer group, which then answers in that protocol.
+    def _kind_of(self, group: Group | None) -> GroupKind[Any]:
+        return self._kinds["classic" if group is None else group.type_name]
+
+    # Members that speak the classic protocol: the group's kind answers.
 
     def join_group(self, caller: Caller, request: JoinGroupRequest, reply: Reply[JoinGroupResponse]) -> None:
         settings = self.state.settings()
@@ -128,52 +119,26 @@ class GroupShard:
             reply(join_refused(ErrorCode.INVALID_REQUEST, request.member_id))
             return
         group = self.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            if group.members:
-                self._consumer.join(group, caller, request, reply)
-                return
-            if error := self._reopen_as_classic(group, request, caller.now):
-                reply(join_refused(error, request.member_id))
-                return
-        self._joining.join(caller, request, reply)
-
-    def _reopen_as_classic(self, group: ConsumerGroup, request: JoinGroupRequest, now: Now) -> ErrorCode:
-        """An empty consumer group becomes whatever the next member wants it to be. Its offsets stay."""
-        if request.member_id:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if not request.protocol_type or not request.protocols:
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if error := self.state.write(group.tombstones(), now, _not_told):
-            return error
-        del self.groups[group.id]
-        return ErrorCode.NONE
+        self._kind_of(group).join(group, caller, request, reply)
 
     def sync_group(self, caller: Caller, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> None:
         group = self.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            self._consumer.sync(group, caller, request, reply)
-        else:
-            self._syncing.sync(caller, request, reply)
+        self._kind_of(group).sync(group, caller, request, reply)
 
-    def members_of(self, group_id: str) -> Collection[str]:
-        """The ids of a classic group's members; a live view."""
+    def members_with_shares(self, group_id: str) -> Collection[str]:
+        """The ids of the members to whom their leader hands out shares; a live view."""
         group = self.groups.get(group_id)
-        return group.members.keys() if isinstance(group, ClassicGroup) else ()
+        return self._kind_of(group).members_with_shares(group)
 
     def heartbeat(self, caller: Caller, request: HeartbeatRequest, reply: Reply[HeartbeatResponse]) -> None:
         group = self.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            self._consumer.classic_heartbeat(group, caller, request, reply)
-        else:
-            self._leaving.heartbeat(caller, request, reply)
+        self._kind_of(group).classic_heartbeat(group, caller, request, reply)
 
     def leave_group(self, caller: Caller, request: LeaveGroupRequest, reply: Reply[LeaveGroupResponse]) -> Steps[None]:
         group = self.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            return self._consumer.leave(group, caller, request, reply)
-        return self._leaving.leave(caller, request, reply)
+        return self._kind_of(group).leave(group, caller, request, reply)
 
-    # Offsets of both kinds.
+    # Offsets of groups of any kind.
 
     def offset_commit(
         self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
@@ -202,7 +167,7 @@ class GroupShard:
 
     def describe_group(self, group_id: str, version: int) -> Steps[DescribedGroup]:
         group = self.groups.get(group_id)
-        if isinstance(group, ClassicGroup):
+        if isinstance(group, ClassicGroup):  # DescribeGroups is about these alone
             found = yield from described(group)
             return (
                 DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR) if self.state.is_over else found
@@ -235,12 +200,7 @@ class GroupShard:
         if error:
             reply(error)
         else:
-            self._retire(group, caller.now)
-
-    def _retire(self, group: Group, now: Now) -> None:
-        if isinstance(group, ClassicGroup):
-            self._rebalances.cancel_timers(group)
-            group.move(ClassicGroupEvent.REMOVED, now.wall_ms)
+            self._kind_of(group).deleted(group, caller.now)
 
     # The newer protocol.
 
@@ -262,18 +222,6 @@ class GroupShard:
         """To be answered by `when_settled`."""
         return self._consumer.describe(group_id)
 
-    def group_upgraded(self, group: ClassicGroup, now: Now) -> None:
-        """It is a consumer group now: members that wait in the classic one join again, and find the other."""
-        self._rebalances.cancel_timers(group)
-        for member in group.members.values():
-            self._rebalances.answer_waiting(group, member, ErrorCode.REBALANCE_IN_PROGRESS, member.id)
-        group.move(ClassicGroupEvent.REMOVED, now.wall_ms)
-
-    def group_downgraded(self, group: ClassicGroup, must_rebalance: bool, now: Now) -> None:
-        self._start_sessions(group, now)
-        if must_rebalance:
-            self._rebalances.prepare(group, now)
-
     # Loading.
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
@@ -288,25 +236,27 @@ class GroupShard:
             kind = kind_of(key)
             if kind in _OFFSET_KINDS:
                 self._replay_offset(read_offset_key(key), value, producer_id)
-            elif kind == GROUP:
-                self._replay_group(key, value)
-            elif kind in CONSUMER_GROUP_KINDS:
-                self._consumer.replay(kind, key, value)
             else:
-                raise BadRecord("a key of an unknown type")
+                at_once(self._replay_of_kind(kind, key, value))
         except DecodeError as fault:
             self._passed_over(key, offset, fault)
 
     def replay_long(self, key: bytes | None, value: bytes, offset: int) -> Steps[None]:
         """The same for a record that is long: one of a group of thousands takes tens of milliseconds."""
-        if key is None or len(key) < INT16.size or kind_of(key) != GROUP:
-            self.replay(key, value, offset, NO_PRODUCER_ID)
-            return
         try:
-            group_id = read_group_key(key)
-            self.groups[group_id] = yield from _group_of(group_id, value)
+            if key is not None and (kind := kind_of(key)) not in _OFFSET_KINDS:
+                yield from self._replay_of_kind(kind, key, value)
+                return
         except DecodeError as fault:
-            self._passed_over(key, offset, fault)
+            self._passed_over(key or b"", offset, fault)
+            return
+        self.replay(key, value, offset, NO_PRODUCER_ID)
+
+    def _replay_of_kind(self, kind: int, key: bytes, value: bytes | None) -> Steps[None]:
+        of_kind = self._of_records.get(kind)
+        if of_kind is None:
+            raise BadRecord("a key of an unknown type")
+        return of_kind.replay(kind, key, value)
 
     def _passed_over(self, key: bytes, offset: int, fault: DecodeError) -> None:
         key_type = str(kind_of(key) & 0xFFFF) if len(key) > 1 else "none"
@@ -331,13 +281,6 @@ class GroupShard:
         else:
             self.state.offsets.put_pending(producer_id, *place, value)
 
-    def _replay_group(self, key: bytes, value: bytes | None) -> None:
-        group_id = read_group_key(key)
-        if value is not None:
-            self.groups[group_id] = at_once(_group_of(group_id, value))
-        elif isinstance(self.groups.get(group_id), ClassicGroup):
-            del self.groups[group_id]
-
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """The marker of a transaction was read, or written."""
         self.state.offsets.end_transaction(producer_id, committed=committed)
@@ -350,28 +293,14 @@ class GroupShard:
                 self.groups[group_id] = ClassicGroup(group_id, now.wall_ms)
             if number % STARTED_AT_ONCE_MAX == 0:
                 yield
-        size_max = self.state.settings().size_max
         for number, group in enumerate(list(self.groups.values())):
-            if isinstance(group, ClassicGroup) and group.members:
-                for members in pieces(group.members.values(), STARTED_AT_ONCE_MAX):
-                    for member in members:
-                        self._rebalances.restart_session(group, member, now)
-                    yield
-                if len(group.members) > size_max:
-                    # So that its members may commit before some of them are turned away.
-                    self._rebalances.prepare(group, now)
-            elif isinstance(group, ConsumerGroup):
-                yield from self._consumer.loaded(group, now)
+            yield from self._kind_of(group).loaded(group, now)
             if number % STARTED_AT_ONCE_MAX == 0:
                 yield
         self._sweeps.start(now)
 
     def held(self) -> Mapping[str, int]:
         return {"groups": len(self.groups), "offsets": self.state.offsets.count}
-
-    def _start_sessions(self, group: ClassicGroup, now: Now) -> None:
-        for member in group.members.values():
-            self._rebalances.restart_session(group, member, now)
 
     # What else happens beside requests.
 
@@ -391,9 +320,7 @@ class GroupShard:
         """
         for piece in pieces(list(self.groups.values())):
             for group in piece:
-                if isinstance(group, ClassicGroup):
-                    yield from self._rebalances.refused(group, error)
-                    group.move(ClassicGroupEvent.REMOVED, now.wall_ms)
+                yield from self._kind_of(group).given_up(group, error, now)
             yield
         yield from timers
         while self.groups:
@@ -403,13 +330,5 @@ class GroupShard:
         yield from self.state.offsets.let_go()
 
 
-def _group_of(group_id: str, value: bytes) -> Steps[ClassicGroup]:
-    return (yield from group_from(group_id, (yield from read_group_value(value))))
-
-
 def _bytes_of(request: JoinGroupRequest) -> int:
     return sum(len(protocol.name) + len(protocol.metadata) for protocol in request.protocols)
-
-
-def _not_told(_: ErrorCode) -> None:
-    """What comes behind it is committed later still."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ottla import logs
 from ottla.config.group import effective_groups_config
 from ottla.config.slices import GroupsConfig
 from ottla.coordinators.caller import Now
@@ -20,6 +22,8 @@ from ottla.steps import Steps
 
 if TYPE_CHECKING:
     from ottla.groups.group import Group
+
+log_event = logs.logger("groups")
 
 T = TypeVar("T")
 #: Takes the answer to a request; called exactly once, at once or later.
@@ -126,6 +130,14 @@ class ShardState:
 def replied(response: Steps[T], reply: Reply[T]) -> Steps[None]:
     """Makes an answer and gives it."""
     reply((yield from response))
+
+
+def give(reply: Reply[T], response: T) -> None:
+    """Gives one answer of many: a fault of ours in it must not cost the others theirs."""
+    try:
+        reply(response)
+    except Exception as fault:
+        log_event.error("an answer of a group could not be given", error="".join(traceback.format_exception(fault)))
 
 
 def made_at_once(response: T) -> Steps[T]:

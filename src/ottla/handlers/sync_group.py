@@ -38,7 +38,7 @@ def _keep_shares_of_members(call: Call, request: SyncGroupRequest) -> Steps[None
         return
     shares: dict[str, SyncGroupRequestAssignment] = {}
     for piece in pieces(request.assignments):
-        members = call.services.groups.shard_for_member(request.group_id).members_of(request.group_id)
+        members = call.services.groups.shard_for_member(request.group_id).members_with_shares(request.group_id)
         shares.update({share.member_id: share for share in piece if share.member_id in members})
         yield
     request.assignments = list(shares.values())

@@ -204,6 +204,7 @@ class PartitionJournal:
         "_owner",
         "_parked",
         "_unsettled",
+        "_work",
         "epoch",
         "tp",
     )
@@ -218,6 +219,8 @@ class PartitionJournal:
         #: Of this round, not staged yet; and how long they may wait.
         self._gathered: list[_JournalWrite] = []
         self._deadline_ms = 0
+        #: How much they are to encode: the sum of their `work`.
+        self._work = 0
         #: Staged, in the order of their offsets; those behind the log's end are not written yet.
         self._unsettled: deque[_JournalWrite] = deque()
         #: Up to here were writes that took too long: their callers were answered so, but they may be committed yet.
@@ -299,7 +302,9 @@ class PartitionJournal:
         if not self._gathered:
             self._deadline_ms = self._next_deadline_ms()
             self._journals.gathered(self)
-        self._gathered.append(_JournalWrite(records, size, wall_ms, self._deadline_ms, written, built))
+        write = _JournalWrite(records, size, wall_ms, self._deadline_ms, written, built)
+        self._gathered.append(write)
+        self._work += len(records) if built is None else write.work
 
     # -- rounds
 
@@ -335,10 +340,14 @@ class PartitionJournal:
     def _taken(self, room: int) -> tuple[list[_JournalWrite], int]:
         """The writes for this round; the rest is gathered for the next one."""
         gathered, self._gathered = self._gathered, []
+        whole, self._work = self._work, 0
+        if whole <= room:  # as nearly always
+            return gathered, whole
         work = 0
         for number, write in enumerate(gathered):
             if work and work + write.work > room:
                 self._gathered = gathered[number:]
+                self._work = whole - work
                 self._journals.gathered(self)
                 return gathered[:number], work
             work += write.work
@@ -383,7 +392,7 @@ class PartitionJournal:
         if lost:
             error = as_coordinator(leader.fault or ErrorCode.KAFKA_STORAGE_ERROR)
             # What was left for the next round was decided on top of what is lost.
-            left, self._gathered = self._gathered, []
+            left, self._gathered, self._work = self._gathered, [], 0
             _tell_all((*reversed(lost), *left), error)
             self._owner.journal_lost(self.tp)
 
@@ -396,6 +405,7 @@ class PartitionJournal:
         waiting = [*self._unsettled, *self._gathered]
         self._unsettled.clear()
         self._gathered.clear()
+        self._work = 0
         self._parked = False
         self._journals.replicas.waiters.forget(self)
         _tell_all(waiting, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -446,6 +456,7 @@ class PartitionJournal:
         waiting = [*self._unsettled, *self._gathered]
         self._unsettled.clear()
         self._gathered.clear()
+        self._work = 0
         _tell_all(waiting, ErrorCode.NOT_COORDINATOR)
 
     # -- loading

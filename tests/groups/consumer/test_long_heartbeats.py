@@ -9,7 +9,7 @@ from collections import deque
 import pytest
 from tests.groups.consumer.room import GROUP, Consumer, Room
 
-from ottla.groups.consumer.heartbeat import PARTITIONS_A_STEP
+from ottla.groups.consumer.heartbeat_answer import PARTITIONS_A_STEP
 from ottla.groups.consumer.prepared import SORTED_MAX
 from ottla.groups.state import STEPS_AT_ONCE_MAX
 from ottla.model import ErrorCode, TopicId

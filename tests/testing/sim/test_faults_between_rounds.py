@@ -57,8 +57,8 @@ async def commit(one: OneBroker, group: str) -> ErrorCode:
     [
         ("ottla.broker.group_partitions", "GroupPartitions.became_leader"),
         ("ottla.handlers.on_demand.groups", "GroupsOnDemand.get"),
-        ("ottla.groups.coordinator", "GroupCoordinator.elected"),
-        ("ottla.groups.coordinator", "load"),
+        ("ottla.coordinators.led_partitions", "LedPartitions.elected"),
+        ("ottla.coordinators.led_partitions", "load"),
         ("ottla.replication.journal", "Journals.open"),
     ],
     ids=lambda site: site[1],
@@ -87,9 +87,9 @@ def test_a_group_coordinator_takes_its_partitions_on_after_a_fault(
 
 @pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
 def test_a_loading_that_something_cancelled_is_tried_again(behind: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ottla.groups import coordinator
+    from ottla.coordinators import led_partitions
 
-    plain, calls = coordinator.load, 0
+    plain, calls = led_partitions.load, 0
 
     async def cancelled(*args: Any) -> Any:
         nonlocal calls
@@ -100,7 +100,7 @@ def test_a_loading_that_something_cancelled_is_tried_again(behind: bool, monkeyp
             raise asyncio.CancelledError
         return await plain(*args)
 
-    monkeypatch.setattr(coordinator, "load", cancelled)
+    monkeypatch.setattr(led_partitions, "load", cancelled)
 
     async def scenario(one: OneBroker) -> None:
         assert await one.create("t") == ErrorCode.NONE

@@ -9,16 +9,16 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from ottla.coordinators.journal import JournalRecord
-from ottla.groups.classic.member import ClassicMember, Protocols, metadata_of
+from ottla.groups.classic.member import ClassicMember, Protocols
 from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState, after
-from ottla.groups.classic.subscription import CONSUMER, add_subscribed_topics
+from ottla.groups.classic.subscription import CONSUMER, topics_of
 from ottla.groups.records.group_records import group_key
 from ottla.groups.state import Reply
 from ottla.model import ErrorCode
 from ottla.protocol.generated.join_group import JoinGroupResponse
 from ottla.protocol.generated.offset_commit import OffsetCommitRequestTopic
 from ottla.protocol.generated.sync_group import SyncGroupResponse
-from ottla.steps import Steps, pieces
+from ottla.steps import Steps
 
 UNKNOWN_TIME: Final = -1
 #: Shared by all groups that have nothing of a kind: most of ten thousand groups are empty. Never changed.
@@ -306,7 +306,7 @@ class ClassicGroup:
         format.
         """
         said = [member.protocols for member in self.members.values()] if self.protocol_type == CONSUMER else None
-        return _topics_of(said, self.protocol_name)
+        return topics_of(said, self.protocol_name)
 
     # What the coordinator asks of both kinds of group (`groups.group.Group`).
 
@@ -393,20 +393,3 @@ def first_of(names: Iterable[str], candidates: Container[str]) -> str:
 
 def size_of(protocols: Protocols) -> int:
     return sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols)
-
-
-def _topics_of(said: Sequence[Protocols] | None, protocol: str | None) -> Steps[frozenset[str] | None]:
-    if said is None or (said and protocol is None):
-        return None
-    topics: set[str] = set()
-    # Most members say the same, and there may be thousands of them.
-    looked_at: set[bytes] = set()
-    for piece in pieces(said):
-        for protocols in piece:
-            metadata = metadata_of(protocols, protocol)
-            if metadata not in looked_at:
-                looked_at.add(metadata)
-                if not (yield from add_subscribed_topics(metadata, topics)):
-                    return None
-        yield
-    return frozenset(topics)

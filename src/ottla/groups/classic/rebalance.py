@@ -21,7 +21,7 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember, metadata_of
 from ottla.groups.classic.states import ClassicGroupEvent, ClassicGroupState
 from ottla.groups.classic.stored import group_record
-from ottla.groups.state import Reply, ShardState, made_at_once, replied, session_key
+from ottla.groups.state import Reply, ShardState, give, made_at_once, replied, session_key
 from ottla.model import ErrorCode
 from ottla.protocol.generated.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ottla.protocol.generated.sync_group import SyncGroupResponse
@@ -188,15 +188,17 @@ class Rebalances:
 
     def _complete_without(self, group: ClassicGroup, missing: Sequence[ClassicMember], now: Now) -> Steps[None]:
         """Takes out members that did not come; those that come while others are taken out stay."""
-        for number, piece in enumerate(pieces(missing, MEMBERS_A_STEP)):
-            if number:
-                yield
-            if self._state.is_over or self.classic(group.id) is not group:
-                return
-            for member in piece:
-                if group.members.get(member.id) is member and member.id not in group.join_replies:
-                    self._drop_late(group, member)
-        group.is_completing = False
+        try:
+            for number, piece in enumerate(pieces(missing, MEMBERS_A_STEP)):
+                if number:
+                    yield
+                if self._state.is_over or self.classic(group.id) is not group:
+                    return
+                for member in piece:
+                    if group.members.get(member.id) is member and member.id not in group.join_replies:
+                        self._drop_late(group, member)
+        finally:
+            group.is_completing = False
         self.complete_join(group, now)
 
     def _drop_late(self, group: ClassicGroup, member: ClassicMember) -> None:
@@ -256,26 +258,28 @@ class Rebalances:
         self, group: ClassicGroup, replies: Mapping[str, Reply[T]], response_to: Callable[[str], Steps[T]], now: Now
     ) -> Steps[None]:
         """A member's session begins anew when it is answered, and cannot end before that."""
-        for piece in pieces(replies.items(), MEMBERS_A_STEP):
-            for member_id, reply in piece:
-                response = yield from response_to(member_id)
-                member = group.members.get(member_id)
-                if member is not None and self.classic(group.id) is group and not self._state.is_over:
-                    self.restart_session(group, member, now)
-                reply(response)
-            yield
-        group.being_answered = tuple(other for other in group.being_answered if other is not replies)
+        try:
+            for piece in pieces(replies.items(), MEMBERS_A_STEP):
+                for member_id, reply in piece:
+                    response = yield from response_to(member_id)
+                    member = group.members.get(member_id)
+                    if member is not None and self.classic(group.id) is group and not self._state.is_over:
+                        self.restart_session(group, member, now)
+                    give(reply, response)
+                yield
+        finally:
+            group.being_answered = tuple(other for other in group.being_answered if other is not replies)
 
     def refused(self, group: ClassicGroup, error: ErrorCode) -> Steps[None]:
         """Answers all members that wait: the group is not this coordinator's any more."""
         joins, syncs = group.take_join_replies(), group.take_sync_replies()
         for piece in pieces(joins.items(), MEMBERS_A_STEP):
             for member_id, join_reply in piece:
-                join_reply(join_refused(error, member_id))
+                give(join_reply, join_refused(error, member_id))
             yield
         for others in pieces(syncs.values(), MEMBERS_A_STEP):
             for sync_reply in others:
-                sync_reply(sync_refused(error))
+                give(sync_reply, sync_refused(error))
             yield
 
     def _sync_over(self, group_id: str, generation: int, now: Now) -> None:

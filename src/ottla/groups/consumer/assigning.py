@@ -25,7 +25,7 @@ from ottla.coordinators.journal import JournalRecord
 from ottla.coordinators.long_work import Beside
 from ottla.groups.consumer import records, replay
 from ottla.groups.consumer.checks import assignor_of
-from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.group import ConsumerGroup, consumer_group
 from ottla.groups.consumer.member import Member, Partitions
 from ottla.groups.consumer.target import Basis, NewTarget, compute
 from ottla.groups.state import Done, ShardState
@@ -136,8 +136,7 @@ class Assignments:
         return (yield from self._decide(assignment, group, members, target, epoch))
 
     def _group(self, assignment: _Assignment) -> ConsumerGroup | None:
-        found = self._state.groups.get(assignment.group_id)
-        return found if isinstance(found, ConsumerGroup) else None
+        return consumer_group(self._state.groups.get(assignment.group_id))
 
     def _decide(
         self, assignment: _Assignment, group: ConsumerGroup, members: list[Member], target: NewTarget, epoch: int

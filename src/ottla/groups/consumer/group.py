@@ -14,6 +14,7 @@ from ottla.groups.consumer import records
 from ottla.groups.consumer.embedded import CONSUMER
 from ottla.groups.consumer.member import NO_PARTITIONS, Member, Owned, Partitions, ResolvedRegex
 from ottla.groups.consumer.states import GROUP_STATE, GroupFinding, GroupState
+from ottla.groups.group import Group
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode, TopicId
 from ottla.protocol.generated.offset_commit import OffsetCommitRequestTopic
@@ -283,3 +284,8 @@ def decrease(counts: Counter[str], names: Iterable[str]) -> None:
 
 def _wrong_epoch(member: Member) -> ErrorCode:
     return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
+
+
+def consumer_group(found: Group | None) -> ConsumerGroup | None:
+    """For what is asked of consumer groups alone: None where it is none."""
+    return found if isinstance(found, ConsumerGroup) else None

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol, TypeVar
 
 from ottla.coordinators.caller import Caller, Now
 from ottla.coordinators.journal import JournalRecord
 from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.rebalance import join_refused
 from ottla.groups.classic.states import ClassicGroupState
 from ottla.groups.consumer import checks, classic_members, leaving, migration, records, replay
+from ottla.groups.consumer.answering import AnswerWhenAssigned, AnswerWhenWritten, Refused
 from ottla.groups.consumer.assigning import Assignments
 from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.describe import described
-from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.heartbeat import HeartbeatAnswer, HeartbeatContext, heartbeat
+from ottla.groups.consumer.group import ConsumerGroup, consumer_group
+from ottla.groups.consumer.heartbeat import HeartbeatContext, heartbeat
+from ottla.groups.consumer.heartbeat_answer import HeartbeatAnswer
 from ottla.groups.consumer.leaving import Downgrade, removed
 from ottla.groups.consumer.member import JOINING
 from ottla.groups.consumer.patterns import TopicPatterns
@@ -22,7 +25,7 @@ from ottla.groups.consumer.prepared import SORTED_MAX, PreparedHeartbeat, prepar
 from ottla.groups.consumer.states import MemberState
 from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.records.kinds import kind_of
-from ottla.groups.state import Done, Reply, ShardState, replied
+from ottla.groups.state import Reply, ShardState, made_at_once, replied
 from ottla.model import ErrorCode
 from ottla.protocol.errors import EncodeError
 from ottla.protocol.generated.consumer_group_describe import DescribedGroup
@@ -38,7 +41,6 @@ from ottla.protocol.primitives import STRING_BYTES_MAX
 from ottla.steps import Steps, at_once, pieces
 
 T = TypeVar("T")
-_Answer = Callable[[ErrorCode, str | None], None]
 
 #: A member's timer whose decision could not be written is tried again.
 _RETRY_MS: Final = 500
@@ -53,11 +55,13 @@ _STARTED_AT_ONCE_MAX: Final = 200
 class ClassicSide(Protocol):
     """What the classic groups of the same coordinator do when a group changes its protocol."""
 
-    def group_upgraded(self, group: ClassicGroup, now: Now) -> None:
+    def join(self, group: None, caller: Caller, request: JoinGroupRequest, reply: Reply[JoinGroupResponse]) -> None: ...
+
+    def upgraded(self, group: ClassicGroup, now: Now) -> None:
         """Nobody calls on this group any more: members that wait in it are answered to join again, its timers end."""
         ...
 
-    def group_downgraded(self, group: ClassicGroup, must_rebalance: bool, now: Now) -> None:
+    def downgraded(self, group: ClassicGroup, must_rebalance: bool, now: Now) -> None:
         """This group is the coordinator's now: its members' sessions begin, and a rebalance if there must be one."""
         ...
 
@@ -94,10 +98,8 @@ class ConsumerGroups:
         except RequestRefused:
             return PreparedHeartbeat(None, None)  # the decision refuses it
         made = yield from prepared(request)
-        group = self._state.groups.get(request.group_id)
+        group = consumer_group(self._state.groups.get(request.group_id))
         is_joining = request.member_epoch == JOINING
-        if not isinstance(group, ConsumerGroup):
-            group = None
         if not is_joining and (group is None or request.member_id not in group.members):
             return made
         yield from self._resolve(group, request.subscribed_topic_regex)
@@ -136,14 +138,15 @@ class ConsumerGroups:
             checks.check_request(request, caller.version, world.config)
             made = made or at_once(prepared(request))
             known = self._state.groups.get(request.group_id)
+            is_joining = request.member_epoch == JOINING
             if request.member_epoch < JOINING:
                 group = self._consumer_group(request.group_id)
                 decision = leaving.leave(group, request, world, caller.now.wall_ms)
-            elif request.member_epoch == JOINING and isinstance(known, ClassicGroup):
+            elif is_joining and isinstance(known, ClassicGroup):  # which becomes a consumer group
                 self._join_classic(known, caller, request, made, world, answered, refused)
                 return
             else:
-                group = self._consumer_group(request.group_id, or_new=request.member_epoch == JOINING)
+                group = self._consumer_group(request.group_id, or_new=is_joining)
                 decision = heartbeat(group, request, made, caller, world)
         except RequestRefused as fault:
             refused(fault.error, fault.message)
@@ -161,7 +164,7 @@ class ConsumerGroups:
         made: PreparedHeartbeat,
         world: HeartbeatContext,
         reply: Reply[HeartbeatAnswer],
-        refused: _Answer,
+        refused: Refused,
     ) -> None:
         """A member of the newer protocol comes to a classic group, which becomes a consumer group. Raises Refused."""
         group = ConsumerGroup(classic.id, self._state.metadata)
@@ -185,15 +188,15 @@ class ConsumerGroups:
             answer.written(error)
             return
         del self._state.groups[classic.id]
-        self._classic.group_upgraded(classic, caller.now)
+        self._classic.upgraded(classic, caller.now)
         for record in written:
             self._apply(record)
         self._set_timers(classic.id, [*timers, *decision.timers], caller.now)
         answer.applied()
 
     def describe(self, group_id: str) -> Steps[DescribedGroup]:
-        group = self._state.groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
+        group = consumer_group(self._state.groups.get(group_id))
+        if group is not None:
             return (yield from described(group, self._state.metadata, self._state.settings()))
         missing = f"There is no consumer group {group_id}."
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=missing)
@@ -203,6 +206,13 @@ class ConsumerGroups:
     def join(
         self, group: ConsumerGroup, caller: Caller, request: JoinGroupRequest, reply: Reply[JoinGroupResponse]
     ) -> None:
+        if not group.members:
+            if error := self._reopen_as_classic(group, request, caller.now):
+                reply(join_refused(error, request.member_id))
+            else:
+                self._classic.join(None, caller, request, reply)
+            return
+
         def refused(error: ErrorCode, _message: str | None) -> None:
             reply(JoinGroupResponse(error_code=error, protocol_type=None, protocol_name=None, generation_id=-1))
 
@@ -215,6 +225,18 @@ class ConsumerGroups:
             refused(_too_long(request.group_id), str(fault))
             return
         self._carry_out(group, decision, caller.now, reply, refused)
+
+    def _reopen_as_classic(self, group: ConsumerGroup, request: JoinGroupRequest, now: Now) -> ErrorCode:
+        """An empty consumer group becomes whatever the next member wants it to be. Its offsets stay."""
+        if request.member_id:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not request.protocol_type or not request.protocols:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        # What comes behind it is committed later still: nobody waits for it.
+        if error := self._state.write(group.tombstones(), now, lambda _: None):
+            return error
+        del self._state.groups[group.id]
+        return ErrorCode.NONE
 
     def sync(
         self, group: ConsumerGroup, caller: Caller, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]
@@ -257,14 +279,22 @@ class ConsumerGroups:
         decision = removed(group, still, response, self._world(caller, group.id), caller.now.wall_ms)
         self._carry_out(group, decision, caller.now, reply, refused)
 
+    def members_with_shares(self, _group: ConsumerGroup) -> Collection[str]:
+        """The coordinator itself hands them out."""
+        return ()
+
     # What happens beside requests.
 
-    def replay(self, kind: int, key: bytes, value: bytes | None) -> None:
+    def replay(self, kind: int, key: bytes, value: bytes | None) -> Steps[None]:
+        yield from ()
+        self._replay(kind, key, value)
+
+    def _replay(self, kind: int, key: bytes, value: bytes | None) -> None:
         """Applies a stored record of one of `records.KEY_TYPES`. BadRecord if it is none; then nothing has changed."""
         group_id, decoded = replay.group_of(kind, key, _KEY_START)
         groups = self._state.groups
-        group = groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
+        group = consumer_group(groups.get(group_id))
+        if group is None:
             if value is None:
                 return
             group = ConsumerGroup(group_id, self._state.metadata)
@@ -273,7 +303,7 @@ class ConsumerGroups:
         else:
             del groups[group_id]
 
-    def loaded(self, group: ConsumerGroup, now: Now) -> Iterator[None]:
+    def loaded(self, group: ConsumerGroup, now: Now) -> Steps[None]:
         """All records were replayed: every member has a session's time to be heard of."""
         session_ms = self._state.settings_of(group.id).consumer_session_timeout_ms
         for members in pieces(group.members.values(), _STARTED_AT_ONCE_MAX):
@@ -287,10 +317,17 @@ class ConsumerGroups:
             self._set_timers(group.id, wishes, now)
             yield
 
+    def deleted(self, group: ConsumerGroup, now: Now) -> None:
+        """It has no members, and so no timers."""
+
+    def given_up(self, group: ConsumerGroup, error: ErrorCode, now: Now) -> Steps[None]:
+        """Members wait for targets only, which `unload` has answered."""
+        return made_at_once(None)
+
     # From a decision on.
 
     def _carry_out(
-        self, group: ConsumerGroup, decision: Decision[T], now: Now, reply: Reply[T], refused: _Answer
+        self, group: ConsumerGroup, decision: Decision[T], now: Now, reply: Reply[T], refused: Refused
     ) -> ErrorCode:
         """Writes, applies, and answers once it is committed. An error: nothing has changed, and it was answered."""
 
@@ -314,17 +351,17 @@ class ConsumerGroups:
         return ErrorCode.NONE
 
     def _answer(
-        self, group_id: str, decision: Decision[T], now: Now, reply: Reply[T], refused: _Answer
-    ) -> _Answered | _Held:
+        self, group_id: str, decision: Decision[T], now: Now, reply: Reply[T], refused: Refused
+    ) -> AnswerWhenWritten | AnswerWhenAssigned:
         """What is told how the write of a decision ended."""
         if decision.then is None:
-            return _Answered(lambda: reply(decision.response), refused)
+            return AnswerWhenWritten(lambda: reply(decision.response), refused)
         then = decision.then
 
         def go_on() -> None:
-            group = self._state.groups.get(group_id)
+            group = consumer_group(self._state.groups.get(group_id))
             try:
-                if not isinstance(group, ConsumerGroup):
+                if group is None:
                     raise _no_group(group_id)
                 following = then(group)
             except RequestRefused as fault:
@@ -332,14 +369,14 @@ class ConsumerGroups:
                 return
             self._carry_out(group, following, now, reply, refused)
 
-        return _Held(go_on, refused, lambda done: self._assignments.when_assigned(group_id, now, done))
+        return AnswerWhenAssigned(go_on, refused, lambda done: self._assignments.when_assigned(group_id, now, done))
 
     def _become_classic(self, group: ConsumerGroup, decision: Downgrade[T], now: Now) -> None:
         for member_id in group.members:
             for kind in TimerKind:
                 self._state.timers.cancel(_timer_key(group.id, kind, member_id))
         self._state.groups[group.id] = decision.classic
-        self._classic.group_downgraded(decision.classic, decision.must_rebalance, now)
+        self._classic.downgraded(decision.classic, decision.must_rebalance, now)
 
     def _apply_all(self, group_id: str, decision: Decision[T]) -> None:
         """As if the records were read again, but what is known of the member that the decision is about."""
@@ -352,14 +389,14 @@ class ConsumerGroups:
             else:
                 self._apply(record)
         if member is not None and is_left_out:
-            group = self._state.groups[group_id]
-            assert isinstance(group, ConsumerGroup)
+            group = consumer_group(self._state.groups[group_id])
+            assert group is not None
             group.put_member(member)
 
     def _apply(self, record: JournalRecord) -> None:
         kind = kind_of(record.key)
         if kind in records.KEY_TYPES:
-            self.replay(kind, record.key, record.value)
+            self._replay(kind, record.key, record.value)
 
     def _set_timers(self, group_id: str, wishes: Iterable[TimerWish], now: Now) -> None:
         timers = self._state.timers
@@ -372,8 +409,8 @@ class ConsumerGroups:
 
     def _due(self, group_id: str, wish: TimerWish) -> Callable[[Now], None]:
         def due(now: Now) -> None:
-            group = self._state.groups.get(group_id)
-            if not isinstance(group, ConsumerGroup):
+            group = consumer_group(self._state.groups.get(group_id))
+            if group is None:
                 return
             world = self._world(None, group.id)
             decision = leaving.timed_out(group, wish.kind, wish.member_id, wish.epoch, world, now.wall_ms)
@@ -385,12 +422,11 @@ class ConsumerGroups:
         return due
 
     def _consumer_group(self, group_id: str, *, or_new: bool = False) -> ConsumerGroup:
-        group = self._state.groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
-            return group
-        if group is None and or_new:
-            return ConsumerGroup(group_id, self._state.metadata)
-        raise _no_group(group_id)
+        found = self._state.groups.get(group_id)
+        group = consumer_group(found)
+        if group is None and (found is not None or not or_new):
+            raise _no_group(group_id)
+        return group or ConsumerGroup(group_id, self._state.metadata)
 
     def _world(self, caller: Caller | None, group_id: str) -> HeartbeatContext:
         prefix = "" if caller is None else caller.client_id
@@ -403,52 +439,6 @@ class ConsumerGroups:
             self._assignments.is_under_way(group_id),
             self._work_at_once_max,
         )
-
-
-class _Answered:
-    """A decision that is answered once it is committed."""
-
-    __slots__ = ("_refused", "_reply")
-
-    def __init__(self, reply: Callable[[], None], refused: _Answer) -> None:
-        self._reply = reply
-        self._refused = refused
-
-    def written(self, error: ErrorCode) -> None:
-        if error:
-            self._refused(error, None)
-        else:
-            self._reply()
-
-    def applied(self) -> None:
-        """The answer waits for the write alone."""
-
-
-class _Held:
-    """A decision that is followed by another, once the group has its target; that one is answered."""
-
-    __slots__ = ("_go_on", "_is_over", "_refused", "_when_assigned")
-
-    def __init__(self, go_on: Callable[[], None], refused: _Answer, when_assigned: Callable[[Done], None]) -> None:
-        self._go_on = go_on
-        self._refused = refused
-        self._when_assigned = when_assigned
-        self._is_over = False
-
-    def written(self, error: ErrorCode) -> None:
-        if error and not self._is_over:
-            self._is_over = True
-            self._refused(error, None)
-
-    def applied(self) -> None:
-        self._when_assigned(self._assigned)
-
-    def _assigned(self, error: ErrorCode) -> None:
-        if error:
-            self.written(error)
-        elif not self._is_over:
-            self._is_over = True
-            self._go_on()
 
 
 def _no_group(group_id: str) -> RequestRefused:

@@ -20,7 +20,8 @@ from ottla.coordinators.journal import JournalRecord
 from ottla.groups.consumer import checks, records
 from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.group import ConsumerGroup, decrease, topics_of
-from ottla.groups.consumer.member import AWAY, JOINING, Member, Owned, Partitions, ResolvedRegex
+from ottla.groups.consumer.heartbeat_answer import HeartbeatAnswer
+from ottla.groups.consumer.member import AWAY, JOINING, Member, Partitions, ResolvedRegex
 from ottla.groups.consumer.patterns import EXPRESSIONS_OF_A_GROUP_MAX, TopicPatterns
 from ottla.groups.consumer.prepared import PreparedHeartbeat
 from ottla.groups.consumer.reconciliation import Goal, Reported, reconciled
@@ -30,18 +31,13 @@ from ottla.groups.consumer.topics import TopicHashes
 from ottla.metadata.cache import MetadataCache
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import (
-    Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
 )
-from ottla.steps import Steps, at_once
+from ottla.steps import at_once
 
 #: Kafka's: 1 is left for an assignment before the first, which is empty.
 FIRST_EPOCH: Final = 2
-#: Of an answer, in one step; a topic costs as much as some partitions.
-PARTITIONS_A_STEP: Final = 4_096
-TOPIC_AS_PARTITIONS: Final = 32
 
 
 class HeartbeatContext(NamedTuple):
@@ -405,27 +401,6 @@ def _except(replaced: str, owner: str | None) -> str | None:
 
 
 # The answer.
-
-
-class HeartbeatAnswer(NamedTuple):
-    response: ConsumerGroupHeartbeatResponse
-    #: What the response is to say that the member has; None where it need not say it.
-    assigned: Owned | None = None
-
-    def made(self) -> Steps[ConsumerGroupHeartbeatResponse]:
-        """The whole response. What a member has does not change: it gets another."""
-        if self.assigned is not None:
-            entries: list[TopicPartitions] = []
-            self.response.assignment = Assignment(topic_partitions=entries)
-            room = PARTITIONS_A_STEP
-            for topic in sorted(self.assigned):
-                partitions = self.assigned[topic]
-                entries.append(TopicPartitions(topic_id=topic, partitions=sorted(partitions)))
-                room -= TOPIC_AS_PARTITIONS + len(partitions)
-                if room <= 0:
-                    room = PARTITIONS_A_STEP
-                    yield
-        return self.response
 
 
 def _answer(

@@ -1,0 +1,143 @@
+"""Partitions of a coordinator whose shards hold something else than groups: roles, loading and timers are the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+from tests.groups.journal import MemoryJournal
+
+from ottla.coordinators.caller import Now
+from ottla.coordinators.journal import Journal
+from ottla.coordinators.led_partitions import LedPartitions
+from ottla.coordinators.timers import DUE_AT_ONCE_MAX, Timers
+from ottla.model import ErrorCode
+from ottla.ports.memory.clock import Timeline, VirtualClock
+from ottla.steps import Steps
+
+LOADING, NOT_COORDINATOR = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR
+
+
+class NumberShard:
+    """Keeps numbers by name, as a transaction coordinator would keep transactions by their ids."""
+
+    topic = "numbers"
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.timers = Timers()
+        self.numbers: dict[bytes, bytes] = {}
+        self.loaded_at: Now | None = None
+        self.unloaded_with: ErrorCode | None = None
+        self.deleted: list[str] = []
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
+        assert self.loaded_at is None
+        if key is not None and value is not None:
+            self.numbers[key] = value
+        elif key is not None:
+            self.numbers.pop(key, None)
+
+    def replay_long(self, key: bytes | None, value: bytes, offset: int) -> Steps[None]:
+        yield
+        self.replay(key, value, offset, -1)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None: ...
+
+    def loaded(self, now: Now) -> Iterator[None]:
+        yield
+        self.loaded_at = now
+
+    def held(self) -> dict[str, int]:
+        return {"numbers": len(self.numbers)}
+
+    def topics_deleted(self, names: Iterable[str], now: Now) -> None:
+        self.deleted += names
+
+    def unload(self, error: ErrorCode, now: Now) -> None:
+        self.unloaded_with = error
+
+
+class House:
+    def __init__(self) -> None:
+        self.timeline = Timeline()
+        self.clock = VirtualClock(self.timeline)
+        self.made: list[NumberShard] = []
+        self.led = LedPartitions("numbers", self._make, self.clock)
+
+    def _make(self, partition: int, _journal: Journal) -> NumberShard:
+        self.made.append(NumberShard(partition))
+        return self.made[-1]
+
+
+def run(scene: Callable[[House], Awaitable[None]]) -> None:
+    async def main() -> None:
+        house = House()
+        await scene(house)
+        await house.led.close()
+        assert all(shard.unloaded_with in {None, NOT_COORDINATOR} for shard in house.made)
+
+    asyncio.run(main())
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def journal() -> MemoryJournal:
+    made = MemoryJournal()
+    made.add((b"one", b"1"), (b"two", b"2"), (b"one", None), (b"long", bytes(10_000)))
+    return made
+
+
+def test_a_partition_from_its_election_to_its_resignation() -> None:
+    async def scene(house: House) -> None:
+        assert house.led.find(3) is NOT_COORDINATOR
+        house.led.elected(3, journal())
+        assert house.led.find(3) is LOADING
+        assert house.led.some_are_loaded
+        house.led.topics_deleted(["t"])
+        await turns()
+        found = house.led.find(3)
+        assert isinstance(found, NumberShard)
+        assert set(found.numbers) == {b"two", b"long"}
+        assert found.deleted == ["t"]
+        assert not house.led.some_are_loaded
+        assert list(house.led.shards()) == [found]
+        house.led.resigned(3)
+        assert house.led.find(3) is NOT_COORDINATOR
+        assert found.unloaded_with is NOT_COORDINATOR
+
+    run(scene)
+
+
+def test_a_journal_that_lost_a_write_gives_another_shard() -> None:
+    async def scene(house: House) -> None:
+        house.led.elected(3, journal())
+        await turns()
+        house.led.journal_failed(3)
+        house.led.journal_failed(4)
+        assert house.led.find(3) is LOADING
+        await turns()
+        assert house.led.find(3) is house.made[1]
+        assert house.made[0].unloaded_with is NOT_COORDINATOR
+
+    run(scene)
+
+
+def test_timers_of_all_shards_go_off_some_at_a_time() -> None:
+    async def scene(house: House) -> None:
+        called: list[int] = []
+        for partition in (0, 1):
+            house.led.elected(partition, journal())
+        await turns()
+        for number in range(2 * DUE_AT_ONCE_MAX):
+            house.made[number % 2].timers.set(number, 1_000, lambda _, number=number: called.append(number))
+        house.timeline.move_to(2.0)
+        house.led.tick()
+        assert len(called) == DUE_AT_ONCE_MAX
+        house.led.tick()
+        assert sorted(called) == list(range(2 * DUE_AT_ONCE_MAX))
+
+    run(scene)
