@@ -17,10 +17,12 @@ class Broker:
     kind: str
     server: ServerProcess
     data: Path
+    #: What clients connect to in its place, where what they say is written down.
+    front: ServerProcess | None = None
 
     @property
     def bootstrap(self) -> str:
-        return self.server.bootstrap
+        return (self.front or self.server).bootstrap
 
     def partition_folder(self, topic: str, partition: int = 0) -> Path:
         """Where the partition's segments lie, wherever under its data the broker keeps them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tools.kafka_jars import JarsUnavailable, jars
 from tools.kafka_tools import KafkaTools
+from tools.recording_proxy import RecordingProxy
+from tools.server_process import HOST, free_port
 
 from tests.conftest import WatchServer
 from tests.interop.broker import Broker, kafka_broker, ottla_broker
@@ -106,10 +109,17 @@ GROUP_PROPERTIES = {
 
 @pytest.fixture(scope="session")
 def group_broker(tmp_path_factory: pytest.TempPathFactory, watch_server: WatchServer) -> Iterator[Broker]:
-    """The broker that tests of consumer groups share; each uses groups and topics of its own."""
-    shared = new_broker(tmp_path_factory.mktemp("group-broker"), GROUP_PROPERTIES)
-    with watch_server(shared.server), shared.server:
-        yield shared
+    """The broker that tests of consumer groups share; each uses groups and topics of its own.
+
+    Clients reach it by a proxy: when a test fails, what they and the broker have said goes with its failure.
+    """
+    folder = tmp_path_factory.mktemp("group-broker")
+    port = free_port()
+    advertised = {"advertised.listeners": f"PLAINTEXT://{HOST}:{port}"}
+    shared = new_broker(folder, {**GROUP_PROPERTIES, **advertised})
+    proxy = RecordingProxy(port, shared.server.port, folder / "conversation")
+    with watch_server(shared.server), shared.server, watch_server(proxy), proxy:
+        yield replace(shared, front=proxy)
 
 
 @pytest.fixture(scope="session")
