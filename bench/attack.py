@@ -41,6 +41,7 @@ from bench.attacks import (  # noqa: E402
     long_answers,
     names,
     partitions,
+    scrapes,
 )
 from bench.attacks.attack import MB, Attack, Outcome, Victim, in_words  # noqa: E402
 from bench.attacks.probe import Probe, Waits  # noqa: E402
@@ -58,7 +59,7 @@ NICEST = 19
 
 def every_attack() -> list[Attack]:
     """In the order of the table."""
-    kinds = (baseline, connections, long_answers, names, groups, partitions, fetches, batches, bombs, arrays)
+    kinds = (baseline, connections, long_answers, names, groups, partitions, fetches, batches, bombs, scrapes, arrays)
     return [attack for kind in kinds for attack in kind.attacks()]
 
 

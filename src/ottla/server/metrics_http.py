@@ -34,9 +34,9 @@ SECONDS_MAX: Final = 10.0
 #: Connections at the same time. One more takes the place of the one that has been idle longest, where one is.
 CONNECTIONS_MAX: Final = 32
 #: Connections that are accepted in one turn of the loop: a tenth of a millisecond each.
-ACCEPTS_A_TURN: Final = 4
+ACCEPTS_A_TURN: Final = 8
 #: Connections that wait in the system to be accepted.
-BACKLOG: Final = 128
+BACKLOG: Final = 1024
 
 _HEAD_END: Final = b"\r\n\r\n"
 _BARE_HEAD_END: Final = b"\n\n"
