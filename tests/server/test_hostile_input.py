@@ -6,10 +6,12 @@ import os
 import random
 import socket
 import struct
+import tempfile
 
 import pytest
 from tests.server.conftest import BrokerThread, Peer
 
+from ottla import logs
 from ottla.handlers.routes import HOT, ROUTES, advertised
 from ottla.model import ErrorCode
 from ottla.protocol.apis import api
@@ -158,3 +160,42 @@ def test_a_header_with_an_unknown_tagged_field_is_read(peer: Peer) -> None:
     header = RequestHeader(api_key=18, api_version=3, correlation_id=5, client_id=None, unknown_tags={7: b"x"})
     peer.send(encode_request(header, api_versions()))
     assert peer.answer(ApiVersionsResponse, 3).error_code == ErrorCode.NONE
+
+
+def forget_what_was_written(lines: list[str]) -> None:
+    """Else a warning that an earlier test has brought about is held back for some seconds."""
+    logs.configure(sink=lines.append)
+
+
+@pytest.mark.parametrize(
+    ("sent", "named"),
+    [
+        (b"GET /metrics HTTP/1.1\r\nHost: broker:9092\r\n\r\n", "an HTTP request"),
+        (b"POST /topics/orders HTTP/1.1\r\n\r\n", "an HTTP request"),
+        (b"DELETE / HTTP/1.0\r\n\r\n", "an HTTP request"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "an HTTP request"),
+        (b"GET ", "an HTTP request"),
+        # The record of a ClientHello: a handshake, of TLS 1.0 as all versions say at first.
+        (bytes.fromhex("16030100f8010000f40303") + bytes(32), "a TLS handshake"),
+        (bytes.fromhex("16030300f8010000f40303") + bytes(32), "a TLS handshake"),
+    ],
+)
+def test_who_speaks_another_protocol_is_named_in_the_log(log_lines: list[str], sent: bytes, named: str) -> None:
+    with tempfile.TemporaryDirectory() as folder, BrokerThread(folder) as broker, broker.connect() as peer:
+        forget_what_was_written(log_lines)
+        peer.send(sent)
+        assert peer.is_closed()
+        (line,) = [line for line in log_lines if "WARN" in line and "peer" in line]
+    assert f"{named} came" in line
+    assert "127.0.0.1" in line
+    assert "PLAINTEXT" in line  # the listener's name
+
+
+def test_a_bad_size_is_still_one(log_lines: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder, BrokerThread(folder) as broker, broker.connect() as peer:
+        forget_what_was_written(log_lines)
+        peer.send(struct.pack(">i", 2**31 - 1) + bytes(20))
+        assert peer.is_closed()
+        (line,) = [line for line in log_lines if "WARN" in line and "peer" in line]
+    assert "frame of a bad size" in line
+    assert "bytes=2147483647" in line

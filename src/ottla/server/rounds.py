@@ -17,6 +17,7 @@ from typing import Any, Final
 from ottla import logs
 from ottla.ports import Clock
 from ottla.ports.network import BROKEN, READABLE, WRITABLE
+from ottla.server.another_protocol import another_protocol
 from ottla.server.buffers import Buffer
 from ottla.server.connection import Connection
 from ottla.server.dispatching import Dispatch, NotYet
@@ -355,9 +356,17 @@ class Rounds:
     # -- ends
 
     def _bad_frame(self, connection: Connection, length: int) -> None:
-        log_event.warning_limited(
-            "closing a connection that announced a frame of a bad size", peer=connection.host, bytes=length
-        )
+        if (named := another_protocol(length)) is not None:
+            log_event.warning_limited(
+                f"closing a connection: {named.what} came to a listener that speaks Kafka's protocol, without TLS",
+                peer=connection.host,
+                listener=connection.listener.name,
+                advice=named.advice,
+            )
+        else:
+            log_event.warning_limited(
+                "closing a connection that announced a frame of a bad size", peer=connection.host, bytes=length
+            )
         self._lost(connection)
 
     def _failed(self, connection: Connection, fault: Exception) -> None:
