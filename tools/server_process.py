@@ -7,12 +7,15 @@ killed in exactly the same way.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import random
 import resource
 import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,12 +34,34 @@ class ServerFailed(Exception):
     """The server ended or stayed silent; carries the tail of what it had written."""
 
 
+#: Below those that the kernel gives to outgoing connections and to whoever asks for any: it gives none of these away.
+_PORTS = range(10_000, 32_000)
+#: Locks of ports that a process here has chosen and may have yet to listen on.
+_TAKEN = Path(tempfile.gettempdir()) / "ottla-ports"
+#: Held until this process ends.
+_locks: list[int] = []
+
+
 def free_port() -> int:
-    """A port that nobody listens on now. Whoever asks next may get it too, but not soon: the kernel moves on."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
+    """A port that nobody listens on, and that nobody else is given as long as this process lives.
+
+    Between the choice and the server's start there is time for others to take it: other processes of a test run, which
+    ask here too, and outgoing connections, to which the kernel gives ports at random.
+    """
+    _TAKEN.mkdir(exist_ok=True)
+    for port in random.sample(_PORTS, len(_PORTS)):
+        lock = os.open(_TAKEN / str(port), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((HOST, port))
+        except OSError:
+            os.close(lock)
+            continue
+        _locks.append(lock)
         return port
+    raise ServerFailed(f"no port from {_PORTS.start} to {_PORTS.stop} is free")
 
 
 def answers_metadata(port: int, seconds: float = 1.0) -> bool:

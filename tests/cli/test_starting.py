@@ -143,7 +143,7 @@ def test_json_logs_and_metrics(tmp_path: Path) -> None:
     with started("up", "--port", "0", "--data", str(tmp_path), "--json-logs", "--metrics-port", "0") as up:
         assert up.child.stderr is not None
         served = next(event for line in up.child.stderr if (event := json.loads(line))["part"] == "metrics")
-        with urllib.request.urlopen(f"http://{served['address']}{served['path']}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{served['address']}{served['path']}", timeout=60) as answer:
             assert b"\nkafka_brokers 1\n" in answer.read()
         code, _, err = up.stop()
     assert code == 0

@@ -27,7 +27,7 @@ def test_records_there_and_back(bootstrap: str, topic: str) -> None:
         assert producer.partitions_for(topic) == 1
         first = producer.send(topic, "one", b"k")
         second = producer.send_record(ProducerRecord(topic=topic, value="two", timestamp=5))
-        assert (first.result(10).offset, second.result(10).offset) == (0, 1)
+        assert (first.result(60).offset, second.result(60).offset) == (0, 1)
         assert second.result().timestamp == 5
         assert first.exception() is None
         assert producer.send_and_wait(topic, "three").offset == 2
@@ -78,7 +78,7 @@ def test_faults_are_told(bootstrap: str, topic: str) -> None:
         producer.send(topic, "text")
     delivery = producer.send("bad/name", b"x", on_delivery=told.append)
     with pytest.raises(InvalidTopic):
-        delivery.result(10)
+        delivery.result(60)
     assert isinstance(delivery.exception(), InvalidTopic)
     assert told == [delivery]
     producer.close()

@@ -106,7 +106,7 @@ class Prometheus(ServerProcess):
 
     def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://{self.bootstrap}/-/ready", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{self.bootstrap}/-/ready", timeout=60) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False

@@ -33,7 +33,7 @@ def test_a_cold_segment_is_read_by_a_worker(make_broker: Make) -> None:
         sealed = [segment.path() for segment in running.look(lambda _: list(log.segments))[:-1]]
         assert len(sealed) >= 3
         # Whoever looks whether the system let a file go may bring it back by that: so it is tried until it is seen.
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while running.look(lambda broker: broker.services.metrics.cold_reads.value) == 0:  # type: ignore[union-attr]
             assert time.monotonic() < deadline, "the file system keeps the file in memory"
             for path in sealed:

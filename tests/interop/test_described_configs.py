@@ -25,6 +25,7 @@ from ottla.protocol.generated.describe_configs import (
 )
 from tests.conftest import WatchServer
 from tests.interop.broker import Broker, kafka_broker, ottla_broker
+from tests.interop.clients import eventually
 from tests.server.conftest import Peer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
@@ -89,9 +90,17 @@ def create(broker: Broker) -> None:
     with peer_of(broker) as peer:
         answer = peer.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7, CreateTopicsResponse)
     assert answer.topics[0].error_code == ErrorCode.NONE
+    # Kafka's controller answers; its broker hears of the topic a moment later.
+    eventually(lambda: _asked(broker, TOPIC, "t").error_code == ErrorCode.NONE)
 
 
 def described(broker: Broker, kind: int, name: str) -> dict[str, Told]:
+    answer = _asked(broker, kind, name)
+    assert answer.error_code == ErrorCode.NONE, answer
+    return {config.name: _told(config) for config in answer.configs}
+
+
+def _asked(broker: Broker, kind: int, name: str) -> Any:
     request = DescribeConfigsRequest(
         resources=[DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)],
         include_synonyms=True,
@@ -99,8 +108,7 @@ def described(broker: Broker, kind: int, name: str) -> dict[str, Told]:
     )
     with peer_of(broker) as peer:
         (answer,) = peer.ask(request, 4, DescribeConfigsResponse).results
-    assert answer.error_code == ErrorCode.NONE, answer
-    return {config.name: _told(config) for config in answer.configs}
+    return answer
 
 
 def _told(config: Any) -> Told:

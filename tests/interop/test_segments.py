@@ -18,7 +18,7 @@ from tools.ottla_server import ottla_up
 
 from tests.conftest import WatchServer
 from tests.interop.broker import Broker, kafka_broker
-from tests.interop.clients import READERS, Read, Row, eventually, read_confluent, write_confluent
+from tests.interop.clients import READERS, SECONDS_MAX, Read, Row, eventually, read_confluent, write_confluent
 from tests.interop.conftest import create_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("kafka-tools")]
@@ -183,7 +183,7 @@ def test_a_log_directory_of_kafka_is_taken_over_whole(
         assert "topics were taken over from the log directories" in said
         assert "__cluster_metadata-0: the log of Kafka's controllers" in said
         verify_and_append(taken, expected)
-        topics = admin_of(taken).list_topics(timeout=10).topics
+        topics = admin_of(taken).list_topics(timeout=SECONDS_MAX).topics
         assert {name: len(topic.partitions) for name, topic in topics.items()}.items() >= {TOPIC: 1, "wide": 3}.items()
         assert committed({**group, "bootstrap.servers": taken.bootstrap}) == 17
         # An idempotent producer gets an id that no log knows.

@@ -20,6 +20,8 @@ from ottla.protocol.header import RequestHeader, decode_response_header, encode_
 from ottla.protocol.message import Message
 
 T = TypeVar("T")
+#: For what comes at once: the machine may be busy with others.
+SECONDS_MAX = 60.0
 
 
 class BrokerThread:
@@ -52,11 +54,11 @@ class BrokerThread:
     def __exit__(self, *exc: object) -> None:
         self.run(self._stop())
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(10)
+        self._thread.join(SECONDS_MAX)
         self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(SECONDS_MAX)
 
     def look(self, question: Callable[[Broker], T]) -> T:
         """Asks the broker something on its own loop."""
@@ -82,7 +84,7 @@ class Peer:
     """A client that says exactly what it is told to say."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX)
         self.correlation = 0
 
     def __enter__(self) -> Self:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.handlers.frames import batch, produce_request
-from tests.server.conftest import BrokerThread, Peer
+from tests.server.conftest import SECONDS_MAX, BrokerThread, Peer
 
 from ottla.broker.broker import Broker
 from ottla.config import Config
@@ -35,7 +35,7 @@ def asks(peer: Peer) -> bool:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + SECONDS_MAX
     while not condition():
         assert time.monotonic() < deadline, "it never came to be"
         time.sleep(0.01)

@@ -250,9 +250,11 @@ def test_times_are_those_of_the_requests(tmp_path: Path) -> None:
             assert found[spent("Fetch")] == 0
             assert (found[answered("Produce")], found[answered("Fetch")]) == (20, 0)
         with broker.risen() as found:
+            begun = time.monotonic()
             for _ in range(20):
                 assert fetch(peer, topic="orders").error_code == ErrorCode.NONE
-        assert 20 <= found[spent("Fetch")] < 20 * 12 + 500
+            quick_ms = (time.monotonic() - begun) * 1000
+        assert 20 <= found[spent("Fetch")] <= quick_ms + 20 * 12
         assert found[answered("Fetch")] == 20
         with broker.risen() as found:
             begun = time.monotonic()
@@ -263,12 +265,13 @@ def test_times_are_those_of_the_requests(tmp_path: Path) -> None:
         assert found['ottla_request_duration_seconds_bucket{request="Fetch",le="0.2"}'] == 0
         assert found['ottla_request_duration_seconds_bucket{request="Fetch",le="+Inf"}'] == 1
         seen = broker.scrape()
-    # Of all fetches one in twenty-one has waited: half of them were quick, and the slowest took a third of a second.
+    # Of all fetches one in twenty-one has waited, in the bucket between 0.2 and 0.3 s; the others were quick.
     quick, slow = (
         seen[f'kafka_network_requestmetrics_totaltimems{{request="Fetch",quantile="{share}"}}']
         for share in ("0.50", "0.999")
     )
-    assert quick < 295 <= 200 + slow
+    assert quick < max(200, quick_ms)
+    assert slow >= 200
     assert seen[answered("Fetch")] == seen['ottla_request_duration_seconds_count{request="Fetch"}'] == 21
     assert seen['kafka_network_requestmetrics_requests_total{request="Fetch"}'] == 21
     assert seen['ottla_request_duration_seconds_sum{request="Fetch"}'] == seen[spent("Fetch")] / 1000

@@ -125,10 +125,10 @@ class Room:
 
         def hold() -> None:
             held.set()
-            release.wait(20)
+            release.wait(60)
 
         self.broker.loop.call_soon_threadsafe(hold)
-        assert held.wait(20)
+        assert held.wait(60)
         try:
             yield
         finally:

@@ -57,7 +57,7 @@ def test_a_kept_frame_stays_as_it_came(monkeypatch: pytest.MonkeyPatch, behind: 
                 connection.finish()
                 await room.drain()
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asyncio.run(asyncio.wait_for(scenario(), 60))
     assert [number for number, _ in keeper.kept] == list(range(1, 9))
     for number, data in keeper.kept:
         assert bytes(data[8:]) == bytes([number]) * (len(data) - 8)

@@ -50,7 +50,7 @@ def with_endpoint(
 ) -> None:
     async def run() -> None:
         async with served(numbers, condition) as endpoint:
-            await asyncio.wait_for(scenario(endpoint), 30)
+            await asyncio.wait_for(scenario(endpoint), 60)
 
     asyncio.run(run())
 
@@ -394,7 +394,7 @@ def test_close_ends_open_connections() -> None:
             assert await reader.read() == b""
         writer.close()
 
-    asyncio.run(asyncio.wait_for(scenario(), 30))
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 def test_a_port_that_is_taken() -> None:

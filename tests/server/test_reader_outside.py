@@ -50,7 +50,7 @@ def test_another_process_follows_a_log_that_is_written_to(make_broker: Callable[
                 assert int(offset) == BATCHES
                 # It did read beside the broker, and not once at the end.
                 assert int(calls) > 3
-                assert reader.wait(10) == 0
+                assert reader.wait(60) == 0
             finally:
                 reader.kill()
         assert len(list(folder.glob("*.log"))) > 5

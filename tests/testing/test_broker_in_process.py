@@ -26,13 +26,13 @@ def broker_threads() -> set[threading.Thread]:
 
 
 def topics_seen_by_a_client(bootstrap: str) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics)
+    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).topics)
 
 
 def test_a_client_finds_the_topic_that_was_created() -> None:
     with testing.broker() as broker:
         broker.create_topic("orders", partitions=3, configs={"retention.ms": "-1"})
-        metadata = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10)
+        metadata = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=60)
         assert len(metadata.topics["orders"].partitions) == 3
         assert broker.topics() == ["orders"]
 
@@ -103,9 +103,9 @@ def test_a_fault_at_start_is_raised_and_nothing_is_left(tmp_path: Path) -> None:
 def test_metrics_are_served_where_a_port_is_named() -> None:
     with testing.broker(properties={"ottla.metrics.port": "0"}) as broker:
         broker.create_topic("counted", partitions=2)
-        with urllib.request.urlopen(f"http://{broker.metrics_address}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{broker.metrics_address}/metrics", timeout=60) as answer:
             assert 'kafka_topic_partitions{topic="counted"} 2' in answer.read().decode().splitlines()
-        with urllib.request.urlopen(f"http://{broker.metrics_address}/ready", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{broker.metrics_address}/ready", timeout=60) as answer:
             assert answer.read() == b"ready\n"
 
 

@@ -116,9 +116,9 @@ async def test_whoever_waits_for_a_commit_hears_that_the_consumer_is_closed(
 async def test_a_loop_that_is_blocked_for_longer_than_a_session(bootstrap: str, topic: str, group: str) -> None:
     """No heartbeat goes out: the group has gone on, and the member learns that before it can commit."""
     await write(bootstrap, topic, [b"x"])
-    blocked = Member(bootstrap, group, session_timeout_ms=300, enable_auto_commit=False).subscribe(topic)
+    blocked = Member(bootstrap, group, session_timeout_ms=1_500, enable_auto_commit=False).subscribe(topic)
     await until(lambda: bool(blocked.records), blocked)
-    time.sleep(0.6)  # noqa: ASYNC251 - that is what is tested
+    time.sleep(2.5)  # noqa: ASYNC251 - that is what is tested
     with pytest.raises(CommitFailed, match="has rebalanced without this member"):
         await blocked.consumer.commit()
     await until(lambda: len(blocked.events) == 3, blocked)

@@ -1,0 +1,107 @@
+"""Runs `./test` many times, some with processes beside it that do nothing but compute, and counts what failed.
+
+    python -m tools.test_many_times --times 10                       # as it is
+    python -m tools.test_many_times --times 10 --spinning 3          # on a machine that has too much to do
+    python -m tools.test_many_times --times 50 -- tests/interop -k groups_sharing
+
+What stands behind `--` goes to `./test`, and by it to pytest. The output of a run that failed is kept in `--keep`, and
+the lines at the end are those of `docs/reliability.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+_REPOSITORY: Final = Path(__file__).resolve().parent.parent
+_SPIN: Final = "while True: pass"
+#: Pytest's short summary has a line for each.
+_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+(?:\[.*?\])?)", re.MULTILINE)
+#: Its last line: so many passed, in so many seconds.
+_PASSED: Final = re.compile(r"(\d+) passed")
+
+
+class Run(NamedTuple):
+    code: int
+    seconds: float
+    passed: int
+    failed: list[str]
+
+
+@contextmanager
+def spinning(count: int) -> Iterator[None]:
+    processes = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def run_once(words: Sequence[str], output: Path) -> Run:
+    began = time.monotonic()
+    with output.open("wb") as written:
+        ran = subprocess.run(
+            [str(_REPOSITORY / "test"), *words], cwd=_REPOSITORY, stdout=written, stderr=subprocess.STDOUT, check=False
+        )
+    text = output.read_text("utf-8", "replace")
+    passed = _PASSED.findall(text)
+    return Run(ran.returncode, time.monotonic() - began, int(passed[-1]) if passed else 0, _FAILED.findall(text))
+
+
+def summary(runs: Sequence[Run], processes: int) -> Iterator[str]:
+    whole = sum(run.code == 0 for run in runs)
+    beside = f" with {processes} spinning processes beside it" if processes else ""
+    seconds = sorted(run.seconds for run in runs)
+    yield (
+        f"| `./test`, {len(runs)} times{beside} | {whole} passed; {sum(run.passed for run in runs):,} tests in all; "
+        f"{seconds[0]:.0f} to {seconds[-1]:.0f} s a run |"
+    )
+    for name, times in Counter(name for run in runs for name in run.failed).most_common():
+        yield f"  {times} of {len(runs)}: {name}"
+    # Linters, types, and what died before it could say what failed.
+    unnamed = sum(run.code != 0 and not run.failed for run in runs)
+    if unnamed:
+        yield f"  {unnamed} of {len(runs)}: failed without naming a test"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--times", type=int, default=10, metavar="N")
+    parser.add_argument("--spinning", type=int, default=0, metavar="N", help="processes that compute beside it")
+    parser.add_argument("--keep", type=Path, default=_REPOSITORY / ".cache" / "test-many-times", metavar="FOLDER")
+    parser.add_argument("words", nargs="*", metavar="ARG", help="for ./test")
+    options = parser.parse_args()
+    options.keep.mkdir(parents=True, exist_ok=True)
+    runs: list[Run] = []
+    try:
+        with spinning(options.spinning):
+            for number in range(1, options.times + 1):
+                output = options.keep / f"{time.strftime('%Y%m%d-%H%M%S')}-{number}.txt"
+                run = run_once(options.words, output)
+                runs.append(run)
+                print(
+                    f"{number} of {options.times}: {'passed' if not run.code else f'failed, see {output}'}", flush=True
+                )
+                for name in run.failed:
+                    print(f"    {name}", flush=True)
+                if not run.code:
+                    output.unlink()
+    except KeyboardInterrupt:
+        print("ended before its time", file=sys.stderr)
+    if runs:
+        print("\n".join(summary(runs, options.spinning)))
+    return 0 if runs and all(run.code == 0 for run in runs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
