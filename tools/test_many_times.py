@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 _REPOSITORY: Final = Path(__file__).resolve().parent.parent
 _SPIN: Final = "while True: pass"
 #: Pytest's short summary has a line for each.
-_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+(?:\[.*?\])?)", re.MULTILINE)
+_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 #: Its last line: so many passed, in so many seconds.
 _PASSED: Final = re.compile(r"(\d+) passed")
 
@@ -37,10 +37,10 @@ class Run(NamedTuple):
 
 
 @contextmanager
-def spinning(count: int) -> Iterator[None]:
+def spinning(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     processes = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(count)]
     try:
-        yield
+        yield processes
     finally:
         for process in processes:
             process.kill()
@@ -55,7 +55,11 @@ def run_once(words: Sequence[str], output: Path) -> Run:
         )
     text = output.read_text("utf-8", "replace")
     passed = _PASSED.findall(text)
-    return Run(ran.returncode, time.monotonic() - began, int(passed[-1]) if passed else 0, _FAILED.findall(text))
+    return Run(ran.returncode, time.monotonic() - began, int(passed[-1]) if passed else 0, failed_in(text))
+
+
+def failed_in(text: str) -> list[str]:
+    return [name for name in _FAILED.findall(text) if "::" in name or name.endswith(".py")]
 
 
 def summary(runs: Sequence[Run], processes: int) -> Iterator[str]:
