@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -173,13 +174,25 @@ class CompactingKafka:
             ends.append(found.result(SECONDS_MAX).offset)
         return ends[0] == ends[1]
 
+    def _rests(self) -> bool:
+        """Whether nothing has changed while the cleaner could have looked three times."""
+        before = self._looks()
+        time.sleep(3 * BACKOFF_MS / 1000)
+        return before == self._looks()
+
+    def _looks(self) -> list[tuple[str, int, int]]:
+        files = self.broker.partition_folder(TOPIC).iterdir()
+        with suppress(FileNotFoundError):  # one went meanwhile
+            return sorted((file.name, (said := file.stat()).st_size, said.st_mtime_ns) for file in files)
+        return []
+
     def clean(self, number: int) -> Stage:
         before, cleaned_to = self.copy(f"before-{number}"), self.checkpoint()
         at_ms = int(time.time() * 1000)
         self.set_ratio("0.0")
         eventually(lambda: self.checkpoint() >= active_of(before))
         self.set_ratio("1.0")
-        time.sleep(3 * BACKOFF_MS / 1000)  # it may be told after it has begun to look once more
+        eventually(self._rests)  # it may hear of that after it has begun to look once more
         return Stage(before, self.copy(f"after-{number}"), cleaned_to, self.checkpoint(), at_ms)
 
 
