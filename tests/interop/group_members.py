@@ -19,6 +19,7 @@ import confluent_kafka
 import kafka
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AiokafkaRange
 from kafka.coordinator.assignors.range import RangePartitionAssignor as KafkaPythonRange
+from kafka.util import Timer
 
 from ottla.client import Consumer
 from tests.interop.clients import SECONDS_MAX
@@ -29,6 +30,10 @@ Partition = tuple[str, int]
 HEARTBEAT_MS = 100
 #: Nobody shall be put out because the machine is busy, except where a test says so.
 SESSION_MS = 30_000
+
+
+#: For a member to join, with a rebalance that waits for the others.
+JOIN_MS_MAX = 60_000
 
 
 class Event(NamedTuple):
@@ -172,6 +177,14 @@ class ConfluentMember(ThreadMember):
 
 
 class KafkaPythonMember(ThreadMember):
+    """kafka-python, which is given time to join.
+
+    A call of its `poll` whose time is up while it joins leaves the join running behind it, and the next call begins
+    another beside it: now and then, against any broker, the last of them ends with the heartbeats off and takes itself
+    for a member, for which the group then waits until its session is over. One round of what `poll` does looks for
+    records no longer than until the next heartbeat.
+    """
+
     def __init__(self, name: str, bootstrap: str, group: str, topics: Sequence[str], **settings: Any) -> None:
         super().__init__(name)
         self._settings = {
@@ -196,7 +209,7 @@ class KafkaPythonMember(ThreadMember):
             consumer.partitions_for_topic(topic)
         consumer.subscribe(self._topics)
         while not self._ending.is_set():
-            polled = consumer.poll(50)
+            polled = consumer._poll_once(Timer(JOIN_MS_MAX), consumer.config["max_poll_records"])
             self._look(frozenset((each.topic, each.partition) for each in consumer.assignment()))
             for records in polled.values():
                 for record in records:
