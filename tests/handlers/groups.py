@@ -33,7 +33,7 @@ PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
 }
 NONE = ErrorCode.NONE
-SECONDS_MAX = 20.0
+SECONDS_MAX = 60.0
 
 
 def group_broker(folder: Any, **properties: str) -> BrokerThread:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from ottla import __version__
 from ottla.broker.adopting import keeps_everything
 from ottla.broker.broker import Broker
 from ottla.broker.cleaning_metrics import register_cleaning_metrics
-from ottla.metrics import Labels, Registry
+from ottla.metrics import SERIES_MAX, Labels, Registry
 from ottla.model import NO_BROKER
 from ottla.native import compiled_run
 from ottla.replication.leader import Leader
@@ -34,16 +35,17 @@ class BrokerNumbers:
         services = self._broker.services
         return None if services is None else services.replicas
 
-    def _leaders(self) -> list[Leader]:
+    def _leaders(self, at_most: int | None = None) -> list[Leader]:
         replicas = self._replicas
-        return [] if replicas is None else list(replicas.leaders.values())
+        return [] if replicas is None else list(islice(replicas.leaders.values(), at_most))
 
     def partitions(self) -> int:
         replicas = self._replicas
         return 0 if replicas is None else len(replicas.leaders) + len(replicas.followers)
 
     def led(self) -> int:
-        return len(self._leaders())
+        replicas = self._replicas
+        return 0 if replicas is None else len(replicas.leaders)
 
     def under_replicated(self) -> Iterator[bool]:
         return map(_lacks_replicas, self._leaders())
@@ -83,12 +85,13 @@ class BrokerNumbers:
     def log_sizes(self) -> Iterator[tuple[Labels, float]]:
         replicas = self._replicas
         if replicas is not None:
-            for tp, log in list(replicas.directories.logs.items()):
+            for tp, log in list(islice(replicas.directories.logs.items(), SERIES_MAX + 1)):
                 yield (tp.topic, str(tp.partition)), log.size
 
     def of_each_led(self, number: Callable[[Leader], float]) -> Callable[[], Iterator[tuple[Labels, float]]]:
         def read() -> Iterator[tuple[Labels, float]]:
-            for leader in self._leaders():
+            # To copy ten thousand takes two milliseconds, when they are in no cache of the processor.
+            for leader in self._leaders(SERIES_MAX + 1):
                 yield (leader.tp.topic, str(leader.tp.partition)), number(leader)
 
         return read
