@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 if str(REPOSITORY) not in sys.path:  # tools/ and bench/ are no part of the installed package
@@ -21,6 +22,10 @@ from tools.server_process import ServerProcess  # noqa: E402
 from ottla import logs  # noqa: E402
 
 ON_CI = os.environ.get("CI", "").lower() == "true"
+
+# However slow the machine is, a random search finds the same: neither an example nor the making of it has a time limit.
+settings.register_profile("by no clock", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("by no clock")
 
 #: Servers that run during a test; the tail of what they wrote goes with the test's failure.
 WATCHED = pytest.StashKey[list[ServerProcess]]()
