@@ -235,7 +235,7 @@ async def test_another_controller_is_asked(bootstrap: str, new_name: str) -> Non
 async def test_nobody_is_there() -> None:
     port = free_port()
     async with Admin(
-        bootstrap_servers=f"127.0.0.1:{port}", default_api_timeout_ms=100, reconnect_backoff_ms=5, retry_backoff_ms=5
+        bootstrap_servers=f"127.0.0.1:{port}", default_api_timeout_ms=1_000, reconnect_backoff_ms=5, retry_backoff_ms=5
     ) as admin:
         with pytest.raises(NoBrokerReached, match=f"127.0.0.1:{port}"):
             await admin.list_topics()

@@ -31,7 +31,8 @@ REQUEST_BYTES_MAX: Final = 8 << 10
 BEHIND_BYTES_MAX: Final = 8 << 10
 #: From the connection to its last byte; longer than that, and the scraper has given up.
 SECONDS_MAX: Final = 10.0
-#: Connections at the same time. One more takes the place of the one that has been idle longest, where one is.
+#: Connections at the same time. One more takes the place of the one that has been idle longest, where one is: that says
+#: nothing, or takes nothing of its answer.
 CONNECTIONS_MAX: Final = 32
 #: Connections that are accepted in one turn of the loop: a tenth of a millisecond each.
 ACCEPTS_A_TURN: Final = 8
@@ -72,7 +73,6 @@ class MetricsEndpoint:
         self.host = host
         #: The port that was asked for, and once it listens the one it has.
         self.port = port
-        #: Oldest first.
         self.connections: dict[_Scrape, None] = {}
         self._server: asyncio.Server | None = None
 
@@ -103,7 +103,7 @@ class MetricsEndpoint:
         """Whether one more may come: that some are idle, or slow, keeps no scraper out."""
         if len(self.connections) < CONNECTIONS_MAX:
             return True
-        idle = next((each for each in self.connections if each.is_idle), None)
+        idle = min((each for each in self.connections if each.is_idle), key=lambda each: each.moved_s, default=None)
         if idle is None:
             return False
         idle.abort()
@@ -127,6 +127,8 @@ class _Scrape(asyncio.Protocol):
         self._at = 0
         self._is_full = False
         self._more: asyncio.Handle | None = None
+        #: When it came, or last took something of its answer.
+        self.moved_s = asyncio.get_running_loop().time()
 
     @property
     def is_idle(self) -> bool:
@@ -225,6 +227,7 @@ class _Scrape(asyncio.Protocol):
             return
         self._transport.write(self._text.chunks[self._at])
         self._at += 1
+        self.moved_s = asyncio.get_running_loop().time()
         if self._at == len(self._text.chunks):
             self._transport.close()
         elif not self._is_full:

@@ -265,7 +265,7 @@ async def test_a_coordinator_that_stays_away_ends_with_its_error(bootstrap: str,
     rule = failing(ApiKey.OFFSET_FETCH, 10_000, refused(ErrorCode.NOT_COORDINATOR))
     async with (
         Proxy(bootstrap, rule) as proxy,
-        Admin(bootstrap_servers=proxy.bootstrap, retry_backoff_ms=1, default_api_timeout_ms=300) as admin,
+        Admin(bootstrap_servers=proxy.bootstrap, retry_backoff_ms=1, default_api_timeout_ms=1_500) as admin,
     ):
         assert await code_of(admin.list_group_offsets(group)) == ErrorCode.NOT_COORDINATOR
 

@@ -319,7 +319,7 @@ async def test_closing_while_nobody_answers(bootstrap: str, topic: str, group: s
     """A member that is told to close ends, though its coordinator has gone."""
     proxy = Proxy(bootstrap)
     async with proxy:
-        member = Member(proxy.bootstrap, group, default_api_timeout_ms=300).subscribe(topic)
+        member = Member(proxy.bootstrap, group, default_api_timeout_ms=1_500).subscribe(topic)
         await until(shares(1, member), member)
         proxy.rule = lambda one: Silence() if one.key in {ApiKey.OFFSET_COMMIT, ApiKey.LEAVE_GROUP} else Pass()
         await close(member)
