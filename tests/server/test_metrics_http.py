@@ -178,6 +178,22 @@ def test_idle_connections_keep_no_scraper_out() -> None:
     with_endpoint(scenario)
 
 
+def test_who_takes_something_of_its_answer_goes_last() -> None:
+    async def scenario(endpoint: MetricsEndpoint) -> None:
+        with ExitStack() as crowd:
+            for _ in range(CONNECTIONS_MAX):
+                crowd.enter_context(socket.create_connection((endpoint.host, endpoint.port)))
+                await asyncio.sleep(0)
+            await until(lambda: len(endpoint.connections) == CONNECTIONS_MAX)
+            first, second, *_ = endpoint.connections
+            first.moved_s += 1  # though it came first
+            crowd.enter_context(socket.create_connection((endpoint.host, endpoint.port)))
+            await until(lambda: second not in endpoint.connections)
+            assert first in endpoint.connections
+
+    with_endpoint(scenario)
+
+
 def test_no_more_scrapers_than_the_limit_are_served_at_once() -> None:
     async def scenario(endpoint: MetricsEndpoint) -> None:
         waiting = asyncio.Event()
