@@ -20,13 +20,14 @@ from typing import Final, NamedTuple, Protocol
 from ottla import logs
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
-from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, header_fields
+from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import BatchBuilder
+from ottla.replication.journal_pieces import read_piece, whole_batches
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.replication.round import Participant, Round
 from ottla.replication.writes import Writes
-from ottla.storage.errors import AppendRefused, CorruptLog, OffsetOutsideLog, StorageFault
+from ottla.storage.errors import AppendRefused, CorruptLog, StorageFault
 from ottla.storage.log.append import Origin
 from ottla.storage.log.log import Log
 
@@ -39,8 +40,6 @@ Written = Callable[[ErrorCode], None]
 
 #: The end of a write that has no offsets, or never got any.
 _NOWHERE: Final = 2**63
-#: Read at once when a journal is loaded: its reader works through a piece without a pause.
-_PIECE_BYTES_MAX: Final = 256 * 1024
 #: The most that a record takes beside its key and value: attributes, and five lengths and differences.
 _RECORD_OVERHEAD_MAX: Final = 32
 
@@ -48,9 +47,6 @@ _RECORD_OVERHEAD_MAX: Final = 32
 #: belongs together is not torn apart: long writes come encoded (`built`), which takes as much time as these records.
 RECORDS_A_ROUND_MAX: Final = 2_048
 _BUILT_BYTES_AS_A_RECORD: Final = 2_048
-
-_LOCATION: Final = header_fields("base_offset", "length")
-_LAST_DELTA: Final = header_fields("last_offset_delta")
 
 #: What a log says, as Kafka's coordinators answer their clients.
 _AS_COORDINATOR: Final = {
@@ -475,7 +471,8 @@ class PartitionJournal:
             offset = max(offset, leader.log.start_offset)
             if offset >= end:
                 return
-            data = await self._read(leader.log, offset, end)
+            bytes_max = self._journals.settings().load_bytes_max
+            data = await read_piece(leader.log, offset, end, bytes_max, self._journals.workers)
             if not data:
                 return
             size, offset = whole_batches(data, offset)
@@ -483,37 +480,6 @@ class PartitionJournal:
                 raise CorruptLog(self.tp, leader.log.directory, 0, f"no whole batch is found at offset {offset}")
             yield data if size == len(data) else data[:size]
             leader = self._current()
-
-    async def _read(self, log: Log, offset: int, end: int) -> bytes:
-        bytes_max = min(_PIECE_BYTES_MAX, self._journals.settings().load_bytes_max)
-        try:
-            found = log.read(offset, bytes_max, end)
-        except OffsetOutsideLog:
-            return b""  # truncated, or emptied by an administrator: nothing is left to load
-        if found.file is None:
-            return b""
-        found.file.lease()
-        try:
-            return await self._journals.workers.thread(found.read)
-        except OSError as error:
-            raise StorageFault.of(log.directory, error) from error
-        finally:
-            found.file.release()
-
-
-def whole_batches(data: bytes, offset: int) -> tuple[int, int]:
-    """How many bytes the whole batches at the front take, and the offset behind them; (0, offset) where none is."""
-    at, size = 0, len(data)
-    while size - at > MAGIC_AT:
-        base, length = _LOCATION.unpack_from(data, at)
-        following = at + LOG_OVERHEAD + length
-        if length <= MAGIC_AT - LOG_OVERHEAD or following > size:
-            break
-        is_batch = data[at + MAGIC_AT] == MAGIC and length + LOG_OVERHEAD >= HEADER_SIZE
-        # A message of before Kafka 0.11 has its own offset, or that of the last one inside.
-        offset = base + 1 + (_LAST_DELTA.unpack_from(data, at)[0] if is_batch else 0)
-        at = following
-    return at, offset
 
 
 def _batch_bytes_max(log: Log) -> int:

@@ -1,0 +1,48 @@
+"""A journal's log in pieces of whole batches, as a coordinator loads it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.ports import Workers
+from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, MAGIC_AT, header_fields
+from ottla.storage.errors import OffsetOutsideLog, StorageFault
+from ottla.storage.log.log import Log
+
+#: Read at once: the reader works through a piece without a pause.
+_PIECE_BYTES_MAX: Final = 256 * 1024
+
+_LOCATION: Final = header_fields("base_offset", "length")
+_LAST_DELTA: Final = header_fields("last_offset_delta")
+
+
+async def read_piece(log: Log, offset: int, end: int, bytes_max: int, workers: Workers) -> bytes:
+    """What begins at the offset, and is not yet cut to whole batches; nothing where the log does not have it any more."""
+    try:
+        found = log.read(offset, min(_PIECE_BYTES_MAX, bytes_max), end)
+    except OffsetOutsideLog:
+        return b""  # truncated, or emptied by an administrator: nothing is left to load
+    if found.file is None:
+        return b""
+    found.file.lease()
+    try:
+        return await workers.thread(found.read)
+    except OSError as error:
+        raise StorageFault.of(log.directory, error) from error
+    finally:
+        found.file.release()
+
+
+def whole_batches(data: bytes, offset: int) -> tuple[int, int]:
+    """How many bytes the whole batches at the front take, and the offset behind them; (0, offset) where none is."""
+    at, size = 0, len(data)
+    while size - at > MAGIC_AT:
+        base, length = _LOCATION.unpack_from(data, at)
+        following = at + LOG_OVERHEAD + length
+        if length <= MAGIC_AT - LOG_OVERHEAD or following > size:
+            break
+        is_batch = data[at + MAGIC_AT] == MAGIC and length + LOG_OVERHEAD >= HEADER_SIZE
+        # A message of before Kafka 0.11 has its own offset, or that of the last one inside.
+        offset = base + 1 + (_LAST_DELTA.unpack_from(data, at)[0] if is_batch else 0)
+        at = following
+    return at, offset
