@@ -175,6 +175,20 @@ def test_many_new_replicas_are_made_in_pieces_that_others_pass() -> None:
     assert sum(size for _, size in shapes) == 2 * (REPLICAS_AT_ONCE + 1) + SMALL_MAX + 1 + 10 * SMALL_MAX
 
 
+def test_logs_are_not_made_before_their_settings_are_announced_though_that_fails_at_first() -> None:
+    queue = BrokerQueue(ME)
+    queue.add(configs(other={"a": "1"}))
+    worked_off(queue)
+    queue.add(configs(large={"a": "1"}))
+    queue.add(roles(*many("large", SMALL_MAX + 1), is_new=True))
+    assert isinstance(queue.next(), Metadata)
+    queue.failed()
+    first, second = worked_off(queue)
+    assert isinstance(first, Metadata)
+    assert first.update.topic_configs == {"large": {"a": "1"}}
+    assert isinstance(second, Roles)
+
+
 def test_a_flood_of_small_ones_is_announced_in_parts() -> None:
     queue = BrokerQueue(ME)
     for number in range(100):

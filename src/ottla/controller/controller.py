@@ -18,7 +18,7 @@ from ottla.controller.deciding.context import ClusterContext
 from ottla.controller.deciding.refusal import Refusal
 from ottla.controller.deciding.rules import ControllerSettings
 from ottla.controller.electing.controllership import Controllership
-from ottla.controller.events import EventQueue
+from ottla.controller.events import EVENTS_MAX, EventQueue
 from ottla.controller.interface import (
     ConfigChanges,
     ConfigOverrides,
@@ -40,7 +40,7 @@ from ottla.controller.turns.creating import CreationTurns, created
 from ottla.controller.turns.deleting import DeletionTurns
 from ottla.controller.turns.overrides import OverrideTurns
 from ottla.controller.turns.replicas import ReplicaTurns
-from ottla.controller.waiting import Work
+from ottla.controller.waiting import Work, refused
 from ottla.controller.writing import ControllerMoved, ControllerWrites
 from ottla.coordination.errors import ConnectionLoss, CoordinationError, SessionClosed, SessionExpired, WriteRefused
 from ottla.coordination.interface import Coordination, WatchEvent
@@ -52,6 +52,7 @@ from ottla.ports.entropy import Entropy
 T = TypeVar("T")
 
 _TOO_LATE: Final = Refusal(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not finished in time; the change goes on.")
+_TOO_MANY: Final = Refusal(ErrorCode.REQUEST_TIMED_OUT, f"{EVENTS_MAX} requests wait for others already.")
 #: How soon a turn is tried again that answers of brokers, or their coming and going, asked for.
 _AGAIN_S: Final = 5.0
 #: A request without a time of its own waits so long for what is done to its topics before it.
@@ -85,6 +86,8 @@ class ClusterController:
         #: Whether an event stands in the queue that takes answers, or looks for brokers.
         self._takes_answers = False
         self._looks_for_brokers = False
+        #: Requests that wait for what makes or deletes their topics: EVENTS_MAX at most.
+        self._behind_others = 0
         #: Until a turn is tried again that nobody waits for.
         self._again: asyncio.TimerHandle | None = None
         #: While the broker takes its first roles on: a call to it that fails ends the start.
@@ -123,33 +126,26 @@ class ClusterController:
             self._starting.result()
         self._starting = None
         # What it answered is seen to.
-        await self._events.run(self._nothing)
+        await self._events.run(lambda: asyncio.sleep(0))
         log.info("the controller is active", epoch=claim.epoch, topics=len(core.context.topics))
 
     async def stop(self) -> None:
         """Lets the turn and the calls under way finish. What the broker put into the tree goes with its session."""
         await self._events.stop()
-        self._stop_trying()
         self._give_up(Refusal(ErrorCode.NOT_CONTROLLER, "The controller is stopping."))
         await self._announcer.close()
-
-    async def _nothing(self) -> None:
-        pass
 
     def _resign(self, why: str) -> None:
         """Another one is the controller, or will be: it goes on with what the tree says."""
         log.error("this broker is no longer the controller", why=why)
         self._announcer.drop()
-        self._stop_trying()
         self._give_up(Refusal(ErrorCode.NOT_CONTROLLER, why))
 
-    def _stop_trying(self) -> None:
+    def _give_up(self, fault: Refusal) -> None:
+        """Answers all that wait behind their turns, and tries nothing again."""
         if self._again is not None:
             self._again.cancel()
             self._again = None
-
-    def _give_up(self, fault: Refusal) -> None:
-        """Answers all that wait behind their turns."""
         self._creations.give_up(fault)
         self._deletions.give_up(fault)
 
@@ -271,7 +267,8 @@ class ClusterController:
             return None
         left_ms = self._left(deadline_ms)
         try:
-            await asyncio.wait_for(work.wait(), None if left_ms is None else left_ms / 1000)
+            async with asyncio.timeout(None if left_ms is None else left_ms / 1000):
+                await work.wait()
         except TimeoutError:
             return _TOO_LATE
         return work.fault
@@ -291,10 +288,41 @@ class ClusterController:
             core = self._core
             return await core.do(core.under_way.of(topics(), makings=makings)) or await work()
 
-        while isinstance(done := await self._run(unless_others, self._left(deadline_ms)), Work):
-            if await self._until(done, wait_ms) is _TOO_LATE:
-                return Refusal(ErrorCode.REQUEST_TIMED_OUT, "Another change of the topic has not ended in time.")
+        done = await self._run(unless_others, self._left(deadline_ms))
+        while isinstance(done, Work):
+            done = await self._run_behind(done, unless_others, wait_ms)
         return done
+
+    async def _run_behind(self, work: Work, turn: Callable[[], Awaitable[T]], deadline_ms: int | None) -> T | Refusal:
+        """As `_run`, when the work has ended: those that wait for it have their turns as they came."""
+        queued: asyncio.Future[asyncio.Future[T]] = asyncio.get_running_loop().create_future()
+
+        def ended() -> None:
+            if queued.done():
+                return  # nobody waits any more
+            try:
+                queued.set_result(self._events.add(lambda: self._turn(turn)))
+            except Refusal as refusal:
+                queued.set_exception(refusal)
+
+        if self._behind_others >= EVENTS_MAX:
+            return _TOO_MANY
+        work.then(ended)
+        left_ms = self._left(deadline_ms)
+        self._behind_others += 1
+        try:
+            async with asyncio.timeout(None if left_ms is None else left_ms / 1000):
+                event = await queued
+        except TimeoutError:
+            return Refusal(ErrorCode.REQUEST_TIMED_OUT, "Another change of the topic has not ended in time.")
+        except Refusal as refusal:
+            return refusal
+        finally:
+            self._behind_others -= 1
+        try:
+            return await asyncio.shield(event)
+        except Refusal as refusal:
+            return refusal
 
     # What may be asked for.
 
@@ -312,7 +340,7 @@ class ClusterController:
             return [TopicCreation(topic.name, done.error, done.message) for topic in topics]
         late = await self._until(done.work, deadline_ms)
         results = await self._core.do(created(topics, done, validate_only=validate_only))
-        return _refused(results, late)
+        return refused(results, late)
 
     async def delete_topics(self, topics: Sequence[TopicRef], *, timeout_ms: int | None = None) -> list[DeletedTopic]:
         deadline_ms = self._deadline(timeout_ms)
@@ -322,7 +350,7 @@ class ClusterController:
         if isinstance(done, Refusal):
             return [DeletedTopic(topic.name, topic.id, done.error, done.message) for topic in topics]
         results, work = done
-        return _refused(results, await self._until(work, deadline_ms))
+        return refused(results, await self._until(work, deadline_ms))
 
     async def create_partitions(
         self, topics: Sequence[NewPartitions], *, validate_only: bool = False, timeout_ms: int | None = None
@@ -335,7 +363,7 @@ class ClusterController:
         )
         if isinstance(done, Refusal):
             return [TopicResult(topic.topic, done.error, done.message) for topic in topics]
-        return _refused(list(done.results), await self._until(done.work, deadline_ms))
+        return refused(list(done.results), await self._until(done.work, deadline_ms))
 
     async def alter_configs(
         self, resources: Sequence[ConfigChanges | ConfigOverrides], *, validate_only: bool = False
@@ -356,28 +384,14 @@ class ClusterController:
         return [IsrResult(change.tp, done.error) for change in changes] if isinstance(done, Refusal) else done
 
     async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:
-        done = await self._run(lambda: self._replicas.replicas_failed(broker_id, partitions))
-        if isinstance(done, Refusal):
-            log.warning("failed replicas could not be recorded", count=len(partitions), fault=done.message)
-            return done.error
-        return ErrorCode.NONE
+        return await self._report(lambda: self._replicas.replicas_failed(broker_id, partitions), "failed")
 
     async def replicas_recovered(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:
-        done = await self._run(lambda: self._replicas.replicas_recovered(broker_id, partitions))
+        return await self._report(lambda: self._replicas.replicas_recovered(broker_id, partitions), "recovered")
+
+    async def _report(self, work: Callable[[], Awaitable[None]], what: str) -> ErrorCode:
+        done = await self._run(work)
         if isinstance(done, Refusal):
-            log.warning("recovered replicas could not be recorded", count=len(partitions), fault=done.message)
+            log.warning("a report of replicas could not be recorded", replicas=what, fault=done.message)
             return done.error
         return ErrorCode.NONE
-
-
-R = TypeVar("R", TopicCreation, TopicResult, DeletedTopic)
-
-
-def _refused(results: list[R], refusal: Refusal | None) -> list[R]:
-    """What did not go on to its end, whatever the turn said; results that are refusals already stay."""
-    if refusal is None:
-        return results
-    return [
-        result._replace(error=refusal.error, message=refusal.message) if result.error is ErrorCode.NONE else result
-        for result in results
-    ]

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from ottla.controller.deciding.refusal import Refusal
+from ottla.controller.interface import DeletedTopic, TopicCreation, TopicResult
+from ottla.model import ErrorCode
 from ottla.steps import Steps, pieces
+
+R = TypeVar("R", TopicCreation, TopicResult, DeletedTopic)
 
 
 class Work:
@@ -24,12 +29,22 @@ class Work:
         #: What follows from it and is waited for as well.
         self.following: list[asyncio.Future[None] | Work] = []
         self.when_ended: Callable[[], None] = lambda: None
+        self._behind: list[Callable[[], None]] = []
 
     def end(self, fault: Refusal | None = None) -> None:
         if not self._ended.done():
             self.fault = fault
             self._ended.set_result(None)
             self.when_ended()
+            for call in self._behind:
+                call()
+
+    def then(self, call: Callable[[], None]) -> None:
+        """Calls at its end, in the order in which this was asked for."""
+        if self._ended.done():
+            call()
+        else:
+            self._behind.append(call)
 
     async def wait(self) -> None:
         """Until it has ended, and what follows from it. A caller that goes away ends nothing."""
@@ -81,3 +96,13 @@ class UnderWay:
     def end_all(self, fault: Refusal) -> None:
         for work in [*self._makings.values(), *self._deletions.values()]:
             work.end(fault)
+
+
+def refused(results: list[R], refusal: Refusal | None) -> list[R]:
+    """What did not go on to its end, whatever the turn said; results that are refusals already stay."""
+    if refusal is None:
+        return results
+    return [
+        result._replace(error=refusal.error, message=refusal.message) if result.error is ErrorCode.NONE else result
+        for result in results
+    ]
