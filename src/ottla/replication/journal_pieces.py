@@ -17,7 +17,7 @@ _LAST_DELTA: Final = header_fields("last_offset_delta")
 
 
 async def read_piece(log: Log, offset: int, end: int, bytes_max: int, workers: Workers) -> bytes:
-    """What begins at the offset, and is not yet cut to whole batches; nothing where the log does not have it any more."""
+    """What begins at the offset, not yet cut to whole batches; nothing where the log does not have it any more."""
     try:
         found = log.read(offset, min(_PIECE_BYTES_MAX, bytes_max), end)
     except OffsetOutsideLog:
