@@ -36,7 +36,7 @@ def test_frames_that_are_alike_and_others(make_broker: Make, version: int) -> No
     trailer = bytes(3) if version >= 9 else b""
     for _ in range(200):
         prefix = rng.randbytes(rng.randrange(1, 30))
-        memo = ProduceMemo(version, prefix, trailer, -1, 1000, leader, "t")
+        memo = ProduceMemo(version, prefix, trailer, -1, 1000, leader, "t", 0)
         for _ in range(20):
             batch = rng.randbytes(rng.choice([1, 60, 126, 127, 128, 200, 17_000]))
             whole = frame(version, prefix, batch, trailer)

@@ -6,7 +6,7 @@ A new API fails here until it has a row in `DENIED`: what it is asked, and what 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,6 +75,11 @@ class Choosy:
     """Allows all but what it is told to deny."""
 
     allows_all = False
+    #: Set before the broker starts.
+    announces = False
+
+    def listen(self, changed: Callable[[], None]) -> None:
+        self.changed = changed
 
     def __init__(self) -> None:
         self.denies_all = False
@@ -91,6 +96,13 @@ class Slow:
     """Holds back whom it is told to."""
 
     unlimited = False
+    announces = False
+
+    def listen(self, changed: Callable[[], None]) -> None:
+        self.changed = changed
+
+    def counts(self, principal: Principal, client_id: str | None) -> bool:
+        return self.holds_back
 
     def __init__(self) -> None:
         self.holds_back = False

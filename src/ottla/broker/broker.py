@@ -51,6 +51,7 @@ from ottla.replication.round import Round
 from ottla.replication.waiters import Waiters
 from ottla.replication.writes import Writes
 from ottla.security.authorizer import AllowAll, Authorizer
+from ottla.security.policy import Policy
 from ottla.security.quotas import NoQuotas, Quotas
 from ottla.server.dispatch import Dispatcher
 from ottla.server.listeners import ServedListener, Server, limits_of
@@ -317,6 +318,7 @@ class Broker:
             controller=controller,
             authorizer=self._authorizer,
             quotas=self._quotas,
+            policy=Policy(self._authorizer, self._quotas),
             producer_ids=ProducerIds(controller, self.broker_id),
             groups_on_demand=groups,
             offsets_topic=OffsetsTopic(controller),

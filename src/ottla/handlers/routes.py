@@ -26,6 +26,9 @@ PATIENT: Final = frozenset({11, 13, 14, 68})
 #: lists and descriptions of groups, of settings, of partitions and of producers.
 UNHURRIED: Final = frozenset({15, 16, 32, 35, 61, 69, 75})
 
+#: Served to connections whose session is not open, so that they can open it: versions, and how to authenticate.
+BEFORE_AUTHENTICATION: Final = frozenset({API_VERSIONS, 17, 36})
+
 HOT: Final[dict[int, tuple[int, int]]] = {PRODUCE: (3, 13), FETCH: (4, 18)}
 
 ROUTES: Final[dict[int, Route]] = {

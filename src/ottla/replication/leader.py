@@ -20,7 +20,20 @@ if TYPE_CHECKING:
 
 class Leader:
     __slots__ = (
-        *("active", "dirty", "end_error", "epoch", "fault", "high_watermark", "isr", "log", "run", "successor", "tp"),
+        *(
+            "active",
+            "dirty",
+            "end_error",
+            "epoch",
+            "fault",
+            "high_watermark",
+            "isr",
+            "log",
+            "run",
+            "run_policy",
+            "successor",
+            "tp",
+        ),
     )
 
     def __init__(self, tp: TopicPartition, log: Log, epoch: int, isr: InSyncReplicas, high_watermark: int) -> None:
@@ -43,6 +56,8 @@ class Leader:
         self.fault: ErrorCode | None = None
         #: What compiled lanes collect for this leader in a round, once there are any.
         self.run: Run | None = None
+        #: The policy under which their requests were allowed.
+        self.run_policy = -1
         log.begin_epoch(epoch)
         self.advance()
 

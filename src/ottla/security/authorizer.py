@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Final, Protocol
 
@@ -80,11 +81,18 @@ OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
 class Authorizer(Protocol):
     @property
     def allows_all(self) -> bool:
-        """True where every question is answered with yes, so that the hot path need not ask.
+        """True where every question is answered with yes, so that handlers need not ask. It never changes."""
+        ...
 
-        It never changes: requests are then recognised by their bytes alone. One that may change its mind says False.
+    @property
+    def announces(self) -> bool:
+        """Whether it calls what `listen` was given before any answer differs from the one before; it never changes.
+
+        What it has allowed is remembered then until it calls. Another is asked about each request.
         """
         ...
+
+    def listen(self, changed: Callable[[], None]) -> None: ...
 
     def allowed(self, principal: Principal, host: str, operation: Operation, resource: Resource, name: str) -> bool: ...
 
@@ -92,7 +100,10 @@ class Authorizer(Protocol):
 class AllowAll:
     """No ACLs: everyone may do everything, as with Kafka before an authorizer is set."""
 
-    allows_all = True
+    allows_all = announces = True
+
+    def listen(self, changed: Callable[[], None]) -> None:
+        """It never changes its mind."""
 
     def allowed(self, principal: Principal, host: str, operation: Operation, resource: Resource, name: str) -> bool:
         return True

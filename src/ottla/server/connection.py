@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.calls.peer import FilePiece, Outgoing, Slot
 from ottla.ports import Channel
-from ottla.security.principal import ANONYMOUS, Principal
+from ottla.security.principal import Principal
+from ottla.security.session import Session
 
 if TYPE_CHECKING:
     from ottla.handlers.fetch.memo import FetchMemo
@@ -45,17 +46,18 @@ class Connection:
         "closed",
         "end",
         "fetch_memo",
+        "is_open",
         "lane",
         "last_active_ms",
         "listener",
         "muted",
         "peer_gone",
-        "principal",
         "produce_memo",
         "produces_open",
         "receive_into",
         "released",
         "send",
+        "session",
         "slots",
         "start",
         "unsent",
@@ -68,7 +70,9 @@ class Connection:
         self.receive_into: Callable[[memoryview], int] = channel.receive_into
         self.send = channel.send
         self.listener = listener
-        self.principal: Principal = ANONYMOUS
+        self.session: Session = listener.session
+        #: Of the session: asked for each request, recognised ones too.
+        self.is_open = self.session.is_open
         self.accepted_ms = self.last_active_ms = now_ms
         #: When the first bytes came of the request that is not whole yet.
         self.begun_ms = now_ms
@@ -108,6 +112,17 @@ class Connection:
     @property
     def listener_name(self) -> str:
         return self.listener.name
+
+    @property
+    def principal(self) -> Principal:
+        return self.session.principal
+
+    def enter(self, session: Session) -> None:
+        """From now on the connection is served as this one; what was remembered under the one before was another's."""
+        self.session = session
+        self.is_open = session.is_open
+        self.produce_memo = self.fetch_memo = None
+        self.leave_lane()
 
     # -- answers
 

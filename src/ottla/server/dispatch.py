@@ -24,7 +24,7 @@ from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, RequestBuffer
 from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, JobResult
 from ottla.handlers.fetch.handler import FetchHandler
 from ottla.handlers.produce.handler import ProduceHandler
-from ottla.handlers.routes import API_VERSIONS, FETCH, PATIENT, PRODUCE, ROUTES, UNHURRIED
+from ottla.handlers.routes import API_VERSIONS, BEFORE_AUTHENTICATION, FETCH, PATIENT, PRODUCE, ROUTES, UNHURRIED
 from ottla.protocol.apis import api
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.header import (
@@ -79,6 +79,9 @@ class Dispatcher:
                 connection.answer(unsupported_version_answer(correlation))
                 return
             self._refuse(connection, f"API {key} in version {version} is not served")
+            return
+        if not connection.is_open and key not in BEFORE_AUTHENTICATION:
+            self._refuse(connection, f"API {key} was asked for in a session that is not open")
             return
         if is_long(end - start):
             self._serve_long(connection, buffer, start, end)

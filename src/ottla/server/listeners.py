@@ -15,6 +15,7 @@ import asyncio
 import socket
 import traceback
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -22,6 +23,7 @@ from typing import Final, NamedTuple
 from ottla import logs
 from ottla.config.slices import ServerConfig
 from ottla.ports import Channel, Clock, Listening, Network
+from ottla.security.session import Session
 from ottla.server.answer_memory import AnswerMemory
 from ottla.server.connection import Connection
 from ottla.server.connection_rate import UNLIMITED, ConnectionRates
@@ -46,6 +48,17 @@ class ServedListener(NamedTuple):
     name: str
     #: Requests of the controller come on it, and are served before all others.
     control: bool = False
+
+    @property
+    def session(self) -> Session:
+        """Of a connection that has shown nothing of itself yet."""
+        return _session_on(self.name)
+
+
+@cache
+def _session_on(listener: str) -> Session:
+    """One for all connections of a listener, of which there may be thousands."""
+    return Session(listener)
 
 
 class ConnectionLimits(NamedTuple):

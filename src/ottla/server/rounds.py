@@ -141,6 +141,7 @@ class Rounds:
                 if (
                     events != READABLE
                     or not small
+                    or not connection.is_open
                     or connection.closed
                     or connection.busy
                     or connection.unsent
@@ -317,7 +318,8 @@ class Rounds:
                 self._incoming.park(connection, buffer)
                 return
             frames_left -= 1
-            serve = hot.get(key)
+            # A session that is not open is asked about by the dispatcher, for these as for all others.
+            serve = hot.get(key) if connection.is_open else None
             if serve is None and key in patient:
                 if not self._patient_left:
                     connection.start = start

@@ -20,6 +20,7 @@ from ottla.replication.replicas import Replicas
 from ottla.replication.round import Round
 from ottla.replication.writes import Writes
 from ottla.security.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource, authorized_operations
+from ottla.security.policy import Policy
 from ottla.security.principal import Principal
 from ottla.security.quotas import Quotas, Use
 
@@ -40,6 +41,7 @@ class Services(NamedTuple):
     controller: Controller
     authorizer: Authorizer
     quotas: Quotas
+    policy: Policy
     producer_ids: ProducerIds
     groups_on_demand: GroupsOnDemand
     offsets_topic: OffsetsTopic

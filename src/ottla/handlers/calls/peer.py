@@ -57,10 +57,17 @@ class RequestBuffer(Protocol):
 class Peer(Protocol):
     """A connection, as handlers see it. Answers leave in the order of the requests."""
 
-    principal: Principal
     #: What handlers remember of the last request of their kind, to recognise its like.
     produce_memo: ProduceMemo | None
     fetch_memo: FetchMemo | None
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its session lets it ask for more than how to say who it is."""
+        ...
 
     @property
     def host(self) -> str: ...

@@ -69,9 +69,9 @@ class FetchHandler(Participant):
         self._alike = 0
         #: Other requests that were answered in this round.
         self._others = 0
-        #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
-        self._unlimited = services.quotas.unlimited
-        self._remembers = services.authorizer.allows_all and self._unlimited
+        self._quotas = services.quotas
+        #: Memos are void once its number is another.
+        self._policy = services.policy
         self._requests, self._times = services.metrics.of_api("Fetch")
 
         services.metadata.listen(self._metadata_changed)
@@ -85,6 +85,7 @@ class FetchHandler(Participant):
         if (
             memo is None
             or memo.version != version
+            or memo.policy != self._policy.number
             or (offset := memo.offset(buffer, start, end)) < 0
             or not self._serve_alike(memo, peer, buffer, offset, correlation)
         ):
@@ -157,7 +158,7 @@ class FetchHandler(Participant):
             peer.answer(encode_nonsense(version, correlation, request))
             return
         client_id = None
-        if not self._unlimited:
+        if not self._quotas.unlimited:
             client_id = decode_request_header(bytes(buffer.view[start:end]))[0].client_id
         wait: FetchWait
         if request.session_epoch == FINAL_EPOCH:
@@ -184,10 +185,16 @@ class FetchHandler(Participant):
         if request.replica_id >= 0:
             for one in asked:
                 wait.reader.note_follower(one)
-        if self._remembers and len(asked) == 1:
+        if (
+            self._policy.remembers
+            and len(asked) == 1
+            and (self._quotas.unlimited or self._policy.is_free(peer.principal, wait.client_id))
+        ):
             leader = wait.reader.leader(asked[0])
             if isinstance(leader, Leader) and leader.fencing(asked[0].current_leader_epoch) == ErrorCode.NONE:
-                peer.fetch_memo = memo = remember(buffer, start, end, wait.version, request, leader, self.bytes_max)
+                peer.fetch_memo = memo = remember(
+                    buffer, start, end, wait.version, request, leader, self.bytes_max, self._policy.number
+                )
                 if memo is not None:
                     memo.traffic = self.services.replicas.traffic.of(leader.tp.topic)
         if wait.first_try():
@@ -215,7 +222,7 @@ class FetchHandler(Participant):
         self._requests.value += 1
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return (yield from nonsense_in_steps(version, correlation, request, self.answer_bytes_max))
-        client_id = None if self._unlimited else decode_request_header(bytes(frame))[0].client_id
+        client_id = None if self._quotas.unlimited else decode_request_header(bytes(frame))[0].client_id
         del frame
         session: Session | ErrorCode | None = None
         if request.session_epoch == FINAL_EPOCH:
@@ -315,7 +322,7 @@ class FetchHandler(Participant):
 
     def _throttle_ms(self, peer: Peer, client_id: str | None, replica_id: int, size: int) -> int:
         """How long a consumer is to hold back after an answer with `size` bytes of records."""
-        if self._unlimited or replica_id >= 0:
+        if self._quotas.unlimited or replica_id >= 0:
             return 0
         throttle = partial(self.services.quotas.throttle_ms, peer.principal, client_id)
         now_ms = self.services.clock.wall_ms()
@@ -378,7 +385,7 @@ class FetchHandler(Participant):
         peer.abort()
 
     def _answer(self, wait: FetchWait, reads: list[PartitionRead]) -> None:
-        if not self._unlimited:
+        if not self._quotas.unlimited:
             throttle_ms = self.throttle_ms(wait, sum(read.size for read in reads))
             if throttle_ms:
                 # Nothing is sent to a client that has had too much: it comes again for it, as with Kafka.

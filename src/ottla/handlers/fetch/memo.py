@@ -102,6 +102,7 @@ class FetchMemo:
         "max_bytes",
         "min_bytes",
         "offset_at",
+        "policy",
         "prefix",
         "suffix",
         "traffic",
@@ -109,10 +110,19 @@ class FetchMemo:
     )
 
     def __init__(
-        self, version: int, prefix: bytes, suffix: bytes, request: FetchRequest, leader: Leader, max_bytes: int
+        self,
+        version: int,
+        prefix: bytes,
+        suffix: bytes,
+        request: FetchRequest,
+        leader: Leader,
+        max_bytes: int,
+        policy: int,
     ) -> None:
         topic, ((partition, *_),) = request.topics[0]
         self.version = version
+        #: The number of the policy that allowed it.
+        self.policy = policy
         self.prefix = prefix
         self.suffix = suffix
         #: Where the offset stands, from the frame's start.
@@ -141,7 +151,14 @@ class FetchMemo:
 
 
 def remember(
-    buffer: RequestBuffer, start: int, end: int, version: int, request: FetchRequest, leader: Leader, bytes_max: int
+    buffer: RequestBuffer,
+    start: int,
+    end: int,
+    version: int,
+    request: FetchRequest,
+    leader: Leader,
+    bytes_max: int,
+    policy: int,
 ) -> FetchMemo | None:
     """A memo of the request, where it is of the kind that can be recognised."""
     if (
@@ -166,7 +183,8 @@ def remember(
     ):
         return None  # tagged fields, or bytes behind the request
     prefix, suffix = bytes(buffer.data[start + _FIXED_HEAD : at]), bytes(buffer.data[at + 8 : end])
-    return FetchMemo(version, prefix, suffix, request, leader, min(partition_max_bytes, request.max_bytes, bytes_max))
+    max_bytes = min(partition_max_bytes, request.max_bytes, bytes_max)
+    return FetchMemo(version, prefix, suffix, request, leader, max_bytes, policy)
 
 
 def _offset_position(version: int, end: int, rack_bytes: int) -> int:

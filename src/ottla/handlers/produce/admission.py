@@ -18,6 +18,7 @@ class Admission:
         self._metadata = services.metadata
         self._authorizer = services.authorizer
         self._quotas = services.quotas
+        self._policy = services.policy
 
     def topic(
         self, topic: str | bytes, peer: Peer, transactional_id: str | None, acks: int
@@ -46,6 +47,13 @@ class Admission:
     def _allowed(self, peer: Peer, resource: Resource, name: str) -> bool:
         authorizer = self._authorizer
         return authorizer.allows_all or authorizer.allowed(peer.principal, peer.host, Operation.WRITE, resource, name)
+
+    def is_free(self, peer: Peer, buffer: RequestBuffer, start: int, end: int) -> bool:
+        """Whether requests like this one need not be counted, for now."""
+        if self._quotas.unlimited:
+            return True
+        header, _ = decode_request_header(bytes(buffer.view[start:end]))
+        return self._policy.is_free(peer.principal, header.client_id)
 
     def throttle_ms(self, peer: Peer, buffer: RequestBuffer, start: int, end: int, acks: int, now_ms: int) -> int:
         """How long the client is to hold back after this request."""

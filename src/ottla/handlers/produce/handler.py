@@ -55,7 +55,9 @@ class ProduceHandler(Participant):
         self._now_ms = 0
         self._admission = Admission(services)
         self._appends = Appends(services.replicas, services.writes)
-        self._lanes = Lanes(services.writes)
+        #: Memos are void once its number is another.
+        self._policy = services.policy
+        self._lanes = Lanes(services.writes, services.policy)
         #: Requests that this round leaves waiting.
         self._left_waiting = 0
         #: Requests of this round in the order they came: recognised ones, and all others.
@@ -63,8 +65,6 @@ class ProduceHandler(Participant):
         #: Requests of earlier rounds whose last batches are staged in this one.
         self._resumed: list[ProduceWait] = []
         self.checks = ProduceChecks(services.checks, services.clock, self._resume)
-        #: Whether requests may be recognised: with ACLs or quotas each one is to be asked about.
-        self._remembers = services.authorizer.allows_all and services.quotas.unlimited
 
     def begin(self) -> None:
         self._now_ms = self._appends.now_ms = self._round.wall_ms
@@ -76,6 +76,7 @@ class ProduceHandler(Participant):
         if (
             memo is not None
             and memo.version == version
+            and memo.policy == self._policy.number
             and (leader := memo.leader).active
             and leader.fault is None
             and (memo.acks != ACKS_ALL or leader.has_enough_replicas())
@@ -141,7 +142,7 @@ class ProduceHandler(Participant):
                     continue
                 served.append(self._appends.append(TopicPartition(name, partition), records, acks, unchecked))
             outcomes.append((topic, served))
-        if self._remembers and len(outcomes) == 1 and len(outcomes[0][1]) == 1:
+        if self._policy.remembers and len(outcomes) == 1 and len(outcomes[0][1]) == 1:
             _, records_start, records_end = topics[0][1][0]
             self._remember(peer, buffer, start, end, version, acks, timeout_ms, records_start, records_end, outcomes[0])
         throttle_ms = admission.throttle_ms(peer, buffer, start, end, acks, self._appends.now_ms)
@@ -225,11 +226,16 @@ class ProduceHandler(Participant):
         outcome: tuple[str | bytes, list[PartitionOutcome]],
     ) -> None:
         topic, (only,) = outcome
-        if only.leader is None or (acks == ACKS_ALL and len(only.leader.isr.members) > 1):
+        if (
+            only.leader is None
+            or (acks == ACKS_ALL and len(only.leader.isr.members) > 1)
+            or not self._admission.is_free(peer, buffer, start, end)
+        ):
             peer.produce_memo = None
             return
         peer.produce_memo = memo = remember(
-            buffer.data, start, end, version, records_start, records_end, acks, timeout_ms, only.leader, topic
+            *(buffer.data, start, end, version, records_start, records_end, acks, timeout_ms, only.leader, topic),
+            policy=self._policy.number,
         )
         if memo is not None:
             self._lanes.open(peer, memo)
@@ -251,7 +257,7 @@ class ProduceHandler(Participant):
             outcome = self._appends.append(TopicPartition(name, partition), records, memo.acks, unchecked)
         else:
             outcome = PartitionOutcome(partition, answer=PartitionAnswer(partition, fault))
-        if not memo.leader.active:
+        if not memo.leader.active or memo.policy != self._policy.number:
             peer.produce_memo = None
             peer.leave_lane()
         wait = self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, [(memo.topic, [outcome])])

@@ -17,6 +17,7 @@ from ottla.handlers.produce.waiting import ACKS_NONE
 from ottla.native import compiled_run
 from ottla.replication.leader import Leader
 from ottla.replication.writes import Writes
+from ottla.security.policy import Policy
 from ottla.storage.errors import StorageFault
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ Recognised = tuple[Peer, ProduceMemo, int, int, int]
 
 
 class Lanes:
-    def __init__(self, writes: Writes) -> None:
+    def __init__(self, writes: Writes, policy: Policy) -> None:
         self._run = compiled_run()
         self._writes = writes
+        self._policy = policy
         #: Those with something in them, in the order in which they got their first request of the round.
         self._gathered: list[Run] = []
         #: Those that are staged, with the offset behind them.
@@ -47,8 +49,10 @@ class Lanes:
             return
         leader = memo.leader
         run = leader.run
-        if run is None:
+        if run is None or leader.run_policy != memo.policy:
+            # What the lanes of another policy still bring stands in a run of theirs, and is taken apart.
             run = leader.run = self._run(leader, self._gathered)
+            leader.run_policy = memo.policy
         lane = memo.lane(run, fd, peer)
         if lane is not None:
             peer.take_lane(lane)
@@ -75,6 +79,8 @@ class Lanes:
     def _staged_end(self, run: Run, now_ms: int) -> int:
         """The offset behind a run that the log has taken; -1 where it has taken nothing of it."""
         leader: Leader = run.owner
+        if run is not leader.run or leader.run_policy != self._policy.number:
+            return -1
         if not leader.active or leader.fault is not None or not leader.has_enough_replicas():
             return -1
         try:

@@ -39,6 +39,7 @@ class ProduceMemo:
         "fill",
         "leader",
         "log",
+        "policy",
         "records_at",
         "records_end",
         "stage",
@@ -56,8 +57,11 @@ class ProduceMemo:
         timeout_ms: int,
         leader: Leader,
         topic: str | bytes,
+        policy: int,
     ) -> None:
         self.version = version
+        #: The number of the policy that allowed it.
+        self.policy = policy
         self.acks = acks
         self.timeout_ms = timeout_ms
         self.leader = leader
@@ -139,6 +143,7 @@ def remember(
     timeout_ms: int,
     leader: Leader,
     topic: str | bytes,
+    policy: int,
 ) -> ProduceMemo | None:
     """A memo of the request from `start` to `end`, which has one batch from `records_start` to `records_end`.
 
@@ -148,7 +153,7 @@ def remember(
         return None
     length_bytes = 4 if version < _FLEXIBLE else _compact_size(records_end - records_start + 1)
     prefix = bytes(data[start + _FIXED_HEAD : records_start - length_bytes])
-    return ProduceMemo(version, prefix, bytes(data[records_end:end]), acks, timeout_ms, leader, topic)
+    return ProduceMemo(version, prefix, bytes(data[records_end:end]), acks, timeout_ms, leader, topic, policy)
 
 
 def _compact_length(data: bytearray, at: int, end: int) -> tuple[int, int]:
