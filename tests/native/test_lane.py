@@ -62,7 +62,7 @@ class Partition:
         self.log = World(config=SMALL._replace(segment_bytes=8000, max_message_bytes=1500)).open()
         self.leader = Leader(TP, self.log, EPOCH, InSyncReplicas(0, [0], [0]), 0)
         self.memo = ProduceMemo(
-            version, PREFIX, TRAILER if version >= 9 else b"", -1, 1000, self.leader, topic(version)
+            version, PREFIX, TRAILER if version >= 9 else b"", -1, 1000, self.leader, topic(version), 0
         )
         # The first batch after a start is looked at by itself.
         self.append(batch(b"the first"))
