@@ -39,7 +39,7 @@ class BrokerWatch:
 
     def begin(self) -> None:
         """From now on: what is wrong at the beginning ends a command, and is said then."""
-        self._cluster.connections.on_reach = self._hear
+        self._cluster.connections.on_dialled = self._hear
         self._heard_at = _now()
 
     def _hear(self, address: str, error: KafkaError | None) -> None:

@@ -50,7 +50,7 @@ class Connections:
         self._failures: dict[tuple[str, int], tuple[int, float]] = {}
         self._closed = False
         #: Called with the address of a broker that was reached (None), or was not (why).
-        self.on_reach: Callable[[str, KafkaError | None], None] | None = None
+        self.on_dialled: Callable[[str, KafkaError | None], None] | None = None
 
     def open(self, node_id: int, lane: int) -> BrokerConnection | None:
         """The connection to a broker if it is there already."""
@@ -175,20 +175,20 @@ class Connections:
                 setup_timeout_ms=settings.socket_connection_setup_timeout_ms,
             )
         except KafkaError as error:
-            self._tell_reach(address, error)
+            self._tell_dialled(address, error)
             failures += 1
             self._failures[address] = (failures, loop.time() + self._backoff.pause_ms(failures) / 1000)
             if node_id >= 0:
                 self._on_trouble()
             raise
-        self._tell_reach(address, None)
+        self._tell_dialled(address, None)
         self._failures.pop(address, None)
         self._keep(place, connection, address)
         return connection
 
-    def _tell_reach(self, address: tuple[str, int], error: KafkaError | None) -> None:
-        if self.on_reach is not None:
-            self.on_reach(f"{address[0]}:{address[1]}", error)
+    def _tell_dialled(self, address: tuple[str, int], error: KafkaError | None) -> None:
+        if self.on_dialled is not None:
+            self.on_dialled(f"{address[0]}:{address[1]}", error)
 
     def _keep(self, place: _Place, connection: BrokerConnection, address: tuple[str, int]) -> None:
         self._there[place] = connection
