@@ -223,7 +223,7 @@ def test_groups_that_are_not_there(ottla: Command, group: str) -> None:
         (["reset", "g", "--to-earliest", "--topic", "t:x"], "neither TOPIC nor TOPIC:N,N"),
         (["reset", "g", "--to-earliest", "--topic", "t:99999999999"], "neither TOPIC nor TOPIC:N,N"),
         (["reset", "g", "--to-offset", "-1", "--topic", "t"], "is not between 0"),
-        (["reset", "g", "--to-datetime", "soon", "--topic", "t"], "'soon' is no time"),
+        (["reset", "g", "--to-datetime", "soon", "--topic", "t"], "'soon' is not a time"),
         (["reset", "g", "--by-duration", "soon", "--topic", "t"], "'soon' is no duration"),
         (["reset", "g", "--to-latest", "--topic", "t", "--yes", "--dry-run"], "give --dry-run, or --yes"),
         (["reset", "g", "--to-latest", "--topic", "t", "--export", "-o", "json"], "--export prints CSV"),
@@ -378,7 +378,7 @@ def test_a_file_without_groups_is_for_one(ottla: Command, group: str, tmp_path: 
     assert ran.code == faults.USAGE
     assert "name the one that it is for" in ran.err
     file.write_bytes(b"\xff\xfe,0,1\n")
-    assert "no CSV file" in ottla("group", "reset", group, "--from-file", str(file)).err
+    assert "not a CSV file" in ottla("group", "reset", group, "--from-file", str(file)).err
     assert ottla("group", "reset", group, "--from-file", str(tmp_path / "none")).code == faults.NOT_FOUND
 
 

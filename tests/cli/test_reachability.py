@@ -203,3 +203,13 @@ def test_a_refused_connection_is_said_at_once(in_process: Command, words: tuple[
         "ottla: no broker was reached: 127.0.0.1:1: Connection refused; start one with `ottla up`, or name another "
         "with --bootstrap-server\n"
     )
+
+
+def test_a_host_with_several_addresses_and_one_that_nobody_knows(in_process: Command) -> None:
+    """`localhost` may stand for two addresses, whose faults asyncio puts into one text."""
+    ran = in_process("topic", "list", "-b", "localhost:1")
+    assert ran.code == faults.UNREACHABLE
+    assert ran.err.startswith("ottla: no broker was reached: localhost:1: Connection refused; start one with")
+    ran = in_process("topic", "list", "-b", "no-such-host.invalid")
+    assert ran.code == faults.UNREACHABLE
+    assert "no-such-host.invalid:9092: the host's name is not known (" in ran.err

@@ -31,7 +31,7 @@ def test_create_describe_alter_delete(ottla: Command) -> None:
     (described,) = json.loads(ottla("topic", "describe", "life", "-o", "json").out)
     assert described["configs"] == {"retention.ms": "1000"}
     assert [each["partition"] for each in described["partitions"]] == [0, 1]
-    assert ottla("topic", "alter", "--topic", "life", "--partitions", "3").out == "life has now 3 partitions\n"
+    assert ottla("topic", "alter", "--topic", "life", "--partitions", "3").out == "life now has 3 partitions\n"
     ran = ottla("topic", "delete", "life", "--yes")
     assert (ran.code, ran.lines[-1]) == (0, "deleted life")
     assert ottla("topic", "describe", "life").code == faults.NOT_FOUND

@@ -93,11 +93,11 @@ def test_headers_topics_and_partitions_of_input(process: Command, ottla: Command
 @pytest.mark.parametrize(
     ("format_", "given", "said"),
     [
-        ("%k:%v\\n", b"a:1\nb\n", "line 2: "),
-        ("%V{3}%v", b"abc", "'abc' is no number; no records before it were sent"),
+        ("%k:%v\\n", b"a:1\nb\n", "record 2: "),
+        ("%V{3}%v", b"abc", "'abc' is not a number; no records before it were sent"),
         ("%V{3}%v", b"005ab", "the input ends where 5 bytes are due"),
         ("%v{hex}\\n", b"zz\n", "'zz' is not hex"),
-        ("%p %v\\n", b"x y\n", "'' is no number"),
+        ("%p %v\\n", b"x y\n", "'' is not a number"),
     ],
 )
 def test_input_that_is_not_made_so(process: Command, topic: str, format_: str, given: bytes, said: str) -> None:
@@ -185,7 +185,7 @@ def test_creating_several_of_which_some_exist(ottla: Command, three: list[str], 
 
 def test_add_partitions(ottla: Command, three: list[str]) -> None:
     ran = ottla("topic", "add-partitions", *three[:2], "--num", "3")
-    assert (ran.code, ran.lines) == (0, [f"{name} has now 5 partitions" for name in three[:2]])
+    assert (ran.code, ran.lines) == (0, [f"{name} now has 5 partitions" for name in three[:2]])
     assert ottla("topic", "add-partitions", "none", "-n", "1").code == faults.NOT_FOUND
     assert ottla("topic", "add-partitions", three[0]).code == faults.USAGE
 

@@ -199,7 +199,7 @@ def _decimal(text: bytes, base: int = 10) -> int:
     try:
         return int(text, base)
     except ValueError:
-        raise LineFault(f"{_shown(text)} is no number") from None
+        raise LineFault(f"{_shown(text)} is not a number") from None
 
 
 def _digits(reading: _Reading) -> int:
@@ -207,7 +207,7 @@ def _digits(reading: _Reading) -> int:
     while reading.data[end : end + 1].isdigit():
         end += 1
         if end - start > 19:
-            raise LineFault(f"{_shown(reading.data[start:end])} is no number of 64 bits")
+            raise LineFault(f"{_shown(reading.data[start:end])} is not a number of 64 bits")
     if end == len(reading.data) and not reading.is_last:
         raise _MoreWanted
     reading.position = end

@@ -75,7 +75,7 @@ def parse_place(text: str) -> OffsetPoint:
         return OffsetPoint(before_end=number) if sign == "-" else OffsetPoint(after_start=number)
     place = _range(text)
     if place is None:
-        raise UsageFault(f"'{_shortened(text)}' is no offset: {_FORMS}")
+        raise UsageFault(f"'{_shortened(text)}' is not an offset: {_FORMS}")
     return place
 
 
@@ -137,7 +137,7 @@ def _times(text: str) -> OffsetPoint:
             raise UsageFault(f"@{_shortened(text)}: the second time is before the first")
         return OffsetPoint(time_ms=start, until_ms=end)
     raise UsageFault(
-        f"'@{_shortened(text)}' holds no time: give ISO 8601 (2026-11-21T10:00), milliseconds since 1970, or -1h"
+        f"'@{_shortened(text)}' is not a time: give ISO 8601 (2026-11-21T10:00), milliseconds since 1970, or -1h"
     )
 
 

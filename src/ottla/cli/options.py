@@ -153,7 +153,7 @@ def pattern_of(expressions: list[str]) -> re.Pattern[str]:
         try:
             re.compile(expression)
         except re.error as error:
-            raise UsageFault(f"'{expression}' is no regular expression: {error}") from error
+            raise UsageFault(f"'{expression}' is not a regular expression: {error}") from error
     return re.compile("|".join(f"(?:{expression})" for expression in expressions))
 
 

@@ -189,6 +189,7 @@ class _Sending:
         self._tombstones: bool = options.tombstone
         self._output = output
         self._watch = watch
+        self._unit = "line" if options.format is None else "record"
         self._sent = 0
         self._failed = 0
         self._first_failure: BaseException | None = None
@@ -217,7 +218,7 @@ class _Sending:
             await self._producer.flush()
 
     def _where(self) -> str:
-        return f"line {self._sent + 1}"
+        return f"{self._unit} {self._sent + 1}"
 
     def _before(self) -> str:
         from ottla.cli.counting import counted, were
@@ -323,5 +324,5 @@ def _timestamp(text: str | None) -> int | None:
         return None
     found = parse_time(text)
     if found is None:
-        raise UsageFault(f"--timestamp: '{text[:60]}' is no time: give ISO 8601 (2026-11-21T10:00), or ms since 1970")
+        raise UsageFault(f"--timestamp: '{text[:60]}' is not a time: give ISO 8601 (2026-11-21T10:00), or ms since 1970")
     return found

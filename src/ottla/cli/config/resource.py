@@ -57,5 +57,5 @@ def _entity(options: argparse.Namespace) -> list[ConfigResource]:
 
 def _broker_id(text: str) -> str:
     if not (text.isascii() and text.isdigit()):
-        raise UsageFault(f"'{text}' is no broker's id: ids are numbers (`ottla cluster describe` lists them)")
+        raise UsageFault(f"'{text}' is not a broker's id: ids are numbers (`ottla cluster describe` lists them)")
     return text

@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shared.connection(parser)
     parser.add_argument("--delete-offsets", action="store_true", help="only positions, in the topics of --topic")
     partitions.arguments(parser, "with --delete-offsets: a topic, or partitions of it; may be given again")
-    parser.add_argument("--if-exists", action="store_true", help="pass over groups that do not exist")
+    parser.add_argument("--if-exists", action="store_true", help="ignore groups that do not exist")
     shared.confirmation(parser)
     shared.output(parser)
 

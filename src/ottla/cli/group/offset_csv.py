@@ -50,7 +50,7 @@ def read(path: str) -> list[Row]:
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else FAILED
         raise CommandFault(f"cannot read {path}: {error.strerror or error}", code) from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageFault(f"{path} is no CSV file: {error}") from error
+        raise UsageFault(f"{path} is not a CSV file: {error}") from error
     if not rows:
         raise UsageFault(f"{path} is empty: it should hold topic,partition,offset or group,topic,partition,offset")
     if len({row.group is None for row in rows}) > 1:

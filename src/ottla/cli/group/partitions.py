@@ -46,6 +46,7 @@ def _parsed(text: str) -> PartitionChoice:
 
 async def existing(client: Admin, wanted: Collection[PartitionChoice]) -> list[TopicPartition]:
     """All of them, in order; raises where a topic or partition does not exist."""
+    from ottla.cli.counting import counted
     from ottla.model import TopicPartition
 
     described = await client.describe_topics(list(dict.fromkeys(one.topic for one in wanted)))
@@ -54,7 +55,7 @@ async def existing(client: Admin, wanted: Collection[PartitionChoice]) -> list[T
         known = [each.partition for each in described[one.topic].partitions]
         for number in one.partitions or ():
             if number not in known:
-                raise CommandFault(f"{one.topic} has {len(known)} partitions, and no {number}", NOT_FOUND)
+                raise CommandFault(f"{one.topic} has {counted(len(known), 'partition')}, and no {number}", NOT_FOUND)
         found.update(dict.fromkeys(TopicPartition(one.topic, each) for each in one.partitions or known))
     return sorted(found)
 

@@ -42,7 +42,7 @@ async def _add(options: argparse.Namespace) -> int:
             raise UsageFault(f"{', '.join(internal)}: internal; --force adds partitions all the same")
         counts = {name: len(topic.partitions) + options.num for name, topic in sorted(described.items())}
         await client.create_partitions(counts, validate_only=options.dry_run)
-    done = "could have" if options.dry_run else "has now"
+    done = "could have" if options.dry_run else "now has"
     data = [{"topic": name, "partitions": count, "altered": not options.dry_run} for name, count in counts.items()]
     lines = [f"{name} {done} {counted(count, 'partition')}\n" for name, count in counts.items()]
     show(options.output, data, "".join(lines))

@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--partitions", type=partition_count, metavar="N", required=True, help="how many it shall have in all"
     )
     parser.add_argument("--replica-assignment", metavar="IDS,...", help="the brokers of each new partition: 1:2,2:3")
-    parser.add_argument("--if-exists", action="store_true", help="be content if there is no such topic")
+    parser.add_argument("--if-exists", action="store_true", help="do not fail if there is no such topic")
     parser.add_argument("--dry-run", action="store_true", help="let the broker check it, and change nothing")
     shared.output(parser)
 
@@ -32,6 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _alter(options: argparse.Namespace) -> int:
     from ottla.cli.connecting import admin
+    from ottla.cli.counting import counted
     from ottla.cli.output import show
     from ottla.cli.topic.create import replica_assignment
     from ottla.client.errors import UnknownTopicOrPartition
@@ -50,7 +51,7 @@ async def _alter(options: argparse.Namespace) -> int:
                 raise
             show(options.output, {"topic": name, "altered": False}, f"there is no topic {name}\n")
             return OK
-    done = "could have" if options.dry_run else "has now"
+    done = "could have" if options.dry_run else "now has"
     data = {"topic": name, "altered": not options.dry_run, "partitions": options.partitions}
-    show(options.output, data, f"{name} {done} {options.partitions} partitions\n")
+    show(options.output, data, f"{name} {done} {counted(options.partitions, 'partition')}\n")
     return OK

@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="override a setting; may be given again",
     )
-    parser.add_argument("--if-not-exists", action="store_true", help="be content if the topic exists already")
+    parser.add_argument("--if-not-exists", action="store_true", help="do not fail if the topic exists already")
     parser.add_argument("--dry-run", action="store_true", help="let the broker check it, and create nothing")
     shared.output(parser)
 

@@ -17,7 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shared.patterns(parser)
     shared.connection(parser)
     shared.confirmation(parser)
-    parser.add_argument("--if-exists", action="store_true", help="pass over topics that do not exist")
+    parser.add_argument("--if-exists", action="store_true", help="ignore topics that do not exist")
     shared.output(parser)
 
 

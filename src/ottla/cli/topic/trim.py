@@ -81,6 +81,7 @@ def _refuse_beyond_the_end(rows: list[dict[str, Any]]) -> None:
 
 
 async def _places(client: Admin, options: argparse.Namespace) -> dict[TopicPartition, OffsetPoint]:
+    from ottla.cli.counting import counted
     from ottla.cli.offsets import parse_place
     from ottla.model import TopicPartition
 
@@ -93,7 +94,7 @@ async def _places(client: Admin, options: argparse.Namespace) -> dict[TopicParti
     known = [each.partition for each in topic.partitions]
     for number in options.partition or ():
         if number not in known:
-            raise CommandFault(f"{topic.name} has {len(known)} partitions, and no {number}", NOT_FOUND)
+            raise CommandFault(f"{topic.name} has {counted(len(known), 'partition')}, and no {number}", NOT_FOUND)
     return {TopicPartition(topic.name, number): place for number in dict.fromkeys(options.partition or known)}
 
 

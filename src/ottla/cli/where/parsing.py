@@ -78,7 +78,7 @@ def parse_where(text: str) -> Where:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
         where = f" at column {error.offset}" if error.offset else ""
-        raise UsageFault(f"--where: '{_shortened(text)}' is no expression{where}: {error.msg}{_hint(text)}") from error
+        raise UsageFault(f"--where: '{_shortened(text)}' is not an expression{where}: {error.msg}{_hint(text)}") from error
     except (RecursionError, MemoryError, ValueError) as error:
         raise UsageFault(
             "--where: the expression cannot be read: it is nested too deeply, or holds a null byte"
@@ -237,7 +237,7 @@ def _time(node: ast.expr) -> int:
     text = _text(node, "a time")
     found = parse_time(text)
     if found is None:
-        _wrong(node, f"'{text}' is no time: give ISO 8601 (2026-11-21T10:00)")
+        _wrong(node, f"'{text}' is not a time: give ISO 8601 (2026-11-21T10:00)")
     return found
 
 
@@ -245,7 +245,7 @@ def _matcher(node: ast.expr) -> Callable[[Any], bool]:
     try:
         return do.matcher(_text(node, "a regular expression"))
     except (re.error, RecursionError, OverflowError) as error:
-        _wrong(node, f"it is no regular expression: {error}")
+        _wrong(node, f"it is not a regular expression: {error}")
 
 
 _BUILDERS: Final[dict[Any, Callable[[Any], _Part]]] = {
