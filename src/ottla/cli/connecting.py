@@ -77,7 +77,7 @@ async def admin(options: argparse.Namespace) -> AsyncIterator[Admin]:
 
 async def reach(cluster: Cluster) -> None:
     """Finds out early that nobody is there: clients themselves are patient, and rightly so."""
-    cluster.connections.on_reach = lambda _: None  # verbs say it themselves
+    cluster.connections.on_unreached = lambda _: None  # verbs say it themselves
     await cluster.retrying(cluster.any_connection, timeout_ms=REACH_MS_MAX)
 
 

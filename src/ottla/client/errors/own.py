@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from ottla.model import ErrorCode, TopicPartition
@@ -38,6 +38,9 @@ class ConnectionLost(KafkaError):
 class ConnectFailed(ConnectionLost):
     """No connection could be made, so nothing was asked."""
 
+    #: The machine answered that nobody listens there.
+    refused = False
+
 
 class BadAnswer(ConnectionLost):
     """The peer sent what is no answer to what was asked; the connection is closed, since nothing behind it counts."""
@@ -53,6 +56,13 @@ class NoBrokerReached(KafkaError):
     """None of the addresses answered; the message names each with its fault."""
 
     default_code = ErrorCode.BROKER_NOT_AVAILABLE
+
+    def __init__(
+        self, message: str | None = None, *, code: ErrorCode | None = None, faults: Sequence[KafkaError] = ()
+    ) -> None:
+        super().__init__(message, code=code)
+        #: What was wrong with each address, where each was tried.
+        self.faults = tuple(faults)
 
     @property
     def retriable(self) -> bool:

@@ -378,7 +378,7 @@ class Sender:
             fault = batch.last_fault or self._identity_source.fault
             last = f"; the last fault was: {fault}" if fault is not None else ""
             error = DeliveryTimedOut(
-                f"{batch.queue}: {batch.count} records were not acknowledged within "
+                f"{batch.queue}: {batch.count} record{'s were' if batch.count > 1 else ' was'} not acknowledged within "
                 f"{self._settings.delivery_timeout_ms} ms{last}"
             )
             if batch.on_wire:

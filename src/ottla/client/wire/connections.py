@@ -53,10 +53,12 @@ class Connections:
         self._under_way: dict[_Place, asyncio.Task[BrokerConnection]] = {}
         #: Failures in a row and when the next attempt may be made (in the loop's time), by address.
         self._failures: dict[tuple[str, int], tuple[int, float]] = {}
-        #: Called with the fault each time that no broker was reached, and with None when one is again.
-        self.on_reach: Callable[[NoBrokerReached | None], object] = self._log_reach
-        self._unreached = False
         self._closed = False
+        #: Called with the address of a broker that was reached (None), or was not (why).
+        self.on_reach: Callable[[str, KafkaError | None], None] | None = None
+        #: Called with the fault each time that no broker at all was reached, and with None when one is again.
+        self.on_unreached: Callable[[NoBrokerReached | None], object] = self._log_unreached
+        self._unreached = False
 
     def open(self, node_id: int, lane: int) -> BrokerConnection | None:
         """The connection to a broker if it is there already."""
@@ -88,17 +90,17 @@ class Connections:
         there = [one for (_, lane), one in self._there.items() if lane == CONTROL and not one.closed]
         if there:
             return min(there, key=lambda connection: connection.in_flight)
-        faults: list[str] = []
+        faults: list[KafkaError] = []
         for node_id in self._all_nodes():
             try:
                 return await self.to(node_id, CONTROL)
             except ClientClosed:
                 raise
             except KafkaError as error:
-                faults.append(str(error))
-        fault = NoBrokerReached(_NOBODY + "; ".join(faults))
+                faults.append(error)
+        fault = NoBrokerReached(_NOBODY + "; ".join(map(str, faults)), faults=faults)
         self._unreached = True
-        self.on_reach(fault)
+        self.on_unreached(fault)
         raise fault
 
     def adopt_bootstrap(self) -> None:
@@ -183,20 +185,26 @@ class Connections:
                 client_id=settings.client_id,
                 setup_timeout_ms=settings.socket_connection_setup_timeout_ms,
             )
-        except KafkaError:
+        except KafkaError as error:
+            self._tell_reach(address, error)
             failures += 1
             self._failures[address] = (failures, loop.time() + self._backoff.pause_ms(failures) / 1000)
             if node_id >= 0:
                 self._on_trouble()
             raise
+        self._tell_reach(address, None)
         self._failures.pop(address, None)
-        if self._unreached:
-            self._unreached = False
-            self.on_reach(None)
         self._keep(place, connection, address)
         return connection
 
-    def _log_reach(self, fault: NoBrokerReached | None) -> None:
+    def _tell_reach(self, address: tuple[str, int], error: KafkaError | None) -> None:
+        if self.on_reach is not None:
+            self.on_reach(f"{address[0]}:{address[1]}", error)
+        if error is None and self._unreached:
+            self._unreached = False
+            self.on_unreached(None)
+
+    def _log_unreached(self, fault: NoBrokerReached | None) -> None:
         """A client is patient, and its program may wait for minutes: whoever looks at the log sees what for."""
         if fault is None:
             self._log.info("a broker is reached again")

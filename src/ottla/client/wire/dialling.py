@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import socket
@@ -12,8 +13,7 @@ from ottla.client.errors import ConnectFailed, ConnectionLost, KafkaError
 from ottla.client.wire.connection import FRAME_BYTES_MAX, BrokerConnection
 from ottla.client.wire.world import ClientPorts
 
-#: As asyncio writes the faults of several addresses (`::1` and `127.0.0.1`) into one.
-_ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
+_IN_TEXT: Final = re.compile(r"\[Errno (\d+)\]")
 
 
 async def connect(
@@ -44,14 +44,22 @@ async def connect(
         if isinstance(error, TimeoutError) and not isinstance(error, KafkaError):
             raise ConnectFailed(f"{peer} did not answer within {setup_timeout_ms} ms") from None
         if isinstance(error, OSError) and not isinstance(error, KafkaError):
-            raise ConnectFailed(f"{peer}: {cause_of(error)}") from error
+            numbers = _numbers(error)
+            failed = ConnectFailed(f"{peer}: {_reason(error, numbers)}")
+            failed.refused = numbers == [errno.ECONNREFUSED]
+            raise failed from error
         raise
     return made[-1]
 
 
-def cause_of(error: OSError) -> str:
-    """The system's own words ("Connection refused"), where asyncio says "Connect call failed ('127.0.0.1', 9092)"."""
+def _numbers(error: OSError) -> list[int]:
+    """Each kind of fault once. A host may have several addresses, and asyncio puts theirs into one text."""
+    found = [int(number) for number in _IN_TEXT.findall(str(error))] if error.errno is None else [error.errno]
+    return list(dict.fromkeys(found))
+
+
+def _reason(error: OSError, numbers: list[int]) -> str:
+    """`Connection refused`, without the words of Python around it."""
     if isinstance(error, socket.gaierror):
-        return error.strerror or str(error)
-    numbers = [error.errno] if error.errno else [int(number) for number in _ERRNO.findall(str(error))]
-    return ", ".join(dict.fromkeys(os.strerror(number) for number in numbers)) or error.strerror or str(error)
+        return f"the host's name is not known ({error.strerror or error})"
+    return ", ".join(os.strerror(number) for number in numbers) or error.strerror or str(error)
