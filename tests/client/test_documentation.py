@@ -92,3 +92,4 @@ def test_both_faces_have_the_same_methods_with_the_same_arguments(name: str) -> 
         ours = inspect.signature(getattr(plain, method)).parameters
         assert list(ours)[: len(theirs)] == list(theirs), method
         assert set(ours) - set(theirs) <= {"timeout"}, method  # of a wait that a thread can end
+        assert not function.__doc__ or getattr(plain, method).__doc__, method

@@ -103,7 +103,7 @@ async def test_a_broker_that_goes_and_comes_back(lines: Lines, bootstrap: str, t
 async def test_a_program_that_says_it_itself(lines: Lines, nobody: str) -> None:
     heard: list[NoBrokerReached | None] = []
     async with Admin(bootstrap_servers=nobody, default_api_timeout_ms=50, **IMPATIENT) as admin:
-        admin.cluster.connections.on_reach = heard.append
+        admin.cluster.connections.on_unreached = heard.append
         with pytest.raises(NoBrokerReached):
             await admin.list_topics()
     assert heard

@@ -113,7 +113,7 @@ async def admin(options: argparse.Namespace) -> AsyncIterator[Admin]:
 
 async def reach(cluster: Cluster) -> None:
     """Finds out early that nobody is there: clients themselves are patient, and rightly so."""
-    cluster.connections.on_reach = lambda _: None  # verbs say it themselves
+    cluster.connections.on_unreached = lambda _: None  # verbs say it themselves
 
     async def attempt() -> None:
         try:

@@ -324,5 +324,7 @@ def _timestamp(text: str | None) -> int | None:
         return None
     found = parse_time(text)
     if found is None:
-        raise UsageFault(f"--timestamp: '{text[:60]}' is not a time: give ISO 8601 (2026-11-21T10:00), or ms since 1970")
+        raise UsageFault(
+            f"--timestamp: '{text[:60]}' is not a time: give ISO 8601 (2026-11-21T10:00), or ms since 1970"
+        )
     return found

@@ -40,7 +40,7 @@ class BrokerWatch:
     def begin(self) -> None:
         """From now on: what is wrong at the beginning ends a command, and is said then."""
         self._cluster.connections.on_address = self._hear
-        self._cluster.connections.on_reach = lambda _: None  # what is heard is said here
+        self._cluster.connections.on_unreached = lambda _: None  # what is heard is said here
         self._heard_at = _now()
 
     def _hear(self, address: str, error: KafkaError | None) -> None:

@@ -83,5 +83,7 @@ def _time_ms(options: argparse.Namespace) -> int | None:
         return None
     found = parse_time(options.to_datetime)
     if found is None:
-        raise UsageFault(f"--to-datetime: '{options.to_datetime}' is not a time: give ISO 8601 (2026-11-21T10:00), or ms")
+        raise UsageFault(
+            f"--to-datetime: '{options.to_datetime}' is not a time: give ISO 8601 (2026-11-21T10:00), or ms"
+        )
     return max(0, found)

@@ -78,7 +78,9 @@ def parse_where(text: str) -> Where:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
         where = f" at column {error.offset}" if error.offset else ""
-        raise UsageFault(f"--where: '{_shortened(text)}' is not an expression{where}: {error.msg}{_hint(text)}") from error
+        raise UsageFault(
+            f"--where: '{_shortened(text)}' is not an expression{where}: {error.msg}{_hint(text)}"
+        ) from error
     except (RecursionError, MemoryError, ValueError) as error:
         raise UsageFault(
             "--where: the expression cannot be read: it is nested too deeply, or holds a null byte"

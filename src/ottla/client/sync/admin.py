@@ -20,11 +20,13 @@ from ottla.client.admin.results import (
     ProducerDescription,
     TopicDescription,
 )
+from ottla.client.sync.described import described_by
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
 from ottla.model import TopicPartition
 
 
+@described_by(AsyncAdmin)
 class Admin:
     """The methods and results of `ottla.client.Admin`."""
 

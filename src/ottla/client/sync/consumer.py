@@ -14,11 +14,13 @@ from ottla.client.consuming.group.commits import OnCommitted
 from ottla.client.consuming.group.membership import GroupMetadata
 from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
 from ottla.client.sync.call_backs import CallBacks
+from ottla.client.sync.described import described_by
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
 from ottla.model import TopicPartition
 
 
+@described_by(AsyncConsumer)
 class Consumer:
     """The methods and results of `ottla.client.Consumer`. Heartbeats go on in a thread of their own, whatever the
     caller does."""

@@ -14,6 +14,7 @@ from ottla.client.errors import ClientClosed, ClientFault, KafkaError
 from ottla.client.producing import batches
 from ottla.client.producing.producer import Producer as AsyncProducer
 from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, checked_records, numbered
+from ottla.client.sync.described import described_by
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
 
@@ -77,6 +78,7 @@ class Delivery:
                 await self._inner.batch.wait()
 
 
+@described_by(AsyncProducer)
 class Producer:
     def __init__(
         self, settings: Mapping[str, Any] | None = None, /, *, world: ClientPorts | None = None, **keywords: Any

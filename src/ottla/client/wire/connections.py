@@ -53,8 +53,8 @@ class Connections:
         self._under_way: dict[_Place, asyncio.Task[BrokerConnection]] = {}
         #: Failures in a row and when the next attempt may be made (in the loop's time), by address.
         self._failures: dict[tuple[str, int], tuple[int, float]] = {}
-        #: Called with the fault each time that no broker was reached, and with None when one is again.
-        self.on_reach: Callable[[NoBrokerReached | None], object] = self._log_reach
+        #: Called with the fault each time that no broker at all was reached, and with None when one is again.
+        self.on_unreached: Callable[[NoBrokerReached | None], object] = self._log_unreached
         self._unreached = False
         self._closed = False
         #: Called with each address that was tried, and why it was not reached (None: it was).
@@ -100,7 +100,7 @@ class Connections:
                 faults.append(error)
         fault = NoBrokerReached(_NOBODY + "; ".join(map(str, faults)), faults=faults)
         self._unreached = True
-        self.on_reach(fault)
+        self.on_unreached(fault)
         raise fault
 
     def adopt_bootstrap(self) -> None:
@@ -196,11 +196,11 @@ class Connections:
         self._failures.pop(address, None)
         if self._unreached:
             self._unreached = False
-            self.on_reach(None)
+            self.on_unreached(None)
         self._keep(place, connection, address)
         return connection
 
-    def _log_reach(self, fault: NoBrokerReached | None) -> None:
+    def _log_unreached(self, fault: NoBrokerReached | None) -> None:
         """A client is patient, and its program may wait for minutes: whoever looks at the log sees what for."""
         if fault is None:
             self._log.info("a broker is reached again")

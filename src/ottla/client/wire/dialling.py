@@ -13,7 +13,6 @@ from ottla.client.errors import ConnectFailed, ConnectionLost, KafkaError
 from ottla.client.wire.connection import FRAME_BYTES_MAX, BrokerConnection
 from ottla.client.wire.world import ClientPorts
 
-#: As asyncio writes the faults of several addresses (`::1` and `127.0.0.1`) into one.
 _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 
 
