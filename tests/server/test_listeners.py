@@ -23,7 +23,8 @@ from ottla.protocol.generated.describe_configs import (
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataResponse
 from ottla.server.connection import Connection
 from ottla.server.listeners import ServedListener
-from ottla.server.rounds import FRAMES_A_ROUND, ROUND_MS, Rounds
+from ottla.server.round_bounds import FRAMES_A_ROUND, ROUND_MS
+from ottla.server.rounds import Rounds
 
 TWO = {
     "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",

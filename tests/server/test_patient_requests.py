@@ -15,7 +15,8 @@ from ottla.ports.network import READABLE
 from ottla.server.buffers import FIRST_READ_BYTES, Buffer
 from ottla.server.connection import Connection
 from ottla.server.listeners import ServedListener
-from ottla.server.rounds import PATIENT_A_ROUND, Rounds
+from ottla.server.round_bounds import PATIENT_A_ROUND
+from ottla.server.rounds import Rounds
 
 PRODUCE, JOIN_GROUP, METADATA = 0, 11, 3
 

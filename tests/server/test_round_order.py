@@ -6,7 +6,8 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from ottla.ports.network import READABLE, WRITABLE
-from ottla.server.rounds import ROUND_MS, Rounds
+from ottla.server.round_bounds import ROUND_MS
+from ottla.server.rounds import Rounds
 
 
 class SlowWork:

@@ -22,6 +22,7 @@ from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import BatchBuilder
+from ottla.replication.journal_errors import as_coordinator
 from ottla.replication.journal_pieces import read_piece, whole_batches
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
@@ -47,22 +48,6 @@ _RECORD_OVERHEAD_MAX: Final = 32
 #: belongs together is not torn apart: long writes come encoded (`built`), which takes as much time as these records.
 RECORDS_A_ROUND_MAX: Final = 2_048
 _BUILT_BYTES_AS_A_RECORD: Final = 2_048
-
-#: What a log says, as Kafka's coordinators answer their clients.
-_AS_COORDINATOR: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
-
-def as_coordinator(error: ErrorCode) -> ErrorCode:
-    """The error of a log in the words of a coordinator."""
-    return _AS_COORDINATOR.get(error, error)
 
 
 class JournalSettings(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from ottla import logs
 from ottla.protocol.fields import INT32
+from ottla.server.connection import Connection
 
 log_event = logs.logger("server")
 
@@ -37,13 +38,15 @@ def another_protocol(length: int) -> AnotherProtocol | None:
     return _TLS if first.startswith(_HANDSHAKE) else None
 
 
-def log_bad_frame(length: int, peer: str, listener: str) -> None:
+def log_bad_frame(length: int, connection: Connection) -> None:
     if (named := another_protocol(length)) is not None:
         log_event.warning_limited(
             f"closing a connection: {named.what} came to a listener that speaks Kafka's protocol, without TLS",
-            peer=peer,
-            listener=listener,
+            peer=connection.host,
+            listener=connection.listener.name,
             advice=named.advice,
         )
     else:
-        log_event.warning_limited("closing a connection that announced a frame of a bad size", peer=peer, bytes=length)
+        log_event.warning_limited(
+            "closing a connection that announced a frame of a bad size", peer=connection.host, bytes=length
+        )

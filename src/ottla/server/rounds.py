@@ -29,7 +29,7 @@ import asyncio
 import traceback
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from ottla import logs
 from ottla.ports import Clock
@@ -40,35 +40,24 @@ from ottla.server.buffers import Buffer
 from ottla.server.connection import Connection
 from ottla.server.dispatching import Dispatch, NotYet
 from ottla.server.incoming import IncomingBuffers
+from ottla.server.round_bounds import (
+    CLOSING_CROWDED_MS,
+    CLOSING_MS,
+    CONNECTIONS_A_LOOK,
+    CROWDED_MS,
+    FRAMES_A_CYCLE,
+    FRAMES_A_ROUND,
+    NO_CROWD,
+    PATIENT_A_ROUND,
+    ROUND_MS,
+    SETTLED_A_LOOK,
+    SHORT_BYTES,
+    WRITTEN_A_MS_SHIFT,
+)
 from ottla.server.sending import Sending
 from ottla.server.whose_turn import in_turn
 
 log_event = logs.logger("server")
-
-#: Frames of one connection in one round; the others' turn comes before its next ones.
-FRAMES_A_ROUND: Final = 32
-#: Of a crowd together, one after the other: a thousand that pipeline have so many turns a second the more.
-FRAMES_A_CYCLE: Final = 512
-_NO_CROWD: Final = FRAMES_A_CYCLE // FRAMES_A_ROUND
-#: What frames may take in one round: those that come whole, then those that come in pieces, then those that waited;
-#: frames of control connections apart.
-ROUND_MS: Final = 5
-#: The same for long frames and for what earlier rounds left, and for closing, while a round is over before all who are
-#: ready had their turn: these wait for the sum of all.
-CROWDED_MS: Final = 2
-CLOSING_CROWDED_MS: Final = 1
-#: A long frame takes time again when the round writes it, which is counted at once: a millisecond for each 512 KB.
-WRITTEN_A_MS_SHIFT: Final = 19
-#: What closing of connections may take in one round.
-CLOSING_MS: Final = 3
-#: A look at the clock comes after so many answers and one more.
-_SETTLED_A_LOOK: Final = 7
-#: A look at the clock comes after so many connections and one more.
-_A_LOOK: Final = 3
-#: A frame of more may name some tens of partitions, and its batches may each roll a segment.
-_SHORT_BYTES: Final = 2048
-#: Patient requests in one round: a thousand members that join at once take as long as ever, but others come between.
-PATIENT_A_ROUND: Final = 64
 
 
 class Rounds:
@@ -127,7 +116,7 @@ class Rounds:
             # New ones stand behind those that wait since the last round.
             self._patient_left = 0 if some_wait else PATIENT_A_ROUND
             crowd = len(self._backlog) + len(ready)
-            self._frames_each = FRAMES_A_ROUND if crowd <= _NO_CROWD else max(FRAMES_A_CYCLE // crowd, 1)
+            self._frames_each = FRAMES_A_ROUND if crowd <= NO_CROWD else max(FRAMES_A_CYCLE // crowd, 1)
             self._ends_ms = now_ms + ROUND_MS
             small, hot, patient = self._incoming.pool.kept_small, dispatch.hot.get, dispatch.patient
             if some_wait and self._has_control:
@@ -142,7 +131,7 @@ class Rounds:
             following = iter(ready)
             for connection, events in following:
                 served += 1
-                if not served & _A_LOOK and self._clock.monotonic_ms() >= now_ms + ROUND_MS:
+                if not served & CONNECTIONS_A_LOOK and self._clock.monotonic_ms() >= now_ms + ROUND_MS:
                     self._passed_over = dict([(connection, events), *following])
                     self._late = True
                     break
@@ -163,7 +152,7 @@ class Rounds:
                     or connection.unsent
                     or connection.slots
                 ):
-                    served |= _A_LOOK  # it may take long
+                    served |= CONNECTIONS_A_LOOK  # it may take long
                     self._serve_ready(connection, events)
                     continue
                 # The rule: one read brings one whole request.
@@ -186,10 +175,10 @@ class Rounds:
                     if is_one and serve is not None:
                         used(buffer)
                         serve(connection, buffer, LENGTH_BYTES, received, version, correlation)
-                        if received > _SHORT_BYTES:
-                            served |= _A_LOOK
+                        if received > SHORT_BYTES:
+                            served |= CONNECTIONS_A_LOOK
                         continue
-                    served |= _A_LOOK  # what follows may take long
+                    served |= CONNECTIONS_A_LOOK  # what follows may take long
                     if is_one and key not in patient:
                         # Its handler has a copy of the request, and nobody receives meanwhile.
                         small.append(buffer)
@@ -270,7 +259,7 @@ class Rounds:
 
     def control_first(self, ready: list[tuple[Any, int]]) -> bool:
         """The round of a server with a control listener: its connections are served before all others."""
-        ready.sort(key=lambda entry: _is_not_control(entry[0]))
+        ready.sort(key=lambda entry: not entry[0].listener.control)
         self._has_control = True
         return self.run(ready)
 
@@ -319,7 +308,8 @@ class Rounds:
         while end - start >= REQUEST_HEAD_BYTES:
             length, key, version, correlation = unpack(data, start)
             if length > self._frame_bytes_max or length < REQUEST_FIELDS_BYTES:
-                self._bad_frame(connection, length)
+                log_bad_frame(length, connection)
+                self._lost(connection)
                 return
             frame_end = start + LENGTH_BYTES + length
             if frame_end > end:
@@ -367,7 +357,8 @@ class Rounds:
         if needed == 0 and LENGTH_BYTES <= end - start < REQUEST_HEAD_BYTES:
             (length,) = INT32.unpack_from(data, start)
             if length > self._frame_bytes_max or length < REQUEST_FIELDS_BYTES:
-                self._bad_frame(connection, length)
+                log_bad_frame(length, connection)
+                self._lost(connection)
 
     def _is_over(self, connection: Connection) -> bool:
         """Whether this connection's next frame comes too late for this round."""
@@ -382,10 +373,6 @@ class Rounds:
         self._incoming.shrink(connection)
 
     # -- ends
-
-    def _bad_frame(self, connection: Connection, length: int) -> None:
-        log_bad_frame(length, connection.host, connection.listener.name)
-        self._lost(connection)
 
     def _failed(self, connection: Connection, fault: Exception) -> None:
         """A fault of ours in the request of one connection ends that connection alone."""
@@ -424,7 +411,7 @@ class Rounds:
         while touched := self._touched:
             self._touched = []
             for place, connection in enumerate(touched):
-                if place & _SETTLED_A_LOOK == _SETTLED_A_LOOK and self.sending.is_over:
+                if place & SETTLED_A_LOOK == SETTLED_A_LOOK and self.sending.is_over:
                     self._put_off(touched[place:])
                     return
                 try:
@@ -513,7 +500,3 @@ class Rounds:
         elif self._backlog or self._touched or self._ended or self.sending.short or self.sending.long:
             # The network was first. It is asked again before those who wait have more time than those who come.
             self._schedule()
-
-
-def _is_not_control(connection: Connection) -> bool:
-    return not connection.listener.control
