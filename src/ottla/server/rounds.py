@@ -238,7 +238,7 @@ class Rounds:
             self._late = False
             self._patient_left = PATIENT_A_ROUND
             self._ends_ms = self._clock.monotonic_ms() + (CROWDED_MS if self._passed_over else ROUND_MS)
-        waiting, self._backlog = deque(sorted(self._backlog, key=_is_not_control)), {}
+        waiting, self._backlog = deque(sorted(self._backlog, key=lambda waits: not waits.listener.control)), {}
         try:
             while waiting and not self._is_over(waiting[0]):
                 connection = waiting.popleft()
@@ -368,8 +368,7 @@ class Rounds:
         return True
 
     def shrink(self, connection: Connection) -> None:
-        """Outside of a round: what a connection holds becomes no more than what it has sent, and a little."""
-        assert not self._running
+        """What a connection holds becomes no more than what it has sent, and a little. Outside of a round only."""
         self._incoming.shrink(connection)
 
     # -- ends
@@ -403,7 +402,6 @@ class Rounds:
             self._settle_touched()
         if incoming.used:
             incoming.give_back_used()
-        # Each round comes by here, so that no call asks for it.
         if self._backlog or self._touched or self._ended or sending.short or sending.long:
             self._schedule()
 
