@@ -37,13 +37,17 @@ class SlowWork:
     def end(self) -> None: ...
 
 
+class ClosedConnection(SimpleNamespace):
+    __hash__ = object.__hash__
+
+
 def test_those_who_always_have_something_do_not_hold_up_the_others() -> None:
     work: Any = SlowWork()
     rounds = Rounds(work, 1 << 20, lambda _: None)
     rounds.open(work)
     listener = SimpleNamespace(control=False)
     # The system names those that were not drained in the same order again.
-    peers: Any = [SimpleNamespace(closed=True, last_active_ms=0, listener=listener) for _ in range(20)]
+    peers: Any = [ClosedConnection(closed=True, last_active_ms=0, accepted_ms=0, listener=listener) for _ in range(20)]
     for _ in range(len(peers)):
         rounds.run([(peer, READABLE | WRITABLE) for peer in peers])
     assert all(peer.last_active_ms for peer in peers)
