@@ -14,7 +14,8 @@ def in_turn(ready: Mapping[Any, int], now_ms: int) -> list[tuple[Any, int]]:
     """All that are ready, by connection, in the order in which they have come; those of a control listener first.
 
     Of those that are at work and of those that come newly one each in its turn: a client that asks now and then does
-    not wait for each of a crowd that comes all at once, and a crowd that is at work shuts out nobody.
+    not wait for each of a crowd that comes all at once, and a crowd that is at work shuts out nobody. The one that has
+    waited longest is the first: where a round has time for one only, it is not always one of the same kind.
     """
     since_ms = now_ms - AT_WORK_MS
     control: list[tuple[Any, int]] = []
@@ -28,6 +29,8 @@ def in_turn(ready: Mapping[Any, int], now_ms: int) -> list[tuple[Any, int]]:
             at_work.append(entry)
         else:
             new.append(entry)
-    both = min(len(at_work), len(new))
-    pairs = zip(at_work, new, strict=False)
-    return [*control, *chain.from_iterable(pairs), *at_work[both:], *new[both:]]
+    longest = next((entry for entry in ready.items() if not entry[0].listener.control), None)
+    first, second = (new, at_work) if new and new[0] == longest else (at_work, new)
+    both = min(len(first), len(second))
+    pairs = zip(first, second, strict=False)
+    return [*control, *chain.from_iterable(pairs), *first[both:], *second[both:]]
