@@ -105,11 +105,15 @@ def watch_server(request: pytest.FixtureRequest) -> WatchServer:
 
 
 @pytest.fixture
-def log_lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is logged during the test, also where a broker of an earlier one still keeps the log for itself."""
+def log_lines() -> Iterator[list[str]]:
+    """What is logged during the test, also where a broker of an earlier one still keeps the log for itself.
+
+    Warnings that an earlier test has brought about are not held back.
+    """
     lines: list[str] = []
-    monkeypatch.setattr(logs._OUTPUT, "sink", lines.append)
-    return lines
+    before = logs.configure(sink=lines.append)
+    yield lines
+    logs.restore(before)
 
 
 @pytest.fixture(scope="session")

@@ -164,12 +164,13 @@ def test_what_is_remembered_is_bounded() -> None:
 def test_configure_reaches_loggers_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     log = logs.logger("early")
     written: list[str] = []
+    before = logs.configure()
     try:
         logs.configure(json=True, level="ERROR", sink=written.append, clock=lambda: 0.0)
         log.info("no")
         log.error("yes")
     finally:
-        logs.configure()
+        logs.restore(before)
     assert json.loads(written[0]) == {
         "time": "1970-01-01T00:00:00.000Z",
         "level": "ERROR",

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 LEVELS: Final = {"DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "OFF": 100}
 #: A value longer than this is cut: what a client sends may stand in a line.
@@ -64,12 +64,27 @@ class LogOutput:
 _OUTPUT: Final = LogOutput()
 
 
-def configure(*, json: bool = False, level: str = "INFO", sink: Sink | None = None, clock: Clock | None = None) -> None:
-    """Sets this process's output, for loggers that exist already too. The composition root calls it once."""
-    _OUTPUT.json = json
-    _OUTPUT.level = LEVELS[level]
-    _OUTPUT.sink = sink or _to_stderr
-    _OUTPUT.clock = clock or time.time
+class LogSettings(NamedTuple):
+    json: bool
+    level: int
+    sink: Sink
+    clock: Clock
+
+
+def configure(
+    *, json: bool = False, level: str = "INFO", sink: Sink | None = None, clock: Clock | None = None
+) -> LogSettings:
+    """Sets this process's output, for loggers that exist already too. The composition root calls it once.
+
+    Gives what was set before. Who sets it for a while gives it back by `restore`: another may have set it for longer.
+    """
+    before = LogSettings(_OUTPUT.json, _OUTPUT.level, _OUTPUT.sink, _OUTPUT.clock)
+    restore(LogSettings(json, LEVELS[level], sink or _to_stderr, clock or time.time))
+    return before
+
+
+def restore(settings: LogSettings) -> None:
+    _OUTPUT.json, _OUTPUT.level, _OUTPUT.sink, _OUTPUT.clock = settings
     _OUTPUT.configured += 1
 
 

@@ -44,9 +44,9 @@ class Lines(list[str]):
 @pytest.fixture
 def lines() -> Iterator[Lines]:
     found = Lines()
-    logs.configure(sink=found.take)
+    before = logs.configure(sink=found.take)
     yield found
-    logs.configure()
+    logs.restore(before)
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_lines_are_what_they_are_to_the_console_producer(
         assert kafka_tools.run("ConsoleProducer", *words, stdin=line + b"\n").exit_code == 1
         with pytest.raises(LineFault, match="has no ':'"):
             parse(line)
-    ours = [(key, value, tuple(headers)) for key, value, headers, _ in map(parse, lines)]
+    ours = [(one.key, one.value, tuple(one.headers)) for one in map(parse, lines)]
     stored = [found.row for found in read_confluent(bootstrap, topic, len(lines))]
     assert [(row.key, row.value, row.headers) for row in stored] == ours
 

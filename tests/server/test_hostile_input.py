@@ -11,7 +11,6 @@ import tempfile
 import pytest
 from tests.server.conftest import BrokerThread, Peer
 
-from ottla import logs
 from ottla.handlers.routes import HOT, ROUTES, advertised
 from ottla.model import ErrorCode
 from ottla.protocol.apis import api
@@ -162,11 +161,6 @@ def test_a_header_with_an_unknown_tagged_field_is_read(peer: Peer) -> None:
     assert peer.answer(ApiVersionsResponse, 3).error_code == ErrorCode.NONE
 
 
-def forget_what_was_written(lines: list[str]) -> None:
-    """Else a warning that an earlier test has brought about is held back for some seconds."""
-    logs.configure(sink=lines.append)
-
-
 @pytest.mark.parametrize(
     ("sent", "named"),
     [
@@ -182,7 +176,6 @@ def forget_what_was_written(lines: list[str]) -> None:
 )
 def test_who_speaks_another_protocol_is_named_in_the_log(log_lines: list[str], sent: bytes, named: str) -> None:
     with tempfile.TemporaryDirectory() as folder, BrokerThread(folder) as broker, broker.connect() as peer:
-        forget_what_was_written(log_lines)
         peer.send(sent)
         assert peer.is_closed()
         (line,) = [line for line in log_lines if "WARN" in line and "peer" in line]
@@ -193,7 +186,6 @@ def test_who_speaks_another_protocol_is_named_in_the_log(log_lines: list[str], s
 
 def test_a_bad_size_is_still_one(log_lines: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, BrokerThread(folder) as broker, broker.connect() as peer:
-        forget_what_was_written(log_lines)
         peer.send(struct.pack(">i", 2**31 - 1) + bytes(20))
         assert peer.is_closed()
         (line,) = [line for line in log_lines if "WARN" in line and "peer" in line]

@@ -57,7 +57,7 @@ def test_a_long_join_is_not_copied_and_what_is_kept_of_it_is(
     assert isinstance(seen[-1], memoryview)
 
     def protocols(running: object) -> object:
-        found = broker.broker.services.groups._find("long")  # type: ignore[union-attr]
+        found = broker.broker.services.groups.shard_for("long")  # type: ignore[union-attr]
         group = found.groups["long"]  # type: ignore[union-attr]
         assert isinstance(group, ClassicGroup)
         (member,) = group.members.values()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ottla.ports.memory.clock import Timeline, VirtualClock
+from ottla.security.session import Session
 from ottla.server.answer_memory import LARGE_BYTES, AnswerMemory
 from ottla.server.connection import Connection
 from ottla.server.rounds import Rounds
@@ -35,7 +37,7 @@ def test_an_answer_that_is_not_taken_is_counted(at_once: bool) -> None:
     rounds = Rounds(clock, 1 << 20, closed.append)
     memory = rounds.sending.memory = AnswerMemory(clock, rounds.close_connection)
     channel: Any = Full()
-    listener: Any = None
+    listener: Any = SimpleNamespace(session=Session("PLAINTEXT"))
     connection = Connection(channel, listener, 0, rounds._touched.append)
     answer = bytes(LARGE_BYTES)
     if at_once:

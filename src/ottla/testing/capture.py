@@ -28,6 +28,7 @@ class Capture:
         self._lines: deque[str] = deque(maxlen=LINES_MAX)
         self._written = 0
         self._users = 0
+        self._before: logs.LogSettings | None = None
         self._lock = threading.Lock()
 
     def begin(self) -> None:
@@ -35,14 +36,15 @@ class Capture:
         with self._lock:
             self._users += 1
             if self._users == 1:
-                logs.configure(sink=self._take)
+                self._before = logs.configure(sink=self._take)
 
     def end(self) -> None:
         with self._lock:
             assert self._users > 0
             self._users -= 1
             if self._users == 0:
-                logs.configure()
+                assert self._before is not None
+                logs.restore(self._before)
 
     def _take(self, line: str) -> None:
         with self._lock:

@@ -72,7 +72,7 @@ class Simulation:
 
     def __enter__(self) -> Self:
         clock = self.world.machine("observer").clock
-        logs.configure(sink=self.trace.log_line, clock=lambda: clock.wall_ms() / 1000)
+        self._logs_before = logs.configure(sink=self.trace.log_line, clock=lambda: clock.wall_ms() / 1000)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -80,7 +80,7 @@ class Simulation:
         self.loop.set_exception_handler(lambda *_: None)
         cancel_all(self.loop)
         self.loop.close()
-        logs.configure()
+        logs.restore(self._logs_before)
 
     def broker(self, name: str, properties: Mapping[str, str] | None = None) -> SimulatedBroker:
         """A machine with a broker on it, which is not started."""
