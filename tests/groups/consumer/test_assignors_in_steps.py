@@ -97,3 +97,17 @@ def test_as_many_steps_as_there_is_work(name: str, alike: bool) -> None:
     steps, targets = counted(ASSIGNORS[name](Demand(candidates, dict.fromkeys(topics, 50))))
     assert sum(len(numbers) for target in targets.values() for numbers in target.values()) == 200 * 50
     assert steps >= 200 * 50 // PIECE
+
+
+@pytest.mark.parametrize("more", [0, 1, 7])
+def test_members_that_want_nearly_the_same_take_as_many_steps_as_there_is_work(more: int) -> None:
+    """The one has all that it wants, and hands half of it to the one that comes."""
+    topics = topic_ids(4_000)
+    counts = dict.fromkeys(topics, 1)
+    one, two = frozenset(topics), frozenset(topics[: -1 - more])
+    first = at_once(ASSIGNORS["uniform"](Demand([Candidate("m1", None, one)], counts)))
+    candidates = [Candidate("m1", None, one, first["m1"]), Candidate("m2", None, two)]
+    steps, targets = counted(ASSIGNORS["uniform"](Demand(candidates, counts)))
+    assert [sum(map(len, targets[name].values())) for name in ("m1", "m2")] == [2_000, 2_000]
+    # A step for each hand-over, and some for each time that all are gone through.
+    assert steps < 4 * len(topics)

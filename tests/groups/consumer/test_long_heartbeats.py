@@ -129,7 +129,11 @@ def test_long_records_that_are_not_read_back_say_what_the_member_is(room: Steppe
     assert after == before
 
 
-def test_a_share_of_many_partitions_is_said_in_steps_and_stays_what_it_was(room: SteppedRoom) -> None:
+def test_a_share_of_many_partitions_is_said_in_steps_and_stays_what_it_was() -> None:
+    class DecidedAtOnce(SteppedRoom):
+        work_at_once_max = 1 << 30
+
+    room = DecidedAtOnce()
     names = [f"large-{number}" for number in range(20)]
     for name in names:
         room.topic(name, PARTITIONS_A_STEP)

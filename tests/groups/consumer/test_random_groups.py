@@ -9,12 +9,14 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.groups.consumer.classic_consumer import ClassicConsumer, Stage
 from tests.groups.consumer.room import GROUP, Consumer, Room
 
+from ottla.groups import state
 from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.consumer import reconciliation, share
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import AWAY
 from ottla.model import ErrorCode, TopicId
@@ -327,6 +329,33 @@ def test_random_groups_of_both_protocols(seed: int) -> None:
 )  # a member asks again while its request waits, and hears of more than it had reported
 def test_random_groups_whose_targets_are_computed_in_steps(seed: int, classic: bool) -> None:
     LargeGroups(seed, classic=classic).run()
+
+
+@pytest.fixture
+def tiny_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members' shares are decided topic by topic, and nothing of them at once."""
+    monkeypatch.setattr(reconciliation, "WORK_A_STEP", 1)
+    monkeypatch.setattr(share, "WORK_A_STEP", 1)
+    monkeypatch.setattr(state, "STEPS_AT_ONCE_MAX", 0)
+
+
+@pytest.mark.usefixtures("tiny_steps")
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 1 << 32), st.booleans())
+@example(seed=282974, classic=False)
+def test_random_groups_whose_shares_are_decided_in_steps(seed: int, classic: bool) -> None:
+    LargeGroups(seed, classic=classic).run()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny_steps")
+@pytest.mark.parametrize("start", range(0, 4_000, 100))
+def test_many_random_groups_whose_shares_are_decided_in_steps(start: int) -> None:
+    for seed in range(start, start + 100):
+        try:
+            LargeGroups(seed, classic=seed % 2 == 1).run()
+        except Exception as fault:
+            raise AssertionError(f"seed {seed}") from fault
 
 
 @pytest.mark.slow

@@ -14,9 +14,11 @@ from ottla.coordinators.caller import Caller
 from ottla.groups.consumer import checks, embedded, migration
 from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.heartbeat import HeartbeatContext, MemberChange, advance, catch_up, replacing
+from ottla.groups.consumer.heartbeat import advance, replacing
 from ottla.groups.consumer.leaving import Downgrade
 from ottla.groups.consumer.member import ClassicProtocol, Member
+from ottla.groups.consumer.member_change import HeartbeatContext, MemberChange
+from ottla.groups.consumer.share import catch_up
 from ottla.groups.consumer.states import MemberState
 from ottla.model import ErrorCode
 from ottla.protocol.errors import DecodeError
@@ -97,6 +99,7 @@ def join(
         records=change.records,
         timers=timers,
         then=then if change.needs_target else None,
+        heard=(joined.id, change.token),
     )
 
 

@@ -13,6 +13,8 @@ from ottla.model import ErrorCode
 if TYPE_CHECKING:
     from ottla.groups.consumer.group import ConsumerGroup
     from ottla.groups.consumer.member import Member
+    from ottla.groups.consumer.member_change import MemberChange
+    from ottla.groups.consumer.share import LongShare
 
 T = TypeVar("T")
 
@@ -57,6 +59,20 @@ class Decision(Generic[T]):
     member: Member | None = None
     #: What is decided, and answered instead, once the group has the target of its new epoch. Raises Refused.
     then: Callable[[ConsumerGroup], Decision[T]] | None = None
+    #: What the member is to have, where that is much: decided in steps once this is applied, and answered instead.
+    share: NeededShare[T] | None = None
+    #: `member` has claimed what it is given: all that the records say is that it has it.
+    is_claimed: bool = False
+    #: The member and the token of its request, for `ConsumerGroup.heard`. The decision may be on a group that was made
+    #: for it, or take out a member of the same id: it is noted once all is applied.
+    heard: tuple[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NeededShare(Generic[T]):
+    steps: LongShare
+    #: The decision that the steps' result makes.
+    decision: Callable[[MemberChange], Decision[T]]
 
 
 def all_timers_cancelled(member_id: str) -> list[TimerWish]:

@@ -43,7 +43,9 @@ class ConsumerGroup:
         "regex_counts",
         "regexes",
         "static_members",
+        "summed",
         "target",
+        "topics_version",
     )
 
     def __init__(self, group_id: str, metadata: MetadataCache) -> None:
@@ -76,6 +78,11 @@ class ConsumerGroup:
         self.classic_protocols: Counter[str] = Counter()
         #: A generation of the metadata, and the hash that the group's topics had in it. Not stored.
         self.checked = (-1, 0)
+        #: Another one once the topics that are wanted have changed. Not stored.
+        self.topics_version = 0
+        #: A generation of the metadata, a version of the topics, and the hash of these topics in it: what it takes ten
+        #: milliseconds to find for ten thousand topics. Not stored.
+        self.summed = (-1, 0, 0)
         #: Of the topics' names, when all expressions were last found to stand for what is stored. Not stored.
         self.checked_names_version = -1
 
@@ -179,6 +186,15 @@ class ConsumerGroup:
         """Whether `metadata_hash` is known to be that of the group's topics in this generation of the metadata."""
         return self.checked == (generation, self.metadata_hash)
 
+    def known_hash(self, generation: int) -> int | None:
+        """Of the group's topics in this generation of the metadata, where it was computed and holds."""
+        if not self.name_counts and not self.regexes:
+            return 0
+        if self.is_checked(generation):
+            return self.metadata_hash
+        known_generation, version, hashed = self.summed
+        return hashed if known_generation == generation and version == self.topics_version else None
+
     def wanted_topics(self) -> set[str]:
         """By name, or by an expression."""
         return self.name_counts.keys() | topics_of(self.regexes.values())
@@ -210,6 +226,7 @@ class ConsumerGroup:
             if before is not None:
                 decrease(self.name_counts, before.topic_names)
             self.name_counts.update(member.topic_names)
+            self.topics_version += 1
         if before is not None:
             self._uncount(before)
         self._count(member)
@@ -220,10 +237,39 @@ class ConsumerGroup:
         for owned in given:
             self._own(owned, member.id, except_for=kept)
 
+    def put_claimed(self, member: Member) -> None:
+        """The same for a member of the group that has claimed all that it is given, and wants the topics that it
+        wanted. What it does not have any more has to be let go.
+        """
+        before = self.members[member.id]
+        assert member.topic_names is before.topic_names
+        self._uncount(before)
+        self.members[member.id] = member
+        self._count(member)
+
+    def claim(self, topic: TopicId, partitions: Iterable[int], member_id: str) -> None:
+        """These have no owner: nobody else is given them from now on."""
+        self._owners.setdefault(topic, {}).update(dict.fromkeys(partitions, member_id))
+
+    def let_go(self, topic: TopicId, partitions: Iterable[int], member_id: str) -> None:
+        """Of these partitions those that stand under the member and are not its own (any more)."""
+        member = self.members.get(member_id)
+        assigned = () if member is None else member.assigned.get(topic, ())
+        pending = () if member is None else member.pending_revocation.get(topic, ())
+        if partitions is assigned or partitions is pending:
+            return
+        owners = self._owners.get(topic, {})
+        for partition in partitions:
+            if partition not in assigned and partition not in pending and owners.get(partition) == member_id:
+                del owners[partition]
+        if not owners:
+            self._owners.pop(topic, None)
+
     def remove_member(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
         self.heard.pop(member_id, None)
         if member is not None:
+            self.topics_version += 1
             decrease(self.name_counts, member.topic_names)
             self._uncount(member)
             for owned in (member.assigned, member.pending_revocation):

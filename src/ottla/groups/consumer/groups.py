@@ -13,15 +13,17 @@ from ottla.groups.classic.states import ClassicGroupState
 from ottla.groups.consumer import checks, classic_members, leaving, migration, records, replay
 from ottla.groups.consumer.answering import AnswerWhenAssigned, AnswerWhenWritten, Refused
 from ottla.groups.consumer.assigning import Assignments
-from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
+from ottla.groups.consumer.decision import Decision, NeededShare, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.describe import described
 from ottla.groups.consumer.group import ConsumerGroup, consumer_group
-from ottla.groups.consumer.heartbeat import HeartbeatContext, heartbeat
+from ottla.groups.consumer.heartbeat import heartbeat
 from ottla.groups.consumer.heartbeat_answer import HeartbeatAnswer
 from ottla.groups.consumer.leaving import Downgrade, removed
 from ottla.groups.consumer.member import JOINING
+from ottla.groups.consumer.member_change import HeartbeatContext, MemberChange
 from ottla.groups.consumer.patterns import TopicPatterns
-from ottla.groups.consumer.prepared import SORTED_MAX, PreparedHeartbeat, prepared
+from ottla.groups.consumer.prepared import Preparation, PreparedHeartbeat, prepared
+from ottla.groups.consumer.share import LongShares, decided
 from ottla.groups.consumer.states import MemberState
 from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.records.kinds import kind_of
@@ -81,6 +83,8 @@ class ConsumerGroups:
         self._patterns = patterns
         self._hashes = hashes
         self._assignments = assignments
+        self._preparation = Preparation(state.metadata, patterns, hashes)
+        self._shares = LongShares(state)
         self._work_at_once_max = work_at_once_max
 
     def unload(self, error: ErrorCode) -> None:
@@ -90,35 +94,9 @@ class ConsumerGroups:
     # The newer protocol.
 
     def prepare(self, request: ConsumerGroupHeartbeatRequest) -> Steps[PreparedHeartbeat]:
-        """What takes long and decides nothing: which topics the expressions stand for that the decision is going to
-        ask about, and what a member that names thousands of topics says.
-        """
-        try:
-            checks.check_size(request)
-        except RequestRefused:
-            return PreparedHeartbeat(None, None)  # the decision refuses it
-        made = yield from prepared(request)
+        """What takes long and decides nothing."""
         group = consumer_group(self._state.groups.get(request.group_id))
-        is_joining = request.member_epoch == JOINING
-        if not is_joining and (group is None or request.member_id not in group.members):
-            return made
-        yield from self._resolve(group, request.subscribed_topic_regex)
-        if made.names_in_order is not None:
-            yield from self._hashes.prepare(made.names_in_order)
-        if group is not None and not group.is_checked(self._state.metadata.generation):
-            wanted = group.wanted_topics()
-            if len(wanted) > SORTED_MAX:
-                yield from self._hashes.prepare(wanted)
-        return made
-
-    def _resolve(self, group: ConsumerGroup | None, regex: str | None) -> Steps[None]:
-        wanted: dict[str, None] = {}
-        if group is not None and group.regex_counts and group.checked_names_version != self._patterns.names_version:
-            wanted = dict.fromkeys(group.regex_counts)
-        if regex:
-            wanted[regex] = None
-        for pattern in wanted:
-            yield from self._patterns.resolve(pattern)
+        return self._preparation.of(request, group)
 
     def heartbeat(
         self,
@@ -191,6 +169,7 @@ class ConsumerGroups:
         self._classic.upgraded(classic, caller.now)
         for record in written:
             self._apply(record)
+        self._note_heard(classic.id, decision)
         self._set_timers(classic.id, [*timers, *decision.timers], caller.now)
         answer.applied()
 
@@ -354,6 +333,11 @@ class ConsumerGroups:
         self, group_id: str, decision: Decision[T], now: Now, reply: Reply[T], refused: Refused
     ) -> AnswerWhenWritten | AnswerWhenAssigned:
         """What is told how the write of a decision ended."""
+        if decision.share is not None:
+            share = self._shared(group_id, decision.share, now, reply, refused)
+            return AnswerWhenAssigned(
+                lambda: self._shares.begin(group_id, share), refused, lambda done: done(ErrorCode.NONE)
+            )
         if decision.then is None:
             return AnswerWhenWritten(lambda: reply(decision.response), refused)
         then = decision.then
@@ -371,6 +355,22 @@ class ConsumerGroups:
 
         return AnswerWhenAssigned(go_on, refused, lambda done: self._assignments.when_assigned(group_id, now, done))
 
+    def _shared(self, group_id: str, share: NeededShare[T], now: Now, reply: Reply[T], refused: Refused) -> Steps[None]:
+        """Decides on what a member is to have."""
+
+        def group_now() -> ConsumerGroup:
+            if self._state.is_over:
+                raise RequestRefused(ErrorCode.NOT_COORDINATOR, "The group is another coordinator's by now.")
+            return self._consumer_group(group_id)
+
+        def decide(group: ConsumerGroup, change: MemberChange) -> bool:
+            return not self._carry_out(group, share.decision(change), now, reply, refused)
+
+        try:
+            yield from decided(share.steps, group_now, decide)
+        except RequestRefused as fault:
+            refused(fault.error, fault.message)
+
     def _become_classic(self, group: ConsumerGroup, decision: Downgrade[T], now: Now) -> None:
         for member_id in group.members:
             for kind in TimerKind:
@@ -381,6 +381,11 @@ class ConsumerGroups:
     def _apply_all(self, group_id: str, decision: Decision[T]) -> None:
         """As if the records were read again, but what is known of the member that the decision is about."""
         member, is_left_out = decision.member, False
+        if decision.is_claimed and member is not None:
+            group = consumer_group(self._state.groups[group_id])
+            assert group is not None
+            group.put_claimed(member)
+            return
         for record in decision.records:
             value = record.value
             is_long = value is not None and len(value) > READ_BYTES_MAX
@@ -392,6 +397,13 @@ class ConsumerGroups:
             group = consumer_group(self._state.groups[group_id])
             assert group is not None
             group.put_member(member)
+        self._note_heard(group_id, decision)
+
+    def _note_heard(self, group_id: str, decision: Decision[T]) -> None:
+        group = consumer_group(self._state.groups.get(group_id))
+        if decision.heard is not None and group is not None:
+            member_id, token = decision.heard
+            group.heard[member_id] = token
 
     def _apply(self, record: JournalRecord) -> None:
         kind = kind_of(record.key)

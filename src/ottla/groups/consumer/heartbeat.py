@@ -9,26 +9,25 @@ closer to its part of it. All that changes on the way goes into one write. The t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import Final
 
 from ottla.config.slices import GroupsConfig
 from ottla.coordinators.caller import Caller
 from ottla.coordinators.journal import JournalRecord
-from ottla.groups.consumer import checks, records
-from ottla.groups.consumer.decision import Decision, RequestRefused, TimerKind, TimerWish
+from ottla.groups.consumer import checks, long_records, records
+from ottla.groups.consumer.decision import Decision, NeededShare, RequestRefused, TimerKind, TimerWish
 from ottla.groups.consumer.group import ConsumerGroup, decrease, topics_of
 from ottla.groups.consumer.heartbeat_answer import HeartbeatAnswer
 from ottla.groups.consumer.member import AWAY, JOINING, Member, Partitions, ResolvedRegex
-from ottla.groups.consumer.patterns import EXPRESSIONS_OF_A_GROUP_MAX, TopicPatterns
+from ottla.groups.consumer.member_change import HeartbeatContext, MemberChange
+from ottla.groups.consumer.patterns import EXPRESSIONS_OF_A_GROUP_MAX
 from ottla.groups.consumer.prepared import PreparedHeartbeat
-from ottla.groups.consumer.reconciliation import Goal, Reported, reconciled
-from ottla.groups.consumer.states import MemberState
-from ottla.groups.consumer.target import WORK_AT_ONCE_MAX, Basis, Subscribed, compute, is_large
-from ottla.groups.consumer.topics import TopicHashes
-from ottla.metadata.cache import MetadataCache
+from ottla.groups.consumer.reconciliation import Reported
+from ottla.groups.consumer.share import LongShare, catch_up, reconcile
+from ottla.groups.consumer.target import Basis, compute, is_large
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -38,51 +37,6 @@ from ottla.steps import at_once
 
 #: Kafka's: 1 is left for an assignment before the first, which is empty.
 FIRST_EPOCH: Final = 2
-
-
-class HeartbeatContext(NamedTuple):
-    """What decisions need beside the group and the request."""
-
-    metadata: MetadataCache
-    hashes: TopicHashes
-    patterns: TopicPatterns
-    config: GroupsConfig
-    new_member_id: Callable[[], str]
-    #: The group's target is being computed in steps.
-    is_assigning: bool = False
-    #: A target that takes more is computed in steps.
-    work_at_once_max: int = WORK_AT_ONCE_MAX
-
-
-@dataclass(slots=True)
-class MemberChange:
-    """A member on its way through the steps, and the records so far."""
-
-    group: ConsumerGroup
-    #: As it was; without a place in the group if it is new.
-    before: Member
-    after: Member
-    #: What the member says that it has.
-    reported: Reported
-    #: The static member that `after` takes the place of.
-    replaced: Member | None = None
-    records: list[JournalRecord] = field(default_factory=list)
-    timers: list[TimerWish] = field(default_factory=list)
-    #: Of what it wants, not of anything else.
-    subscription_changed: bool = False
-    must_bump: bool = False
-    #: The names that it wants in the order in which they came, where they are too many to be sorted.
-    names: Sequence[str] | None = None
-    regexes: Mapping[str, ResolvedRegex] = field(default_factory=dict)
-    epoch: int = 0
-    #: Of this request: see `ConsumerGroup.heard`.
-    token: object = field(default_factory=object)
-    #: The target of `epoch` is not known yet, and has to be computed in steps.
-    needs_target: bool = False
-
-    @property
-    def raises_epoch(self) -> bool:
-        return self.epoch > self.group.epoch
 
 
 def heartbeat(
@@ -95,29 +49,45 @@ def heartbeat(
     """`group` may be one that nobody knows yet, made for a member that joins. Raises Refused."""
     checks.check_room(group, request.member_id, world.config)
     change = _member_of(group, request, prepared.reported, world)
-    change.after = _updated(change.before, request, prepared, caller)
-    change.names = prepared.names_in_order
-    advance(change, caller, world)
-    member = change.after
-    change.timers.append(TimerWish(TimerKind.SESSION, member.id, world.config.consumer_session_timeout_ms))
+    before = change.before
+    change.after = _updated(before, request, prepared, caller)
+    change.names, change.names_hash = prepared.stored_names, prepared.names_hash
+    advance(change, caller, world, in_steps=True)
+    change.timers.append(TimerWish(TimerKind.SESSION, change.after.id, world.config.consumer_session_timeout_ms))
 
     def then(later: ConsumerGroup) -> Decision[HeartbeatAnswer]:
-        caught_up = catch_up(later, change, world)
-        response = _answer(caught_up.after, change.before, request, world)
-        return Decision(response=response, records=caught_up.records, timers=caught_up.timers, member=caught_up.after)
+        return decision(catch_up(later, change, world, in_steps=True), waits=False)
+
+    def decision(step: MemberChange, *, waits: bool) -> Decision[HeartbeatAnswer]:
+        following = then if waits else None
+
+        def shared(share: MemberChange) -> Decision[HeartbeatAnswer]:
+            response = _answer(share.after, before, request, world)
+            return Decision(
+                response=response,
+                records=share.records,
+                timers=share.timers,
+                member=share.after,
+                then=following,
+                is_claimed=True,
+            )
+
+        return Decision(
+            response=_answer(step.after, before, request, world),
+            records=step.records,
+            timers=step.timers,
+            member=step.after,
+            then=following,
+            heard=(step.after.id, step.token) if step is change else None,
+            share=NeededShare(LongShare(step, world), shared) if step.needs_share else None,
+        )
 
     # Whoever has nothing new to say hears what is decided so far, and more with its next heartbeat.
     waits = change.needs_target and (change.raises_epoch or request.member_epoch == JOINING or not world.is_assigning)
-    return Decision(
-        response=_answer(member, change.before, request, world),
-        records=change.records,
-        timers=change.timers,
-        member=member,
-        then=then if waits else None,
-    )
+    return decision(change, waits=waits)
 
 
-def advance(change: MemberChange, caller: Caller, world: HeartbeatContext) -> None:
+def advance(change: MemberChange, caller: Caller, world: HeartbeatContext, *, in_steps: bool = False) -> None:
     """From what the member says of itself to its next assignment; for members of both protocols."""
     change.group.heard[change.after.id] = change.token
     take_over(change, caller, world)
@@ -125,19 +95,7 @@ def advance(change: MemberChange, caller: Caller, world: HeartbeatContext) -> No
     target = _target(change, caller, world)
     reached = change.group.assignment_epoch if change.needs_target else change.epoch
     # A group that never had a target: the member stays as it comes.
-    reconcile(change, max(reached, change.group.assignment_epoch, JOINING), target, world)
-
-
-def catch_up(group: ConsumerGroup, waited: MemberChange, world: HeartbeatContext) -> MemberChange:
-    """The group has got its target: the member's part of it. Raises Refused where it is not in the group any more."""
-    member = checks.known_member(group, waited.after.id)
-    # What it said that it has is out of date where it has got something else meanwhile, or was answered about more by
-    # another request.
-    is_latest = group.heard.get(member.id) is waited.token
-    reported = waited.reported if is_latest and member == waited.after else None
-    change = MemberChange(group, member, member, reported, regexes=group.regexes, epoch=group.epoch)
-    reconcile(change, group.assignment_epoch, group.target_of(member), world)
-    return change
+    reconcile(change, max(reached, change.group.assignment_epoch, JOINING), target, world, in_steps=in_steps)
 
 
 # 1. The member.
@@ -221,11 +179,18 @@ def take_over(change: MemberChange, caller: Caller, world: HeartbeatContext) -> 
     names_changed = before.topic_names != after.topic_names
     is_new = before.id not in group.members and change.replaced is None
     if is_new or before.subscription != after.subscription:
-        change.records.append(records.member(group.id, after, change.names))
+        change.records.append(_member_record(change))
     regex_changed = before.topic_regex != after.topic_regex
     change.subscription_changed = names_changed or regex_changed
     change.must_bump = group.epoch == 0 or change.subscription_changed
     _resolve_regexes(change, caller, world, regex_changed)
+
+
+def _member_record(change: MemberChange) -> JournalRecord:
+    group, after, names = change.group, change.after, change.names
+    if names is not None and names.number == len(after.topic_names):
+        return long_records.member(group.id, after, names)
+    return records.member(group.id, after)
 
 
 def _resolve_regexes(change: MemberChange, caller: Caller, world: HeartbeatContext, regex_changed: bool) -> None:
@@ -281,7 +246,7 @@ def raise_epoch(change: MemberChange, world: HeartbeatContext) -> None:
     is_checked = group.is_checked(generation)
     if is_checked and not change.must_bump:
         return
-    hashed = _hash_after(change, world, is_checked=is_checked)
+    hashed = _hash_after(change, world)
     # Valid once the group has this hash: the write may yet be refused.
     group.checked = (generation, hashed)
     if hashed == group.metadata_hash and not change.must_bump:
@@ -292,13 +257,18 @@ def raise_epoch(change: MemberChange, world: HeartbeatContext) -> None:
         change.records.append(records.partition_metadata_tombstone(group.id))
 
 
-def _hash_after(change: MemberChange, world: HeartbeatContext, *, is_checked: bool) -> int:
-    group = change.group
+def _hash_after(change: MemberChange, world: HeartbeatContext) -> int:
+    group, generation = change.group, world.metadata.generation
+    known = group.known_hash(generation)
+    if known is not None and not change.subscription_changed and change.regexes == group.regexes:
+        return known
     wanted = _names_after(change) | topics_of(change.regexes.values())
-    if not is_checked:
-        return world.hashes.of(wanted)
     before = group.wanted_topics()
-    return world.hashes.changed(group.metadata_hash, wanted - before, before - wanted)
+    if change.names_hash is not None and change.names_hash[0] == generation and not before:
+        return world.hashes.changed(change.names_hash[1], wanted - change.after.topic_names, ())
+    if known is None:
+        return world.hashes.of(wanted)
+    return world.hashes.changed(known, wanted - before, before - wanted)
 
 
 def _names_after(change: MemberChange) -> AbstractSet[str]:
@@ -367,37 +337,6 @@ def _assignor(change: MemberChange, config: GroupsConfig) -> str:
         change, change.group.assignor_counts, lambda member: () if member.assignor is None else (member.assignor,)
     )
     return checks.assignor_of(counts, config)
-
-
-# 5. This member's part of it.
-
-
-def reconcile(change: MemberChange, target_epoch: int, target: Partitions, world: HeartbeatContext) -> None:
-    group, member = change.group, change.after
-    if not change.subscription_changed and member.is_reconciled_to(target_epoch):
-        return
-    goal = Goal(
-        target_epoch,
-        target,
-        Subscribed(member, change.regexes, world.metadata),
-        change.subscription_changed,
-    )
-    owner_of = group.owner_of
-    if change.replaced is not None:
-        present = change.replaced.id
-        owner_of = lambda topic, partition: _except(present, group.owner_of(topic, partition))  # noqa: E731
-    change.after = reconciled(member, goal, owner_of, change.reported)
-    if change.after == member:
-        return
-    change.records.append(records.current(group.id, change.after))
-    if change.after.classic is None:
-        waits = change.after.state is MemberState.UNREVOKED_PARTITIONS
-        after_ms = change.after.rebalance_timeout_ms if waits else None
-        change.timers.append(TimerWish(TimerKind.REBALANCE, member.id, after_ms, epoch=change.after.epoch))
-
-
-def _except(replaced: str, owner: str | None) -> str | None:
-    return None if owner == replaced else owner
 
 
 # The answer.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from ottla.groups.consumer.assignors.ordering import in_order
 from ottla.groups.consumer.member import Owned
 from ottla.protocol.generated.consumer_group_heartbeat import (
     Assignment,
@@ -12,8 +13,8 @@ from ottla.protocol.generated.consumer_group_heartbeat import (
 )
 from ottla.steps import Steps
 
-#: Of an answer, in one step; a topic costs as much as some partitions.
-PARTITIONS_A_STEP: Final = 4_096
+#: Of an answer, in one step: two hundred microseconds. A topic costs as much as some partitions.
+PARTITIONS_A_STEP: Final = 1_024
 TOPIC_AS_PARTITIONS: Final = 32
 
 
@@ -28,7 +29,7 @@ class HeartbeatAnswer(NamedTuple):
             entries: list[TopicPartitions] = []
             self.response.assignment = Assignment(topic_partitions=entries)
             room = PARTITIONS_A_STEP
-            for topic in sorted(self.assigned):
+            for topic in (yield from in_order(self.assigned, bytes)):
                 partitions = self.assigned[topic]
                 entries.append(TopicPartitions(topic_id=topic, partitions=sorted(partitions)))
                 room -= TOPIC_AS_PARTITIONS + len(partitions)

@@ -12,9 +12,9 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.consumer import checks, migration, records
 from ottla.groups.consumer.decision import Decision, TimerKind, all_timers_cancelled
 from ottla.groups.consumer.group import ConsumerGroup, decrease, topics_of
-from ottla.groups.consumer.heartbeat import HeartbeatContext
 from ottla.groups.consumer.heartbeat_answer import HeartbeatAnswer
 from ottla.groups.consumer.member import AWAY, NOTHING_OWNED, Member
+from ottla.groups.consumer.member_change import HeartbeatContext
 from ottla.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -5,7 +5,7 @@ A key is its type (int16) and the fields of its schema; a value is its version (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from ottla.coordinators.journal import JournalRecord
@@ -74,6 +74,11 @@ def _record(record_type: int, key: Message, value: Message | None) -> JournalRec
     )
 
 
+def of_value(record_type: int, key: Message, value: bytes | bytearray) -> JournalRecord:
+    """With a value that is encoded by now, in version 0."""
+    return JournalRecord(INT16.pack(record_type) + key.encode(0), _VERSION_0 + bytes(value))
+
+
 # The group.
 
 
@@ -116,29 +121,39 @@ def regex_tombstone(group_id: str, pattern: str) -> JournalRecord:
 # A member.
 
 
-def member(group_id: str, one: Member, names: Sequence[str] | None = None) -> JournalRecord:
-    """`names` are those that it subscribes to, in an order of their own."""
-    value = ConsumerGroupMemberMetadataValue(
+def member(group_id: str, one: Member) -> JournalRecord:
+    return _record(
+        MEMBER,
+        ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=one.id),
+        member_value(one, sorted(one.topic_names)),
+    )
+
+
+def member_value(one: Member, names: list[str]) -> ConsumerGroupMemberMetadataValue:
+    return ConsumerGroupMemberMetadataValue(
         instance_id=one.instance_id,
         rack_id=one.rack_id,
         client_id=one.client_id,
         client_host=one.client_host,
-        subscribed_topic_names=sorted(one.topic_names) if names is None else list(names),
+        subscribed_topic_names=names,
         subscribed_topic_regex=one.topic_regex,
         rebalance_timeout_ms=one.rebalance_timeout_ms,
         server_assignor=one.assignor,
         unknown_tags={_CLASSIC_TAG: _classic_tag(one.classic)},
     )
-    return _record(MEMBER, ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=one.id), value)
 
 
 def target(group_id: str, member_id: str, partitions: Partitions) -> JournalRecord:
-    value = ConsumerGroupTargetAssignmentMemberValue(
+    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    return _record(TARGET, key, target_value(partitions))
+
+
+def target_value(partitions: Partitions) -> ConsumerGroupTargetAssignmentMemberValue:
+    return ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             TopicPartition(topic_id=topic, partitions=sorted(partitions[topic])) for topic in sorted(partitions)
         ]
     )
-    return _record(TARGET, ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
 
 
 def current(group_id: str, one: Member) -> JournalRecord:
@@ -146,8 +161,8 @@ def current(group_id: str, one: Member) -> JournalRecord:
         member_epoch=one.epoch,
         previous_member_epoch=one.previous_epoch,
         state=int(one.state),
-        assigned_partitions=_stored_owned(one.assigned),
-        partitions_pending_revocation=_stored_owned(one.pending_revocation),
+        assigned_partitions=stored_owned(one.assigned),
+        partitions_pending_revocation=stored_owned(one.pending_revocation),
     )
     return _record(CURRENT, ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=one.id), value)
 
@@ -175,7 +190,7 @@ def group_tombstones(group_id: str, member_ids: Iterable[str], patterns: Iterabl
     ]
 
 
-def _stored_owned(owned: Owned) -> list[TopicPartitions]:
+def stored_owned(owned: Owned) -> list[TopicPartitions]:
     stored = []
     for topic in sorted(owned):
         partitions = sorted(owned[topic])

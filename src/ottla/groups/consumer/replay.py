@@ -146,10 +146,12 @@ def _drop_current(group: ConsumerGroup, key: Any) -> bool:
 
 def _put_regex(group: ConsumerGroup, key: Any, value: Buffer) -> None:
     decoded: Any = records.decoded_value(ConsumerGroupRegularExpressionValue.decode, value)
+    group.topics_version += 1
     group.regexes[key.regular_expression] = ResolvedRegex(frozenset(decoded.topics), decoded.version, decoded.timestamp)
 
 
 def _drop_regex(group: ConsumerGroup, key: Any) -> bool:
+    group.topics_version += 1
     group.regexes.pop(key.regular_expression, None)
     return True
 

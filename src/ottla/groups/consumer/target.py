@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.coordinators.journal import JournalRecord
-from ottla.groups.consumer import records
+from ottla.groups.consumer import long_records
 from ottla.groups.consumer.assignors import ASSIGNORS, Candidate, Demand
 from ottla.groups.consumer.member import NO_PARTITIONS, Member, Partitions, ResolvedRegex
 from ottla.groups.consumer.topics import topic_ids
@@ -66,7 +66,7 @@ def compute(basis: Basis, metadata: MetadataCache) -> Steps[NewTarget]:
     for member in basis.members:
         target = by_member[member.id] = targets.get(member.id, _NO_TARGET)
         if basis.before.get(member.id) != target:
-            changed[member.id] = records.target(basis.group_id, member.id, target)
+            changed[member.id] = yield from long_records.target(basis.group_id, member.id, target)
             work += 4 * len(target)
         work += 4 + len(target)
         if work >= PIECE:

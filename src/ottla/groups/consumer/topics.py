@@ -46,11 +46,13 @@ class TopicHashes:
         """Of the topics of `hashed`, with these and without those."""
         return _as_int64(hashed + self._sum(added) - self._sum(removed))
 
-    def prepare(self, names: Iterable[str]) -> Steps[None]:
-        """Step by step, so that `of` these is quick for a while."""
+    def of_many(self, names: Iterable[str]) -> Steps[int]:
+        """As `of`, step by step. The caller looks whether the metadata has changed meanwhile."""
+        total = 0
         for piece in pieces(names):
-            self._sum(piece)
+            total += self._sum(piece)
             yield
+        return _as_int64(total)
 
     def _sum(self, names: Iterable[str]) -> int:
         total = 0

@@ -6,6 +6,7 @@ and leave one more with another that has at least two less. Then as little as po
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
@@ -199,12 +200,18 @@ class _Balance:
         self._largest: list[tuple[int, int, str]] = []
         #: Nobody whom they can hand anything on to would gain from it.
         self._done: set[str] = set()
+        #: (size, member), with leftovers too, and those who are done.
+        self._smallest: list[tuple[int, str]] = []
+        #: What givers have, in the order of the ids: sorted once, and kept as they hand on and are given.
+        self._topics_of: dict[str, list[TopicId]] = {}
 
     def reach(self) -> Steps[None]:
         yield from self._look_at_all()
         yield from self._hand_out()
         self._largest = [(-size, self._place[member], member) for member, size in self._size.items()]
         heapify(self._largest)
+        self._smallest = [(size, member) for member, size in self._size.items()]
+        heapify(self._smallest)
         while self._largest:
             size, _, first = self._largest[0]
             if first in self._done or -size != self._size[first]:
@@ -253,16 +260,22 @@ class _Balance:
         Where there is none, nobody who can be reached has anything to gain from it either: sizes there are at least one
         below `first`, which has the most of all members that are not done. So all are done.
         """
-        goal = self._size[first] - 2
+        goal, least = self._size[first] - 2, self._least()
+        if least is None or least > goal:
+            # Not even who has least would gain from it, wherever that one is.
+            self._done.add(first)
+            return []
         reached: dict[str, tuple[str, TopicId] | None] = {first: None}
         seen: set[TopicId] = set()
         queue = deque([first])
         while queue:
             giver = queue.popleft()
             best: str | None = None
-            gives = [topic for topic, numbers in self._kept[giver].items() if numbers and topic not in seen]
-            yield
-            for topic in (yield from in_order(gives, _itself)):
+            for place, topic in enumerate((yield from self._given_by(giver))):
+                if place % PIECE == PIECE - 1:
+                    yield
+                if topic in seen:
+                    continue
                 seen.add(topic)
                 for members in pieces(self._subscribers[topic]):
                     for taker in members:
@@ -272,11 +285,30 @@ class _Balance:
                         queue.append(taker)
                         if self._size[taker] <= goal and (best is None or self._size[taker] < self._size[best]):
                             best = taker
-                    yield
+                    if len(members) == PIECE:
+                        yield
+                if best is not None and self._size[best] == least:
+                    break  # the first of those with least: no other is better
             if best is not None:
                 return list(_way_back(reached, best))
         self._done.update(reached)
         return []
+
+    def _least(self) -> int | None:
+        """What the one with least has; of those who are not done."""
+        smallest = self._smallest
+        while smallest and (smallest[0][1] in self._done or self._size[smallest[0][1]] != smallest[0][0]):
+            heappop(smallest)
+        return smallest[0][0] if smallest else None
+
+    def _given_by(self, giver: str) -> Steps[list[TopicId]]:
+        """Its topics, in their order: each hand-over would sort ten thousand of them anew."""
+        known = self._topics_of.get(giver)
+        if known is None:
+            kept = self._kept[giver]
+            known = yield from in_order([topic for topic, numbers in kept.items() if numbers], _itself)
+            self._topics_of[giver] = known
+        return known
 
     def _hand_over(self, chain: list[tuple[str, TopicId, str]]) -> None:
         """From the end, so that each gives of what it had: what it is given takes that place."""
@@ -284,11 +316,18 @@ class _Balance:
             before = self._had[giver].before.get(topic, frozenset())
             # Given away first: what it did not have before, since that moves anyway.
             number = max(self._kept[giver][topic], key=lambda one: (one not in before, one))
-            _changing(self._kept[giver], topic).remove(number)
-            _changing(self._kept[taker], topic).add(number)
+            left, given = _changing(self._kept[giver], topic), _changing(self._kept[taker], topic)
+            left.remove(number)
+            if not left and giver in self._topics_of:
+                topics = self._topics_of[giver]
+                del topics[bisect_left(topics, topic)]
+            if not given and taker in self._topics_of:
+                insort(self._topics_of[taker], topic)
+            given.add(number)
         for member, more in ((chain[-1][0], -1), (chain[0][2], 1)):
             size = self._size[member] = self._size[member] + more
             heappush(self._largest, (-size, self._place[member], member))
+            heappush(self._smallest, (size, member))
 
 
 def _way_back(reached: dict[str, tuple[str, TopicId] | None], last: str) -> Iterator[tuple[str, TopicId, str]]:
