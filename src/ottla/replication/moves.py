@@ -1,6 +1,11 @@
 """Replicas on their way from one log directory to another, copied in steps between the broker's other work.
 
-The last step and the change-over are one turn of the loop, so that no append can come in between.
+    copy, a step a turn of the loop ──▶ level ──▶ flush in a worker ──▶ level again ──▶ change-over
+      ▲                                             │
+      └──── what was appended meanwhile is more than a step
+
+All moves together take one step in a turn of the loop, one after the other. A copy's last step and its change-over are
+one turn, so that no append can come in between; what the change-over has to flush itself is a step's worth.
 """
 
 from __future__ import annotations
@@ -12,13 +17,14 @@ from typing import Final
 
 from ottla import logs
 from ottla.model import TopicPartition
-from ottla.ports import Clock
+from ottla.ports import Clock, Workers
 from ottla.steps import DiskSteps
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.errors import DirectoryError
 from ottla.storage.directories.moving import FutureLog
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
+from ottla.storage.log.flush import Flush
 from ottla.storage.log.log import Log
 
 log_event = logs.logger("replication")
@@ -27,21 +33,52 @@ log_event = logs.logger("replication")
 _STEP_BYTES: Final = 1024 * 1024
 #: How long to wait after a full disk before the copy is tried again.
 _RETRY_S: Final = 5.0
+#: Flushes of one copy. Behind each there is less to flush, unless appends are faster than the disk: then the
+#: change-over flushes what the last one missed.
+_FLUSHES_MAX: Final = 10
+
+
+class _Unflushed:
+    """How much of a copy no flush has seen."""
+
+    __slots__ = ("flushes", "is_running", "log", "size")
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        #: Bytes that were copied since the last flush; more than a step as long as there was none.
+        self.size = _STEP_BYTES + 1
+        self.flushes = 0
+        self.is_running = False
+
+    @property
+    def is_little(self) -> bool:
+        """Whether the change-over may flush it, which the loop waits for."""
+        return self.size <= _STEP_BYTES or self.flushes >= _FLUSHES_MAX
 
 
 class Moves:
     def __init__(
         self,
         directories: LogDirectories,
+        workers: Workers,
         clock: Clock,
         replaced: Callable[[TopicPartition, Log], None],
         remove_later: Callable[[FolderRemoval], None],
     ) -> None:
         self._directories = directories
+        self._workers = workers
         self._clock = clock
         self._replaced = replaced
         self._remove_later = remove_later
-        self._scheduled: dict[TopicPartition, asyncio.TimerHandle] = {}
+        #: In the order of their turns.
+        self._line: dict[TopicPartition, None] = {}
+        self._turn: asyncio.Handle | None = None
+        #: Those that wait for something else, and then stand in line again.
+        self._delayed: dict[TopicPartition, asyncio.TimerHandle] = {}
+        self._unflushed: dict[TopicPartition, _Unflushed] = {}
+        #: In workers. A copy that was given up may still have one.
+        self._flushes: set[asyncio.Future[None]] = set()
+        self._is_closed = False
 
     def resume(self) -> None:
         """Goes on with the copies of an earlier life."""
@@ -62,29 +99,62 @@ class Moves:
             self._schedule(tp, 0)
 
     def _schedule(self, tp: TopicPartition, delay_s: float) -> None:
-        if tp not in self._scheduled:
-            self._scheduled[tp] = asyncio.get_running_loop().call_later(delay_s, self._step, tp)
+        if self._is_closed or tp in self._line or tp in self._delayed:
+            return
+        if delay_s:
+            self._delayed[tp] = asyncio.get_running_loop().call_later(delay_s, self._delay_ended, tp)
+        else:
+            self._line[tp] = None
+            self._begin_turn()
+
+    def _delay_ended(self, tp: TopicPartition) -> None:
+        del self._delayed[tp]
+        self._schedule(tp, 0)
+
+    def _begin_turn(self) -> None:
+        if self._turn is None and self._line:
+            self._turn = asyncio.get_running_loop().call_later(0, self._take_turn)
+
+    def _take_turn(self) -> None:
+        """One step of the first in line."""
+        self._turn = None
+        tp = next(iter(self._line))
+        del self._line[tp]
+        try:
+            self._step(tp)
+        finally:
+            self._begin_turn()
 
     def _step(self, tp: TopicPartition) -> None:
-        del self._scheduled[tp]
         move = self._directories.future(tp)
         if move is None:
+            self._unflushed.pop(tp, None)
             return
+        unflushed = self._unflushed.get(tp)
+        if unflushed is None or unflushed.log is not move.log:
+            unflushed = self._unflushed[tp] = _Unflushed(move.log)
+        if unflushed.is_running:
+            return  # its end goes on
         try:
-            self._go_on(tp, move)
+            self._go_on(tp, move, unflushed)
             log = self._directories.get(tp)
             if log is not None and log is not move.source:
                 self._replaced(tp, log)
                 log_event.info("a replica was moved", partition=tp, to=log.directory)
         except Exception as fault:
             self._failed(tp, fault)
+        if self._directories.future(tp) is None:
+            self._unflushed.pop(tp, None)
 
-    def _go_on(self, tp: TopicPartition, move: FutureLog) -> None:
+    def _go_on(self, tp: TopicPartition, move: FutureLog, unflushed: _Unflushed) -> None:
         """Copies a piece, or has the copy take over, which it has even where something behind that fails."""
         try:
-            move.copy_step(_STEP_BYTES)
+            unflushed.size += move.copy_step(_STEP_BYTES)
             if not move.is_level:
                 self._schedule(tp, 0)
+                return
+            if not unflushed.is_little:
+                self._flush(tp, move, unflushed)
                 return
             _, removal = self._directories.finish_move(tp, move.source.config, now_ms=self._clock.wall_ms())
             self._remove_later(removal)
@@ -92,8 +162,59 @@ class Moves:
             log_event.error("a replica could not be moved", partition=tp, reason=fault)
             self._remove_dropped()
         except StorageFault as fault:
-            log_event.warning_limited("a replica cannot be moved for now", key=str(tp), partition=tp, reason=fault)
-            self._schedule(tp, _RETRY_S)
+            self._wait(tp, fault)
+
+    def _flush(self, tp: TopicPartition, move: FutureLog, unflushed: _Unflushed) -> None:
+        """In a worker, while the original is served and written to."""
+        flush = move.log.prepare_flush()
+        unflushed.size = 0
+        unflushed.flushes += 1
+        if flush is None:
+            self._schedule(tp, 0)
+            return
+        try:
+            done = self._workers.thread(flush.run)
+        except BaseException:
+            move.log.durability.lost()
+            raise
+        unflushed.is_running = True
+        self._flushes.add(done)
+        done.add_done_callback(lambda done: self._flushed(tp, move, flush, done))
+
+    def _flushed(self, tp: TopicPartition, move: FutureLog, flush: Flush, done: asyncio.Future[None]) -> None:
+        self._flushes.discard(done)
+        unflushed = self._unflushed.get(tp)
+        is_current = unflushed is not None and unflushed.log is move.log
+        if unflushed is not None and is_current:
+            unflushed.is_running = False
+        if done.cancelled():
+            return
+        fault = done.exception()
+        if fault is None:
+            try:
+                move.log.flushed(flush)
+            except Exception as of_ours:
+                fault = of_ours
+        if fault is not None:
+            if unflushed is not None and is_current:
+                unflushed.size = _STEP_BYTES + 1
+            move.log.durability.lost()
+        if self._directories.future(tp) is not move:
+            return  # it was given up meanwhile, and its files may be gone
+        if fault is None:
+            self._schedule(tp, 0)
+        elif isinstance(fault, StorageFault) and not fault.directory_failed:
+            self._wait(tp, fault)
+        elif isinstance(fault, (OSError, StorageFault)):
+            self._directories.fail_directory(move.target_path, f"fsync failed: {fault}")
+        elif isinstance(fault, Exception):
+            self._failed(tp, fault)
+        else:
+            raise fault
+
+    def _wait(self, tp: TopicPartition, fault: StorageFault) -> None:
+        log_event.warning_limited("a replica cannot be moved for now", key=str(tp), partition=tp, reason=fault)
+        self._schedule(tp, _RETRY_S)
 
     def _failed(self, tp: TopicPartition, fault: Exception) -> None:
         """After a fault of ours."""
@@ -113,6 +234,15 @@ class Moves:
         self._directories.removals.clear()
 
     def close(self) -> None:
-        for handle in self._scheduled.values():
+        """No move goes on any more; a flush that is under way ends by itself (`flushes_end`)."""
+        for handle in self._delayed.values():
             handle.cancel()
-        self._scheduled.clear()
+        if self._turn is not None:
+            self._turn.cancel()
+        self._delayed.clear()
+        self._line.clear()
+        self._is_closed = True
+
+    async def flushes_end(self) -> None:
+        while self._flushes:
+            await asyncio.wait(self._flushes)

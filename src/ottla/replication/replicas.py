@@ -74,7 +74,7 @@ class Replicas:
         #: For metrics.
         self.traffic = TrafficByTopic()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
-        self.moves = Moves(directories, clock, self._log_replaced, remove_later)
+        self.moves = Moves(directories, workers, clock, self._log_replaced, remove_later)
 
     def open(self, owner: ReplicaOwner, listeners: Sequence[RoleListener]) -> None:
         """Before any role. Listeners are called in their order; they and the owner stand on what stands on this."""
@@ -342,6 +342,7 @@ class Replicas:
     async def flushes_end(self) -> None:
         """Returns when no flush is running any more."""
         await self._flushing.idle()
+        await self.moves.flushes_end()
 
     def _flushed(self, log: Log) -> None:
         leader = self.leaders.get(log.tp)
