@@ -71,6 +71,21 @@ def test_look_ups_find_what_a_reading_of_all_finds(count: int) -> None:
             assert log.aborted_transactions(first, first + length) == brute(entries, first, first + length)
 
 
+def test_of_those_behind_an_open_transaction_only_what_is_read_is_made_an_entry() -> None:
+    """The last stable offset stood still, so that any of them may be one that the reader needs."""
+    entries = [each._replace(last_stable_offset=0) for each in ENTRIES]
+    late = AbortedTransaction(2, 4, 3 * MANY + 2, 3 * MANY + 3)
+    entries.append(late)
+    _, log = world_with(entries)
+    tracemalloc.start()
+    try:
+        assert log.aborted_transactions(3, 9) == [(1, 3), (1, 6), (2, 4)]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 200_000
+
+
 @pytest.mark.parametrize("count", [1, ABORTED_KEPT_MAX - 1, ABORTED_KEPT_MAX, ABORTED_KEPT_MAX + 1, 5_000])
 @pytest.mark.parametrize("looked_at", [True, False])
 def test_entries_are_added_and_cut_off(count: int, looked_at: bool) -> None:

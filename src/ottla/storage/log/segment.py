@@ -68,9 +68,10 @@ class Segment(IndexedFile):
         """Whether it is worth a look at `aborted`; reads nothing."""
         return self._aborted_on_disk or bool(self._aborted)
 
-    def aborted_from(self, offset: int) -> Generator[list[AbortedTransaction], None, None]:
-        """Those whose marker is in this segment and at this offset or behind it, in pieces. What is appended meanwhile
-        is not among them. Raises DamagedIndex, and FileNotFoundError.
+    def aborted_between(self, offset: int, before: int) -> Generator[list[AbortedTransaction], None, None]:
+        """Those whose marker is in this segment and at this offset or behind it, in pieces; of many only those that
+        matter to who reads before the other. What is appended meanwhile is not among them. Raises DamagedIndex, and
+        FileNotFoundError.
         """
         if not self.may_have_aborted:
             return
@@ -79,7 +80,7 @@ class Segment(IndexedFile):
                 if index.count <= ABORTED_KEPT_MAX:
                     self._aborted = [entry for piece in index.pieces() for entry in piece]
                 else:
-                    yield from index.pieces(index.first_ending_at(offset))
+                    yield from index.needed(index.first_ending_at(offset), before)
                     return
         kept = self._aborted
         yield kept[bisect_left(kept, offset, key=_LAST_OFFSET) :]

@@ -11,7 +11,7 @@ from typing import Final
 
 from ottla.ports import File
 from ottla.storage.errors import DamagedIndex
-from ottla.storage.log.indexes.txn_index import ENTRY, AbortedTransaction, decode
+from ottla.storage.log.indexes.txn_index import ENTRY, VERSION, AbortedTransaction, decode
 
 #: Decoded at once: 17 KB, a third of a millisecond.
 ENTRIES_A_PIECE: Final = 512
@@ -51,6 +51,32 @@ class TxnIndexFile:
             else:
                 high, highest = middle, last
         return low
+
+    def needed(self, start: int, before: int) -> Iterator[list[AbortedTransaction]]:
+        """From there on those that begin before this offset, up to the first one behind which nobody has to look for
+        any (`AbortedTransaction.last_stable_offset`), in pieces. Raises DamagedIndex.
+
+        While one transaction is open for long, thousands may be aborted behind it: of those only what is needed is
+        made an entry.
+        """
+        previous, is_over = self._base_offset - 1, False
+        for place in range(start, self.count, ENTRIES_A_PIECE):
+            size = min(ENTRIES_A_PIECE, self.count - place) * ENTRY.size
+            data = self._file.read(size, place * ENTRY.size)
+            if len(data) != size:
+                raise DamagedIndex("it ends before its last entry")
+            found = []
+            for version, producer_id, first, last, stable in ENTRY.iter_unpack(data):
+                if version != VERSION or last <= previous or first > last:
+                    raise DamagedIndex(f"it names a transaction from {first} to {last} in version {version}")
+                previous = last
+                if not is_over and (first < before or stable >= before):
+                    found.append(AbortedTransaction(producer_id, first, last, stable))
+                    is_over = stable >= before
+            # All of a piece are looked at: what is damaged seldom stands alone.
+            yield found
+            if is_over:
+                return
 
     def pieces(self, start: int = 0) -> Iterator[list[AbortedTransaction]]:
         """From there to the end. Raises DamagedIndex."""

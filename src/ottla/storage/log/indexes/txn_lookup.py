@@ -71,7 +71,7 @@ def _take(segment: Segment, first: int, last_exclusive: int, found: list[Aborted
     """Adds those of a segment; whether none of a later one overlaps. Markers rise: those before `first` end
     transactions that end before it.
     """
-    with closing(segment.aborted_from(first)) as pieces:
+    with closing(segment.aborted_between(first, last_exclusive)) as pieces:
         for entries in pieces:
             for entry in entries:
                 if entry.first_offset < last_exclusive:
