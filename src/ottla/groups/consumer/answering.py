@@ -31,7 +31,9 @@ class AnswerWhenWritten:
 
 
 class AnswerWhenAssigned:
-    """A decision that is followed by another, once the group has its target; that one is answered."""
+    """A decision that is followed by another, once the group has its target, or once the member's long share is known;
+    that one is answered.
+    """
 
     __slots__ = ("_go_on", "_is_over", "_refused", "_when_assigned")
 

@@ -300,7 +300,7 @@ class ConsumerGroups:
         """It has no members, and so no timers."""
 
     def given_up(self, group: ConsumerGroup, error: ErrorCode, now: Now) -> Steps[None]:
-        """Members wait for targets only, which `unload` has answered."""
+        """Members wait for targets, which `unload` has answered, and for shares, whose steps find that it is over."""
         return made_at_once(None)
 
     # From a decision on.

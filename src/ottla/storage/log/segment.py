@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from bisect import bisect_left
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from operator import attrgetter
 from typing import Final
 
 from ottla.storage.errors import DamagedIndex
@@ -12,10 +15,15 @@ from ottla.storage.log.indexes import txn_index
 from ottla.storage.log.indexes.indexed_file import UNKNOWN, IndexedFile, LogContext
 from ottla.storage.log.indexes.offset_index import ENTRY_SIZE
 from ottla.storage.log.indexes.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
+from ottla.storage.log.indexes.txn_file import ENTRIES_A_PIECE, TxnIndexFile
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
 
 #: All that may stand beside a segment's log file under its name.
 INDEX_KINDS: Final = (INDEX, TIME_INDEX, TXN_INDEX)
+
+#: Aborted transactions of a segment that stay in memory once they were read: 100 KB. Of more the file is bisected.
+ABORTED_KEPT_MAX: Final = ENTRIES_A_PIECE
+_LAST_OFFSET: Final = attrgetter("last_offset")
 
 
 class Segment(IndexedFile):
@@ -32,6 +40,7 @@ class Segment(IndexedFile):
         suffix: str = "",
     ) -> None:
         super().__init__(around, base_offset, size, sealed=sealed, suffix=suffix)
+        #: All, where they are few and were asked for.
         self._aborted: list[AbortedTransaction] | None = None
         #: Whether there is a file of them: most segments have none, and are not to look for it.
         self._aborted_on_disk = aborted_on_disk
@@ -59,24 +68,71 @@ class Segment(IndexedFile):
         """Whether it is worth a look at `aborted`; reads nothing."""
         return self._aborted_on_disk or bool(self._aborted)
 
-    @property
-    def aborted(self) -> list[AbortedTransaction]:
-        """Those whose marker is in this segment; raises DamagedIndex."""
+    def aborted_between(self, offset: int, before: int) -> Generator[list[AbortedTransaction], None, None]:
+        """Those whose marker is in this segment and at this offset or behind it, in pieces; of many only those that
+        matter to who reads before the other. What is appended meanwhile is not among them. Raises DamagedIndex, and
+        FileNotFoundError.
+        """
+        if not self.may_have_aborted:
+            return
         if self._aborted is None:
-            if not self._aborted_on_disk:
-                return []
-            self._aborted = txn_index.decode(self.around.disk.read_file(self.path(TXN_INDEX)), self.base_offset)
-        return self._aborted
+            with self._txn_index() as index:
+                if index.count <= ABORTED_KEPT_MAX:
+                    self._aborted = [entry for piece in index.pieces() for entry in piece]
+                else:
+                    yield from index.needed(index.first_ending_at(offset), before)
+                    return
+        kept = self._aborted
+        yield kept[bisect_left(kept, offset, key=_LAST_OFFSET) :]
+
+    @contextmanager
+    def _txn_index(self) -> Iterator[TxnIndexFile]:
+        file = self.around.files.opening(lambda: self.around.disk.open_read_only(self.path(TXN_INDEX)))
+        try:
+            yield TxnIndexFile(file, self.base_offset)
+        finally:
+            file.close()
 
     def add_aborted(self, entry: AbortedTransaction) -> None:
+        count = 0
         try:
-            entries = self.aborted
+            if self._aborted is not None:
+                count = len(self._aborted)
+            elif self._aborted_on_disk:
+                with self._txn_index() as index:
+                    count = index.count
+                    if count and index.entries(count - 1, count)[0].last_offset >= entry.last_offset:
+                        return
         except (DamagedIndex, FileNotFoundError):
             # The next look into it makes it anew from the log, this entry included.
             return
-        self.write_beside(TXN_INDEX, txn_index.encode([entry]), len(entries) * txn_index.ENTRY.size)
-        entries.append(entry)
-        self._aborted, self._aborted_on_disk = entries, True
+        self.write_beside(TXN_INDEX, txn_index.encode([entry]), count * txn_index.ENTRY.size)
+        if count == 0:
+            self._aborted = [entry]
+        elif self._aborted is not None:
+            self._aborted.append(entry)
+            if len(self._aborted) > ABORTED_KEPT_MAX:
+                self._aborted = None
+        self._aborted_on_disk = True
+
+    def check_aborted(self) -> None:
+        """Goes through all of them; raises DamagedIndex, and FileNotFoundError."""
+        if self._aborted_on_disk:
+            with self._txn_index() as index:
+                for _ in index.pieces():
+                    pass
+
+    def cut_aborted(self, offset: int) -> None:
+        """Leaves those whose marker lies before; raises DamagedIndex, and FileNotFoundError."""
+        if not self._aborted_on_disk:
+            return
+        with self._txn_index() as index:
+            count, left = index.count, index.first_ending_at(offset)
+        if left == 0:
+            self.replace_aborted([])
+        elif left < count:
+            self.write_beside(TXN_INDEX, b"", left * txn_index.ENTRY.size)
+            self._aborted = None
 
     def replace_aborted(self, entries: list[AbortedTransaction]) -> None:
         if entries:
@@ -84,7 +140,7 @@ class Segment(IndexedFile):
         elif self._aborted_on_disk:
             with suppress(FileNotFoundError):
                 self.around.disk.remove(self.path(TXN_INDEX))
-        self._aborted, self._aborted_on_disk = entries or None, bool(entries)
+        self._aborted, self._aborted_on_disk = None, bool(entries)
 
     # -- change
 
@@ -103,8 +159,7 @@ class Segment(IndexedFile):
         times.truncate(offset - self.base_offset)
         self._cut_beside(INDEX, offsets.persisted * ENTRY_SIZE)
         self._cut_beside(TIME_INDEX, times.persisted * TIME_ENTRY_SIZE)
-        if any(entry.last_offset >= offset for entry in self.aborted):
-            self.replace_aborted([entry for entry in self.aborted if entry.last_offset < offset])
+        self.cut_aborted(offset)
         # The tail behind the last entry has to be looked at again, as it may hold the largest timestamp.
         start = offsets.positions[-1] if offsets.positions else 0
         self._max_timestamp = times.timestamps[-1] if times.timestamps else -1

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from contextlib import suppress
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
 
 from ottla.records.batch import TRANSACTIONAL
 from ottla.storage.errors import DamagedIndex
@@ -18,9 +17,6 @@ from ottla.storage.log.segment import Segment
 
 if TYPE_CHECKING:
     from ottla.storage.log.log import Log
-
-
-_LAST_OFFSET: Final = attrgetter("last_offset")
 
 
 def overlapping(log: Log, first: int, last_exclusive: int) -> list[tuple[int, int]]:
@@ -57,26 +53,32 @@ def entries_between(log: Log, first: int, last_exclusive: int) -> list[AbortedTr
     found: list[AbortedTransaction] = []
     number = max(bisect_right(log.places.bases, first) - 1, 0)
     for segment in [each for each in log.segments[number:] if each.may_have_aborted]:
-        entries = _entries(log, segment)
-        # Markers rise: those before `first` end transactions that end before it. A segment may have a million.
-        begun = bisect_left(entries, first, key=_LAST_OFFSET)
-        for place in range(begun, len(entries)):
-            entry = entries[place]
-            if entry.first_offset < last_exclusive:
-                found.append(entry)
-            if entry.last_stable_offset >= last_exclusive:
-                return found
+        seen = len(found)
+        try:
+            is_over = _take(segment, first, last_exclusive, found)
+        except (DamagedIndex, FileNotFoundError) as damage:
+            segment.around.warn(f"the aborted transactions of {segment!r} are read from the log again: {damage}")
+            with suppress(OSError):
+                segment.replace_aborted(_read_again(log, segment))
+            del found[seen:]
+            is_over = _take(segment, first, last_exclusive, found)
+        if is_over:
+            break
     return found
 
 
-def _entries(log: Log, segment: Segment) -> list[AbortedTransaction]:
-    try:
-        return segment.aborted
-    except (DamagedIndex, FileNotFoundError) as damage:
-        segment.around.warn(f"the aborted transactions of {segment!r} are read from the log again: {damage}")
-    with suppress(OSError):
-        segment.replace_aborted(_read_again(log, segment))
-    return segment.aborted
+def _take(segment: Segment, first: int, last_exclusive: int, found: list[AbortedTransaction]) -> bool:
+    """Adds those of a segment; whether none of a later one overlaps. Markers rise: those before `first` end
+    transactions that end before it.
+    """
+    with closing(segment.aborted_between(first, last_exclusive)) as pieces:
+        for entries in pieces:
+            for entry in entries:
+                if entry.first_offset < last_exclusive:
+                    found.append(entry)
+                if entry.last_stable_offset >= last_exclusive:
+                    return True
+    return False
 
 
 def _read_again(log: Log, segment: Segment) -> list[AbortedTransaction]:

@@ -155,14 +155,14 @@ class _Recovery:
         """Where checking begins: at the last batch that the index knows to end below the recovery point."""
         try:
             position, offset = self._known_good(segment)
-            aborted = segment.aborted
+            segment.check_aborted()
         except (DamagedIndex, BadBatch, FileNotFoundError):
             position = offset = 0
         if position == 0:
             self.next_offset = segment.base_offset
             return self._from_beginning(segment)
         segment.resume_indexes(offset)
-        segment.replace_aborted([entry for entry in aborted if entry.last_offset < offset])
+        segment.cut_aborted(offset)
         self.next_offset = offset
         return position
 
