@@ -17,7 +17,9 @@ from tests.protocol.test_hostile_bytes import mutation
 
 from ottla.protocol.apis import APIS
 from ottla.protocol.errors import DecodeError, EncodeError, ProtocolError
+from ottla.protocol.fields import LENGTH_BYTES
 from ottla.protocol.generated import (
+    api_versions,
     create_topics,
     delete_topics,
     describe_groups,
@@ -26,9 +28,17 @@ from ottla.protocol.generated import (
     offset_commit,
     sync_group,
 )
-from ottla.protocol.header import PLAIN_FRAME_BYTES_MAX, encode_response, encode_response_steps, is_long
+from ottla.protocol.header import (
+    PLAIN_FRAME_BYTES_MAX,
+    RequestHeader,
+    encode_request,
+    encode_response,
+    encode_response_steps,
+    is_long,
+    request_body_start,
+)
 from ottla.protocol.message import Message
-from ottla.protocol.primitives import TAGS_MAX
+from ottla.protocol.primitives import TAG_BYTES_MAX, TAGS_MAX
 from ottla.protocol.stepping import HELD_BYTES_MAX, DecodingAllowance
 from ottla.steps import Steps, at_once
 
@@ -205,6 +215,29 @@ def test_tagged_fields_of_one_place_have_a_bound() -> None:
     many = create_topics.CreateTopicsRequest(unknown_tags=dict.fromkeys(range(TAGS_MAX + 1), b""))
     with pytest.raises(EncodeError, match="65 tagged fields"):
         many.encode(7)
+
+
+def test_a_tagged_field_has_a_bound() -> None:
+    def tagged(size: int) -> bytes:
+        raw = create_topics.CreateTopicsRequest().encode(7)
+        return raw[:-1] + b"\x01\x09" + bytes((size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14)) + bytes(size)
+
+    longest = create_topics.CreateTopicsRequest.decode(tagged(TAG_BYTES_MAX), 7)[0]
+    assert longest.unknown_tags == {9: bytes(TAG_BYTES_MAX)}
+    with pytest.raises(DecodeError, match="a tagged field of 1048577 bytes, which has 1048576 at most"):
+        create_topics.CreateTopicsRequest.decode(tagged(TAG_BYTES_MAX + 1), 7)
+
+
+def test_the_tagged_fields_of_a_requests_header_are_gone_over_and_not_copied() -> None:
+    tags = {1: bytes(TAG_BYTES_MAX)}
+    header = RequestHeader(api_key=18, api_version=3, correlation_id=1, unknown_tags=tags)
+    frame = encode_request(header, api_versions.ApiVersionsRequest())[LENGTH_BYTES:]
+    tracemalloc.start()
+    start = request_body_start(frame)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert api_versions.ApiVersionsRequest.decode(frame, 3, start)[1] == len(frame)
+    assert most < TAG_BYTES_MAX // 2
 
 
 # What a request holds.

@@ -28,6 +28,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_tags,
     read_uvarint,
+    skip_tags,
 )
 from ottla.steps import Steps
 
@@ -97,7 +98,7 @@ def request_body_start(buf: HotBuffer, pos: int = 0, end: int | None = None) -> 
             (length,) = INT16.unpack_from(buf, pos)
             pos += 2 + max(length, 0)
         if version >= flexible_from:
-            pos = pos + 1 if buf[pos] == 0 else _read_header_tags(buf, pos, len(buf) if end is None else end)[1]
+            pos = pos + 1 if buf[pos] == 0 else _skip_header_tags(buf, pos, len(buf) if end is None else end)
     except DECODE_FAULTS as fault:
         raise DecodeError(f"these bytes are no request header: {fault}") from fault
     if pos > (len(buf) if end is None else end):
@@ -108,9 +109,18 @@ def request_body_start(buf: HotBuffer, pos: int = 0, end: int | None = None) -> 
 def _read_header_tags(buf: HotBuffer, pos: int, limit: int) -> tuple[Mapping[int, bytes], int]:
     if buf[pos] == 0:
         return NO_TAGS, pos + 1
+    _check_tag_count(buf, pos)
+    return read_tags(buf, pos, limit)
+
+
+def _skip_header_tags(buf: HotBuffer, pos: int, limit: int) -> int:
+    _check_tag_count(buf, pos)
+    return skip_tags(buf, pos, limit)
+
+
+def _check_tag_count(buf: HotBuffer, pos: int) -> None:
     if read_uvarint(buf, pos)[0] > TAGS_MAX:
         raise DecodeError(f"a request header with more than {TAGS_MAX} tagged fields")
-    return read_tags(buf, pos, limit)
 
 
 def encode_request(header: RequestHeader, message: Message) -> bytes:

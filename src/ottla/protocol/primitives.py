@@ -30,6 +30,9 @@ LENGTH_MAX: Final = 0x7FFF_FFFF
 #: Tagged fields that a struct, or a header, may hold. Kafka defines three at most in any struct; without a bound a
 #: frame of 100 MB could hold fifty million of two bytes in one place, each of which becomes an entry of a dict.
 TAGS_MAX: Final = 64
+#: Bytes of one tagged field: Kafka's longest are some hundred. What is unknown is kept, and without a bound a frame of
+#: 100 MB could be copied in one piece.
+TAG_BYTES_MAX: Final = 1024 * 1024
 
 #: The `unknown_tags` of every message without any: shared, therefore read-only.
 NO_TAGS: Final[Mapping[int, bytes]] = MappingProxyType({})
@@ -355,6 +358,16 @@ def read_tags(buf: HotBuffer, pos: int, limit: int) -> tuple[Mapping[int, bytes]
     return tags or NO_TAGS, pos
 
 
+def skip_tags(buf: HotBuffer, pos: int, limit: int) -> int:
+    """Goes over tagged fields that nobody asks for; they are checked all the same."""
+    if buf[pos] == 0:
+        return pos + 1
+    count, pos = read_tag_count(buf, pos, limit)
+    for _ in range(count):
+        _, _, pos = read_tag(buf, pos, limit)
+    return pos
+
+
 def read_tag_count(buf: HotBuffer, pos: int, limit: int) -> tuple[int, int]:
     count, pos = read_uvarint(buf, pos)
     if count * 2 > limit - pos:  # a tag and a size take a byte each
@@ -371,6 +384,8 @@ def read_tag(buf: HotBuffer, pos: int, limit: int) -> tuple[int, int, int]:
     end = pos + size
     if end > limit:
         raise _bad_length("tagged field", size, limit - pos)
+    if size > TAG_BYTES_MAX:
+        raise DecodeError(f"a tagged field of {size} bytes, which has {TAG_BYTES_MAX} at most")
     return tag, pos, end
 
 

@@ -17,6 +17,9 @@ PARKED_BYTES_MAX: Final = 16 * 1024
 BEGINNING_BYTES_MAX: Final = 1024
 #: What is left free behind a rest that was moved, for the next bytes.
 ROOM_BYTES: Final = 1024
+#: Received from one connection in one go: a millisecond or two. Without a bound the kernel copies for as long as the
+#: peer keeps up with it: 50 MB and 200 ms in one call.
+RECEIVE_BYTES_MAX: Final = 2 * 1024 * 1024
 #: A rest of more than this is not worth another buffer: the one it has is no more than twice as large. Pages of larger
 #: ones come with the bytes that are sent.
 SHRUNK_BYTES_MAX: Final = FIRST_READ_BYTES // 2
@@ -52,8 +55,9 @@ class IncomingBuffers:
                 buffer = connection.buffer
             elif not _moved_to_front(connection, buffer):
                 return -1
-        received = connection.channel.receive_into(buffer.view[connection.end :])
-        connection.end += received
+        end = connection.end
+        received = connection.channel.receive_into(buffer.view[end : end + RECEIVE_BYTES_MAX])
+        connection.end = end + received
         return received
 
     def hold(self, connection: Connection, buffer: Buffer, received: int) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from struct import Struct
 
 from ottla.protocol.errors import DecodeError
-from ottla.protocol.hot.framing import skip_tags
 from ottla.protocol.primitives import (
     DECODE_FAULTS,
     HotBuffer,
@@ -22,6 +21,7 @@ from ottla.protocol.primitives import (
     read_string,
     read_tag,
     read_tag_count,
+    skip_tags,
 )
 
 #: (partition, current leader epoch, fetch offset, last fetched epoch, log start offset, partition max bytes)

@@ -24,7 +24,6 @@ from ottla.protocol.hot.fetch import (
     read_partition_tags,
     read_request_tags,
 )
-from ottla.protocol.hot.framing import skip_tags
 from ottla.protocol.primitives import (
     DECODE_FAULTS,
     HotBuffer,
@@ -33,6 +32,7 @@ from ottla.protocol.primitives import (
     read_count,
     read_numbers,
     read_string,
+    skip_tags,
 )
 from ottla.protocol.stepping import NUMBERS_A_PIECE, PIECE, DecodingAllowance, read_many_numbers
 from ottla.steps import Steps

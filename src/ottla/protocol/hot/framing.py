@@ -6,28 +6,15 @@ from collections.abc import Sequence
 from struct import Struct
 
 from ottla.protocol.primitives import (
-    HotBuffer,
     put_compact_nullable_string,
     put_compact_string,
     put_uvarint,
-    read_tag,
-    read_tag_count,
 )
 
 _INT32 = Struct(">i")
 
 #: (node id, host, port, rack) of the leaders that an answer's error codes point to.
 NodeEndpoint = tuple[int, str, int, str | None]
-
-
-def skip_tags(buf: HotBuffer, pos: int, limit: int) -> int:
-    """Goes over tagged fields that nobody asks for; they are checked all the same."""
-    if buf[pos] == 0:
-        return pos + 1
-    count, pos = read_tag_count(buf, pos, limit)
-    for _ in range(count):
-        _, _, pos = read_tag(buf, pos, limit)
-    return pos
 
 
 def begin_answer(correlation_id: int | None, *, flexible: bool) -> bytearray:

@@ -18,7 +18,6 @@ from ottla.protocol.hot.framing import (
     finish_answer,
     put_node_endpoints_tag,
     put_tag,
-    skip_tags,
 )
 from ottla.protocol.primitives import (
     DECODE_FAULTS,
@@ -37,6 +36,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_uvarint,
+    skip_tags,
     uuid_bytes,
 )
 

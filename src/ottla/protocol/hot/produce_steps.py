@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sys import getsizeof
 
 from ottla.protocol.errors import DecodeError, EncodeError
-from ottla.protocol.hot.framing import NodeEndpoint, begin_answer, put_node_endpoints_tag, skip_tags
+from ottla.protocol.hot.framing import NodeEndpoint, begin_answer, put_node_endpoints_tag
 from ottla.protocol.hot.produce import (
     ACKS_TIMEOUT,
     INDEX_LENGTH,
@@ -35,6 +35,7 @@ from ottla.protocol.primitives import (
     read_nullable_string,
     read_string,
     read_uvarint,
+    skip_tags,
 )
 from ottla.protocol.stepping import PIECE, DecodingAllowance
 from ottla.steps import Steps, pieces
