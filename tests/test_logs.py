@@ -164,11 +164,14 @@ def test_what_is_remembered_is_bounded() -> None:
 def test_configure_reaches_loggers_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     log = logs.logger("early")
     written: list[str] = []
-    before = logs.configure()
+    stderr = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    before = logs.configure(json=True, level="ERROR", sink=written.append, clock=lambda: 0.0)
     try:
-        logs.configure(json=True, level="ERROR", sink=written.append, clock=lambda: 0.0)
         log.info("no")
         log.error("yes")
+        assert logs.configure().sink == written.append
+        log.info("now to stderr")
     finally:
         logs.restore(before)
     assert json.loads(written[0]) == {
@@ -177,7 +180,4 @@ def test_configure_reaches_loggers_that_exist(monkeypatch: pytest.MonkeyPatch) -
         "part": "early",
         "event": "yes",
     }
-    stderr = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stderr)
-    log.info("now to stderr")
     assert stderr.getvalue().endswith("INFO  early  now to stderr\n")

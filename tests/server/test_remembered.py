@@ -374,6 +374,8 @@ def test_a_produce_that_waits_for_the_disk(running: Holding, change: str, by_id:
         running.hold("Flush")
         peer.send(peer.frame(asked_produce(batch(b"a"), topic_id), version))
         until(lambda: running.end() == 1)
+        running.until_held()
+        running.hold("nothing else")  # a move flushes its copy
         if change == "made again":
             again(running, flush_messages="1")
         else:

@@ -41,19 +41,19 @@ _FLUSHES_MAX: Final = 10
 class _Unflushed:
     """How much of a copy no flush has seen."""
 
-    __slots__ = ("flushes", "is_running", "log", "size")
+    __slots__ = ("flushes", "is_running", "left", "log")
 
     def __init__(self, log: Log) -> None:
         self.log = log
         #: Bytes that were copied since the last flush; more than a step as long as there was none.
-        self.size = _STEP_BYTES + 1
+        self.left = _STEP_BYTES + 1
         self.flushes = 0
         self.is_running = False
 
     @property
     def is_little(self) -> bool:
         """Whether the change-over may flush it, which the loop waits for."""
-        return self.size <= _STEP_BYTES or self.flushes >= _FLUSHES_MAX
+        return self.left <= _STEP_BYTES or self.flushes >= _FLUSHES_MAX
 
 
 class Moves:
@@ -149,7 +149,7 @@ class Moves:
     def _go_on(self, tp: TopicPartition, move: FutureLog, unflushed: _Unflushed) -> None:
         """Copies a piece, or has the copy take over, which it has even where something behind that fails."""
         try:
-            unflushed.size += move.copy_step(_STEP_BYTES)
+            unflushed.left += move.copy_step(_STEP_BYTES)
             if not move.is_level:
                 self._schedule(tp, 0)
                 return
@@ -167,7 +167,7 @@ class Moves:
     def _flush(self, tp: TopicPartition, move: FutureLog, unflushed: _Unflushed) -> None:
         """In a worker, while the original is served and written to."""
         flush = move.log.prepare_flush()
-        unflushed.size = 0
+        unflushed.left = 0
         unflushed.flushes += 1
         if flush is None:
             self._schedule(tp, 0)
@@ -197,7 +197,7 @@ class Moves:
                 fault = of_ours
         if fault is not None:
             if unflushed is not None and is_current:
-                unflushed.size = _STEP_BYTES + 1
+                unflushed.left = _STEP_BYTES + 1
             move.log.durability.lost()
         if self._directories.future(tp) is not move:
             return  # it was given up meanwhile, and its files may be gone
