@@ -113,11 +113,11 @@ def test_environment_beats_the_file() -> None:
     [
         ({"log.dirs": "/a,/b", "log.dir": "/c"}, ("/a", "/b")),
         ({"log.dir": "/c"}, ("/c",)),
-        ({}, ("/home/me/.local/state/ottla/data",)),
+        ({}, ("/homes/me/.local/state/ottla/data",)),
     ],
 )
 def test_log_dirs_beat_log_dir_beats_the_users_folder(properties: dict[str, str], directories: tuple[str, ...]) -> None:
-    assert Config.parse(properties, env={"HOME": "/home/me"}).storage.log_dirs == directories
+    assert Config.parse(properties, env={"HOME": "/homes/me"}).storage.log_dirs == directories
 
 
 @pytest.mark.parametrize(

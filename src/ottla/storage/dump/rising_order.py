@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-#: So many values in a row may be out of line and still be told from those behind them.
+#: So many values in a row may be out of line, and the ones behind them still show which these are.
 OUT_OF_LINE_MAX: Final = 8
 
 
