@@ -28,6 +28,8 @@ from ottla.storage.log.append import AppendResult
 from ottla.storage.log.log import Log
 
 if TYPE_CHECKING:
+    import asyncio
+
     from ottla.native.lane import Run
 
 
@@ -35,6 +37,7 @@ class Leader:
     __slots__ = (
         *(
             "active",
+            "changing_over",
             "dirty",
             "end_error",
             "epoch",
@@ -65,6 +68,9 @@ class Leader:
         self.successor: Leader | None = None
         #: The answer to requests that waited for it when it ceased to lead.
         self.end_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        #: Set while its log's copy in another directory takes over: done once there are appends again. Whoever cannot
+        #: wait for that is refused by the log.
+        self.changing_over: asyncio.Future[None] | None = None
         #: Whether something is staged that the round has yet to write. Of `Writes`.
         self.dirty = False
         #: Why a write of this round failed. Of `Writes`. While it stands nothing is staged: offsets that were given to
@@ -95,6 +101,12 @@ class Leader:
         """All of its records are there, and more may be."""
         assert not self.active
         self.successor = leader
+
+    def changed_over(self) -> None:
+        """Appends go on, at this leader or at its successor."""
+        waited, self.changing_over = self.changing_over, None
+        if waited is not None:
+            waited.set_result(None)
 
     def take_isr(self, isr: InSyncReplicas) -> bool:
         """The controller gave another set; True when that moved the high watermark."""
