@@ -50,8 +50,8 @@ SENT_A_TURN_BYTES: Final = 1024 * 1024
 #: What is sent at once, in microseconds; more has its turns. The copy of a megabyte to a socket of the same machine
 #: takes a millisecond.
 SENT_AT_ONCE_BYTES: Final = 64 * 1024
-#: What is left of an answer is copied out of it where it is less than half: a client that has taken most of it would keep
-#: the whole, and what is counted is what is left. A copy takes some ten microseconds; of more the whole is kept.
+#: What is left of an answer is copied out of it where it is less than half: a client that has taken most of it would
+#: keep the whole, and what is counted is what is left. A copy takes some ten microseconds; of more the whole is kept.
 COPIED_REST_BYTES_MAX: Final = 256 * 1024
 
 
