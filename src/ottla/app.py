@@ -93,7 +93,31 @@ def report_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
 Prepare = Callable[[Broker], Awaitable[None]]
 
 
-async def serve(config: Config, started: Callable[[Broker], None], prepare: Prepare | None = None) -> None:
+def stop_with_input(stop: Callable[[], None]) -> None:
+    """Calls once standard input ends: the process that held its other end is gone, however it ended."""
+    loop, standard_input = asyncio.get_running_loop(), 0
+
+    def read() -> None:
+        try:
+            if os.read(standard_input, 4096):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        loop.remove_reader(standard_input)
+        stop()
+
+    loop.add_reader(standard_input, read)
+
+
+async def serve(
+    config: Config,
+    started: Callable[[Broker], None],
+    prepare: Prepare | None = None,
+    *,
+    end_with_input: bool = False,
+) -> None:
     """Runs a broker on this machine until SIGINT, SIGTERM or SIGHUP stops it.
 
     `prepare` is awaited when clients can connect, and before `started` is called.
@@ -108,6 +132,8 @@ async def serve(config: Config, started: Callable[[Broker], None], prepare: Prep
         # Whoever starts it by `nohup` wants it to outlive the terminal.
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, stop.set)
+    if end_with_input:
+        stop_with_input(stop.set)
     try:
         lost: list[str] = []
 
@@ -130,7 +156,13 @@ async def serve(config: Config, started: Callable[[Broker], None], prepare: Prep
         ports.workers.close()
 
 
-def run(config: Config, started: Callable[[Broker], None], prepare: Prepare | None = None) -> None:
+def run(
+    config: Config,
+    started: Callable[[Broker], None],
+    prepare: Prepare | None = None,
+    *,
+    end_with_input: bool = False,
+) -> None:
     """`serve` in a loop of its own, made for it."""
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(serve(config, started, prepare))
+        runner.run(serve(config, started, prepare, end_with_input=end_with_input))

@@ -14,6 +14,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--override", metavar="NAME=VALUE", action="append", default=[], help="set a property; may be given again"
     )
+    parser.add_argument(
+        "--end-with-input", action="store_true", help="stop when standard input ends, as it does with whoever holds it"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -23,4 +26,5 @@ def run(options: argparse.Namespace) -> int:
 
     explicit = assignments("--override", options.override)
     config = configured(read_properties(options.config), explicit)
-    return run_broker(config, "name another in the property file, or with --override")
+    hint = "name another in the property file, or with --override"
+    return run_broker(config, hint, end_with_input=options.end_with_input)

@@ -33,7 +33,9 @@ def configured(
         raise _refused(str(error), json=wanted.strip().lower() == "true") from error
 
 
-def run_broker(config: Config, port_hint: str, topics: Mapping[str, int | None] | None = None) -> int:
+def run_broker(
+    config: Config, port_hint: str, topics: Mapping[str, int | None] | None = None, *, end_with_input: bool = False
+) -> int:
     """Serves until a signal comes. `port_hint` says how the caller's user chooses another port.
 
     `topics`, with their numbers of partitions, are there when the address is printed.
@@ -44,7 +46,7 @@ def run_broker(config: Config, port_hint: str, topics: Mapping[str, int | None] 
             await _make_topics(broker, topics)
 
     try:
-        run(config, _started, prepare)
+        run(config, _started, prepare, end_with_input=end_with_input)
     except BrokerLost as fault:
         if not config.observe.log_json:  # there it has been an event already
             raise CommandFault(str(fault)) from fault
@@ -56,16 +58,21 @@ def run_broker(config: Config, port_hint: str, topics: Mapping[str, int | None] 
 
 async def _make_topics(broker: Broker, topics: Mapping[str, int | None]) -> None:
     """As a client would that asks this broker and no other, whatever address it advertises."""
+    host, _, port = broker.listening_on[0].rpartition(":")
+    if not broker.config.server.listeners[0].host or host in _ANY:
+        host = _ANY.get(host, "127.0.0.1")
+    await make_topics(f"{host}:{port}", topics)
+
+
+async def make_topics(bootstrap: str, topics: Mapping[str, int | None]) -> None:
+    """Has these topics there, with their numbers of partitions. Raises StartFault."""
     from ottla.cli.connecting import advised
     from ottla.client.admin.admin import Admin
     from ottla.client.errors import KafkaError, error_of
     from ottla.protocol.generated.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
-    host, _, port = broker.listening_on[0].rpartition(":")
-    if not broker.config.server.listeners[0].host or host in _ANY:
-        host = _ANY.get(host, "127.0.0.1")
     try:
-        async with Admin(bootstrap_servers=f"{host}:{port}", client_id="ottla-up") as admin:
+        async with Admin(bootstrap_servers=bootstrap, client_id="ottla-up") as admin:
             there = await admin.describe_topics()
             new = [
                 CreatableTopic(name=name, num_partitions=count or -1, replication_factor=-1)

@@ -1,6 +1,7 @@
-"""Start a broker on this host, without a configuration file.
+"""Start a broker on this host, or several with -n, without a configuration file.
 
-Prints `Ottla is listening on HOST:PORT` once clients can connect; Ctrl-C stops it cleanly. Its data stays in
+Prints `Ottla is listening on HOST:PORT` once clients can connect; Ctrl-C stops it cleanly. With -n each broker is a
+process, as is their coordination tree, and what dies is started again. Its data stays in
 $XDG_STATE_HOME/ottla (~/.local/state/ottla where that is not set) or in --data DIR, and is there at the next start.
 DIR may be a log directory of Apache Kafka: its topics are served from then on.
 KAFKA_* variables set properties as in Kafka's container image: KAFKA_LOG_RETENTION_HOURS is log.retention.hours.
@@ -24,6 +25,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host", metavar="ADDRESS", help="listen on this address (default 127.0.0.1); 0.0.0.0: on all of this host"
     )
+    parser.add_argument(
+        "-n", "--brokers", type=_brokers, default=1, metavar="N", help="start a cluster of so many brokers (default 1)"
+    )
+    parser.add_argument("--zookeeper", metavar="HOST:PORT", help="of the cluster's tree, in place of one of its own")
     parser.add_argument("--data", metavar="DIR", help="keep everything below this folder; it is made if need be")
     parser.add_argument("--json-logs", action="store_true", help="write the log as a JSON object a line")
     parser.add_argument(
@@ -48,7 +53,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _brokers(text: str) -> int:
+    from ottla.local_cluster.layout import BROKERS_MAX
+
+    if not text.isdecimal() or not 1 <= int(text) <= BROKERS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of brokers: 1 to {BROKERS_MAX}")
+    return int(text)
+
+
 def run(options: argparse.Namespace) -> int:
+    if options.brokers > 1 or options.zookeeper is not None:
+        from ottla.cli.up_cluster import run_cluster
+
+        return run_cluster(options, _topics(options.topics), _explicit(options))
     from ottla.cli.serving import configured, run_broker
     from ottla.config.cluster_defaults import up_defaults
 

@@ -1,0 +1,101 @@
+"""`ottla up -n`: the supervisor of a cluster on this host, until a signal ends it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from ottla import logs
+from ottla.broker.broker import StartFault
+from ottla.cli.faults import OK, CommandFault, UsageFault
+from ottla.cli.serving import make_topics
+from ottla.config.environment import default_data_directory
+from ottla.local_cluster.layout import Wishes
+from ottla.local_cluster.member import StartFailed
+from ottla.local_cluster.supervisor import LocalCluster
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: What differs from broker to broker, and is planned here.
+_PLANNED: Final = frozenset({"broker.id", "node.id", "zookeeper.connect"})
+
+
+def run_cluster(options: argparse.Namespace, topics: Mapping[str, int | None], explicit: Mapping[str, str]) -> int:
+    wishes = _wishes(options, explicit)
+    try:
+        asyncio.run(_serve(wishes, options.zookeeper, topics, json=bool(options.json_logs)))
+    except (StartFailed, StartFault, OSError) as fault:
+        raise CommandFault(str(fault)) from fault
+    return OK
+
+
+def _wishes(options: argparse.Namespace, explicit: Mapping[str, str]) -> Wishes:
+    from ottla.cli.up import HOST_DEFAULT, PORT_DEFAULT
+
+    twice = sorted(_PLANNED & explicit.keys())
+    if twice:
+        raise UsageFault(f"--set {twice[0]}: each of several brokers has its own")
+    log_dirs = explicit.get("log.dirs") or default_data_directory(os.environ)
+    if "," in log_dirs:
+        raise UsageFault("--set log.dirs: several brokers have one log directory each; name the first one's")
+    planned = {"listeners", "log.dirs", "ottla.metrics.port"}
+    return Wishes(
+        brokers=options.brokers,
+        first_log_dir=log_dirs,
+        host=options.host or HOST_DEFAULT,
+        port=PORT_DEFAULT if options.port is None else options.port,
+        properties={name: value for name, value in explicit.items() if name not in planned},
+        metrics_port=options.metrics_port,
+    )
+
+
+async def _serve(wishes: Wishes, zookeeper: str | None, topics: Mapping[str, int | None], *, json: bool) -> None:
+    logs.configure(json=json)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        # Whoever starts it by `nohup` wants it to outlive the terminal.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, stop.set)
+    cluster = LocalCluster(wishes, _pass_on_json if json else _pass_on, zookeeper)
+    start = asyncio.ensure_future(_started(cluster, topics))
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait([start, stopped], return_when=asyncio.FIRST_COMPLETED)
+        if start.done():
+            start.result()
+            await stopped
+    finally:
+        stopped.cancel()
+        start.cancel()
+        await asyncio.wait([start])
+        await cluster.stop()
+
+
+async def _started(cluster: LocalCluster, topics: Mapping[str, int | None]) -> None:
+    addresses = await cluster.start()
+    if topics:
+        await make_topics(addresses[0], topics)
+    # Scripts wait for this line, as they do for one broker's: one address is enough, and the others are behind it.
+    print(f"Ottla is listening on {addresses[0]}", flush=True)
+
+
+def _pass_on(name: str, line: bytes) -> None:
+    _write(b"%-9s %s" % (name.encode(), line))
+
+
+def _pass_on_json(name: str, line: bytes) -> None:
+    named = b'{"process":"%s",%s' % (name.encode(), line[1:]) if line.startswith(b'{"') else line
+    _write(named)
+
+
+def _write(line: bytes) -> None:
+    try:
+        sys.stderr.buffer.write(line)
+        sys.stderr.buffer.flush()
+    except OSError:
+        pass  # nobody reads it

@@ -1,0 +1,135 @@
+"""Where the brokers of a cluster on one host keep what, and how each is started. Plain data and property files.
+
+    DIR/data                the first broker's log directory, which `ottla up` of one broker uses as well
+    DIR/data.coordination   the tree, as there: what was one broker's becomes the cluster's, and back
+    DIR/data-2, DIR/data-3  the others'
+    DIR/data.cluster/       a property file for each broker, as it was last started: its port is used again
+
+A broker's id is the one that its log directory names; a new one gets the smallest that no other has.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from ottla.config.cluster_defaults import up_defaults
+from ottla.java_properties import BadEscape, decode, encode
+
+#: Brokers of one cluster on one host. Each is a process of its own.
+BROKERS_MAX: Final = 32
+#: Of `listeners` in a property file that was written here.
+_LISTENER: Final = "PLAINTEXT://"
+
+
+class BrokerPlan(NamedTuple):
+    id: int
+    #: What makes it this broker, which nothing may say otherwise.
+    own: Mapping[str, str]
+    #: What its property file says, `own` among it.
+    properties: Mapping[str, str]
+    config_path: str
+
+    def command_words(self) -> list[str]:
+        words = ["broker", "--config", self.config_path, "--end-with-input"]
+        for name, value in self.own.items():
+            words += ["--override", f"{name}={value}"]
+        return words
+
+
+class Wishes(NamedTuple):
+    """What the user asked for."""
+
+    brokers: int
+    #: The first broker's log directory.
+    first_log_dir: str
+    host: str
+    #: Of the first broker; 0: a free one. The others get the next ones that are free.
+    port: int
+    #: For every broker.
+    properties: Mapping[str, str]
+    #: The first broker's; the others serve theirs on the next ones. None: no metrics.
+    metrics_port: int | None = None
+
+
+def tree_directory(first_log_dir: str) -> str:
+    return f"{first_log_dir}.coordination"
+
+
+def planned(wishes: Wishes, zookeeper: str) -> Iterator[BrokerPlan]:
+    """The brokers, in order; nothing is written yet. `zookeeper` is where their tree is."""
+    first = wishes.first_log_dir
+    directories = [first, *(f"{first}-{number}" for number in range(2, wishes.brokers + 1))]
+    taken: set[int] = set()
+    for number, (broker_id, directory) in enumerate(zip(_ids(directories), directories, strict=True)):
+        path = os.path.join(f"{first}.cluster", f"broker-{broker_id}.properties")
+        port = wishes.port if number == 0 and wishes.port else _port(wishes, number, path, taken)
+        taken.add(port)
+        own = {
+            "broker.id": str(broker_id),
+            "listeners": listener(wishes.host, port),
+            "log.dirs": directory,
+            "zookeeper.connect": zookeeper,
+        }
+        if wishes.metrics_port is not None:
+            own["ottla.metrics.port"] = str(wishes.metrics_port and wishes.metrics_port + number)
+        yield BrokerPlan(broker_id, own, {**up_defaults(wishes.brokers), **wishes.properties, **own}, path)
+
+
+def write(plan: BrokerPlan) -> None:
+    """The plan's property file."""
+    os.makedirs(os.path.dirname(plan.config_path), exist_ok=True)
+    with open(plan.config_path, "wb") as file:
+        file.write(b"# What this broker was last started with, by `ottla up -n`.\n" + encode(plan.properties))
+
+
+def listener(host: str, port: int) -> str:
+    in_brackets = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"{_LISTENER}{in_brackets}:{port}"
+
+
+def _ids(directories: list[str]) -> list[int]:
+    known = [_stored_id(directory) for directory in directories]
+    taken = {broker_id for broker_id in known if broker_id is not None}
+    fresh = (number for number in range(1, 2 * BROKERS_MAX) if number not in taken)
+    return [next(fresh) if broker_id is None else broker_id for broker_id in known]
+
+
+def _stored_id(directory: str) -> int | None:
+    """As its meta.properties says; the broker itself says what is wrong with a damaged one."""
+    found = _properties(os.path.join(directory, "meta.properties")).get("broker.id", "")
+    return int(found) if found.isdecimal() else None
+
+
+def _port(wishes: Wishes, number: int, config_path: str, taken: set[int]) -> int:
+    """As the last time, or the one behind the last broker's, or any."""
+    before = _properties(config_path).get("listeners", "").rpartition(":")[2]
+    near = [wishes.port + number] if wishes.port else []
+    for port in (*([int(before)] if before.isdecimal() else []), *near):
+        if 0 < port < 65536 and port not in taken and bound(wishes.host, port):
+            return port
+    while (port := bound(wishes.host, 0)) in taken:
+        pass
+    return port
+
+
+def _properties(path: str) -> dict[str, str]:
+    try:
+        with open(path, encoding="latin-1") as file:
+            return decode(file.read())
+    except (OSError, BadEscape):
+        return {}
+
+
+def bound(host: str, port: int) -> int:
+    """A port that was free just now: this one, or any for 0; 0 where it is not."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host.strip("[]"), port))
+        except OSError:
+            return 0
+        found: int = probe.getsockname()[1]
+        return found

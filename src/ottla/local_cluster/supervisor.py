@@ -1,0 +1,62 @@
+"""A whole cluster on this host: the tree first, then the brokers; and all of it backwards.
+
+What dies is started again on its old port. Without the tree the brokers go on: who leads leads, and nobody is elected
+until it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from ottla import logs
+from ottla.local_cluster.layout import Wishes, planned, tree_directory, write
+from ottla.local_cluster.member import Member, ottla
+
+log_event = logs.logger("up")
+
+#: Where the tree is served: this host's brokers alone ask for it.
+_TREE_HOST: Final = "127.0.0.1"
+
+
+class LocalCluster:
+    def __init__(self, wishes: Wishes, passed_on: Callable[[str, bytes], None], zookeeper: str | None = None) -> None:
+        """`zookeeper`: a tree that is there, in place of one of our own."""
+        self._wishes = wishes
+        self._passed_on = passed_on
+        #: HOST:PORT of the tree, once that is known.
+        self.zookeeper = zookeeper
+        self.tree: Member | None = None
+        #: By broker id, in order.
+        self.brokers: dict[int, Member] = {}
+
+    async def start(self) -> list[str]:
+        """The addresses of the brokers, once clients can connect to each. Raises StartFailed; nothing runs then."""
+        try:
+            if self.zookeeper is None:
+                self.zookeeper = await self._start_tree()
+            for plan in planned(self._wishes, self.zookeeper):
+                write(plan)
+                self.brokers[plan.id] = Member(f"broker {plan.id}", ottla(*plan.command_words()), self._passed_on)
+            for broker in self.brokers.values():
+                broker.start()
+            return list(await asyncio.gather(*(broker.address for broker in self.brokers.values())))
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start_tree(self) -> str:
+        words = ("tree", "--dir", tree_directory(self._wishes.first_log_dir), "--end-with-input", "--listen")
+        tree = self.tree = Member("tree", ottla(*words, f"{_TREE_HOST}:0"), self._passed_on)
+        tree.start()
+        address = await tree.address
+        # Brokers look for it where it was.
+        tree.command = ottla(*words, address)
+        return address
+
+    async def stop(self) -> None:
+        """The brokers hand their partitions to one another for as long as there are two, and the tree ends last."""
+        await asyncio.gather(*(broker.stop() for broker in self.brokers.values()))
+        if self.tree is not None:
+            await self.tree.stop()

@@ -1,0 +1,92 @@
+"""Which folders, ids and ports the brokers of a cluster on one host get, also at their next start."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla import java_properties
+from ottla.local_cluster.layout import BrokerPlan, Wishes, bound, planned, tree_directory, write
+
+HOST = "127.0.0.1"
+
+
+def wishes(tmp_path: Path, port: int = 0, **names: object) -> Wishes:
+    given = {"brokers": 3, "properties": {}, **names}
+    return Wishes(first_log_dir=f"{tmp_path}/data", host=HOST, port=port, **given)  # type: ignore[arg-type]
+
+
+def plans(tmp_path: Path, port: int = 0, **names: object) -> list[BrokerPlan]:
+    return list(planned(wishes(tmp_path, port, **names), f"{HOST}:2181"))
+
+
+def ports(made: list[BrokerPlan]) -> list[int]:
+    return [int(plan.properties["listeners"].rpartition(":")[2]) for plan in made]
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.socket() as holder:
+        holder.bind((HOST, 0))
+        holder.listen()
+        yield holder.getsockname()[1]
+
+
+def test_brokers_are_numbered_and_have_folders_of_their_own(tmp_path: Path) -> None:
+    made = plans(tmp_path)
+    assert [plan.id for plan in made] == [1, 2, 3]
+    assert [plan.properties["log.dirs"] for plan in made] == [
+        f"{tmp_path}/data",
+        f"{tmp_path}/data-2",
+        f"{tmp_path}/data-3",
+    ]
+    assert {plan.properties["zookeeper.connect"] for plan in made} == {f"{HOST}:2181"}
+    assert {plan.properties["min.insync.replicas"] for plan in made} == {"2"}
+    assert tree_directory(f"{tmp_path}/data") == f"{tmp_path}/data.coordination"
+    assert len(set(ports(made))) == 3
+
+
+def test_what_one_broker_has_left_is_one_of_the_cluster_under_its_id(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "meta.properties").write_text("version=0\nbroker.id=2\ncluster.id=x\n")
+    assert [plan.id for plan in plans(tmp_path)] == [2, 1, 3]
+    (tmp_path / "data" / "meta.properties").write_text("version=0\nbroker.id=1001\n")
+    assert [plan.id for plan in plans(tmp_path)] == [1001, 1, 2]
+    (tmp_path / "data-3").mkdir()
+    (tmp_path / "data-3" / "meta.properties").write_text("broker.id=1\n")
+    assert [plan.id for plan in plans(tmp_path)] == [1001, 2, 1]
+
+
+def test_a_damaged_file_leaves_the_fault_to_the_broker(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "meta.properties").write_bytes(b"broker.id=\\u00\xff\xff")
+    assert [plan.id for plan in plans(tmp_path)] == [1, 2, 3]
+
+
+def test_ports_stay_from_start_to_start(tmp_path: Path) -> None:
+    first = plans(tmp_path)
+    for plan in first:
+        write(plan)
+    assert ports(plans(tmp_path))[1:] == ports(first)[1:]
+
+
+def test_a_port_that_is_taken_is_left_out(tmp_path: Path, taken: int) -> None:
+    made = plans(tmp_path, taken - 1)
+    assert ports(made)[0] == taken - 1
+    assert taken not in ports(made)
+    assert bound(HOST, taken) == 0
+
+
+def test_a_property_file_says_what_a_broker_is_started_with(tmp_path: Path) -> None:
+    for plan in plans(tmp_path, properties={"num.partitions": "7"}, metrics_port=9_000):
+        write(plan)
+        said = java_properties.decode(Path(plan.config_path).read_text(encoding="latin-1"))
+        assert said == dict(plan.properties)
+        assert said["num.partitions"] == "7"
+        words = plan.command_words()
+        assert words[:3] == ["broker", "--config", plan.config_path]
+        assert f"broker.id={plan.id}" in words
+    assert said["ottla.metrics.port"] == "9002"
