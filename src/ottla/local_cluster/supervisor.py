@@ -7,11 +7,11 @@ until it is back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ottla import logs
-from ottla.local_cluster.layout import Wishes, planned, tree_directory, write
+from ottla.local_cluster.layout import BrokerPlan, Wishes, planned, tree_directory, write
 from ottla.local_cluster.member import Member, ottla
 
 log_event = logs.logger("up")
@@ -21,10 +21,17 @@ _TREE_HOST: Final = "127.0.0.1"
 
 
 class LocalCluster:
-    def __init__(self, wishes: Wishes, passed_on: Callable[[str, bytes], None], zookeeper: str | None = None) -> None:
-        """`zookeeper`: a tree that is there, in place of one of our own."""
+    def __init__(
+        self,
+        wishes: Wishes,
+        passed_on: Callable[[str, bytes], None],
+        zookeeper: str | None = None,
+        arranged: Callable[[BrokerPlan], Awaitable[BrokerPlan]] | None = None,
+    ) -> None:
+        """`zookeeper`: a tree that is there, in place of one of our own. `arranged` may change how a broker starts."""
         self._wishes = wishes
         self._passed_on = passed_on
+        self._arranged = arranged
         #: HOST:PORT of the tree, once that is known.
         self.zookeeper = zookeeper
         self.tree: Member | None = None
@@ -37,6 +44,8 @@ class LocalCluster:
             if self.zookeeper is None:
                 self.zookeeper = await self._start_tree()
             for plan in planned(self._wishes, self.zookeeper):
+                if self._arranged is not None:
+                    plan = await self._arranged(plan)  # noqa: PLW2901 - the one that is started
                 write(plan)
                 self.brokers[plan.id] = Member(f"broker {plan.id}", ottla(*plan.command_words()), self._passed_on)
             for broker in self.brokers.values():

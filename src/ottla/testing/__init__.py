@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     import os
 
     from ottla.testing.awaited import AsyncBroker
+    from ottla.testing.cluster import Cluster
     from ottla.testing.in_process import InProcessBroker
 
-__all__ = ["AsyncBroker", "InProcessBroker", "async_broker", "broker"]
+__all__ = ["AsyncBroker", "Cluster", "InProcessBroker", "async_broker", "broker", "cluster"]
 
 
 def broker(
@@ -75,6 +76,22 @@ def async_broker(
     )
 
 
+def cluster(
+    n: int = 3,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    zookeeper: str | None = None,
+) -> Cluster:
+    """`n` brokers, each a process, and their tree another one: for tests that kill, pause and cut off (`cluster.py`).
+
+    `zookeeper` is a tree that is there, in place of one of its own.
+    """
+    from ottla.testing.cluster import Cluster
+
+    return Cluster(n, data=data, properties=properties, zookeeper=zookeeper)
+
+
 if not TYPE_CHECKING:  # a type checker would take every name for one that exists
 
     def __getattr__(name: str) -> Any:
@@ -82,6 +99,10 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that exist
             from ottla.testing.in_process import InProcessBroker
 
             return InProcessBroker
+        if name == "Cluster":
+            from ottla.testing.cluster import Cluster
+
+            return Cluster
         if name == "AsyncBroker":
             from ottla.testing.awaited import AsyncBroker
 

@@ -1,0 +1,255 @@
+"""A cluster of real processes for tests: brokers and their tree, which a test may kill, pause, cut off and start again.
+
+with ottla.testing.cluster(3) as cluster:
+    cluster.create_topic("orders", partitions=3)
+    led = cluster.kill_leader("orders", 0)      # SIGKILL; the supervisor starts it again
+    cluster.cut(1, 2)                           # they hear nothing of each other, and both hear the third
+    cluster.heal()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, Self, TypeVar
+
+from ottla.client.admin.admin import Admin
+from ottla.local_cluster.layout import BrokerPlan, Wishes, bound, listener
+from ottla.local_cluster.member import Member
+from ottla.local_cluster.supervisor import LocalCluster
+from ottla.testing.links import Links
+from ottla.testing.own_loop import OwnLoop
+
+T = TypeVar("T")
+
+_HOST: Final = "127.0.0.1"
+#: The name of the tree among the ends of links.
+TREE: Final = "tree"
+#: How long a start, a stop or a broker's return may take.
+SECONDS_MAX: Final = 120.0
+
+
+class Cluster:
+    """`n` broker processes and one for the tree; with `zookeeper` the tree is one that is there."""
+
+    def __init__(
+        self,
+        n: int = 3,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        zookeeper: str | None = None,
+    ) -> None:
+        self._wanted = n
+        self._given_data = None if data is None else os.path.abspath(data)
+        self._properties = dict(properties or {})
+        self._zookeeper = zookeeper
+        self._loop = OwnLoop()
+        self._temporary: str | None = None
+        self._cluster: LocalCluster | None = None
+        self._links: Links | None = None
+        #: HOST:PORT of each broker, in the order of their ids.
+        self.addresses: dict[int, str] = {}
+        #: What the processes wrote to their logs, in order.
+        self.log: list[str] = []
+
+    # -- its life
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def bootstrap(self) -> str:
+        """For a client's bootstrap.servers: all brokers."""
+        return ",".join(self.addresses.values())
+
+    @property
+    def data(self) -> str:
+        found = self._given_data or self._temporary
+        assert found is not None, "the cluster was not started yet"
+        return found
+
+    def start(self) -> None:
+        """Serves when it returns. Raises StartFailed."""
+        if self._given_data is None and self._temporary is None:
+            self._temporary = tempfile.mkdtemp(prefix="ottla-cluster-")
+        wishes = Wishes(self._wanted, f"{self.data}/data", _HOST, 0, self._properties)
+
+        async def work() -> None:
+            self._links = links = Links(self._pids)
+            self._cluster = cluster = LocalCluster(wishes, self._heard, self._zookeeper, self._arranged)
+            found = await cluster.start()
+            first = (address.split(",")[0] for address in found)
+            self.addresses = dict(zip(cluster.brokers, first, strict=True))
+            del links
+
+        self._run(work())
+
+    def stop(self) -> None:
+        """As Ctrl-C: the brokers, then the tree."""
+
+        async def work() -> None:
+            cluster, self._cluster = self._cluster, None
+            links, self._links = self._links, None
+            if links is not None:
+                links.heal()
+            if cluster is not None:
+                await cluster.stop()
+            if links is not None:
+                await links.close()
+
+        self._run(work())
+
+    def close(self) -> None:
+        try:
+            self.stop()
+        finally:
+            self._loop.end()
+            temporary, self._temporary = self._temporary, None
+            if temporary is not None:
+                shutil.rmtree(temporary, ignore_errors=True)
+
+    # -- what is done to it
+
+    def kill(self, broker: int) -> None:
+        """SIGKILL; it is started again."""
+        self._signal(self._broker(broker), signal.SIGKILL)
+
+    def kill_leader(self, topic: str, partition: int = 0) -> int:
+        """Which broker that was."""
+        leader = self.leader(topic, partition)
+        self.kill(leader)
+        return leader
+
+    def kill_tree(self) -> None:
+        assert self._cluster is not None
+        assert self._cluster.tree is not None, "the tree is not this cluster's"
+        self._signal(self._cluster.tree, signal.SIGKILL)
+
+    def pause(self, broker: int) -> None:
+        """SIGSTOP: it neither answers nor ends, and its connections stay."""
+        self._signal(self._broker(broker), signal.SIGSTOP)
+
+    def resume(self, broker: int) -> None:
+        self._signal(self._broker(broker), signal.SIGCONT)
+
+    def restart(self, broker: int) -> None:
+        """A clean stop and a start; clients can connect to it again when this returns."""
+        member = self._broker(broker)
+        starts = member.starts
+        self._signal(member, signal.SIGTERM)
+        self.until(lambda: member.starts > starts and member.serving.is_set())
+
+    def cut(self, one: int | str, other: int | str) -> None:
+        """Two brokers, or a broker and the `TREE`, hear nothing of each other until `heal`."""
+        self._on_links(lambda links: links.cut(_end(one), _end(other)))
+
+    def heal(self) -> None:
+        self._on_links(lambda links: links.heal())
+
+    # -- what it is like
+
+    def pid(self, broker: int) -> int | None:
+        return self._broker(broker).pid
+
+    def is_serving(self, broker: int) -> bool:
+        return self._broker(broker).serving.is_set()
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """-1 while nobody leads."""
+
+        async def work() -> int:
+            async with Admin(bootstrap_servers=self.bootstrap) as admin:
+                found = (await admin.describe_topics([topic]))[topic]
+                leader = found.partitions[partition].leader
+                return -1 if leader is None else leader
+
+        return self._run(work())
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        async def work() -> None:
+            async with Admin(bootstrap_servers=self.bootstrap) as admin:
+                await admin.create_topic(
+                    name, partitions=partitions, replication_factor=replication_factor, configs=dict(configs or {})
+                )
+
+        self._run(work())
+
+    def until(self, holds: Callable[[], bool], seconds: float = SECONDS_MAX) -> None:
+        """Raises TimeoutError where it does not come to be."""
+
+        async def work() -> None:
+            async with asyncio.timeout(seconds):
+                while not holds():  # noqa: ASYNC110 - what is waited for is another process
+                    await asyncio.sleep(0.02)
+
+        self._run(work())
+
+    # -- its parts
+
+    async def _arranged(self, plan: BrokerPlan) -> BrokerPlan:
+        """Brokers reach one another, and the tree, through links."""
+        links, cluster = self._links, self._cluster
+        assert links is not None
+        assert cluster is not None
+        assert cluster.zookeeper is not None
+        inside = bound(_HOST, 0)
+        outside = plan.own["listeners"]
+        advertised = await links.proxy(str(plan.id), lambda: inside)
+        tree_port = int(cluster.zookeeper.split(",")[0].rpartition(":")[2].split("/")[0])
+        tree = await links.proxy(TREE, lambda: tree_port)
+        own = {
+            **plan.own,
+            "listeners": f"{outside},{listener(_HOST, inside).replace('PLAINTEXT', 'INTERNAL')}",
+            "advertised.listeners": f"{outside},INTERNAL://{_HOST}:{advertised}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+            "inter.broker.listener.name": "INTERNAL",
+            "zookeeper.connect": f"{_HOST}:{tree}",
+        }
+        return plan._replace(own=own, properties={**plan.properties, **own})
+
+    def _pids(self) -> dict[str, int]:
+        assert self._cluster is not None
+        members = {str(number): member for number, member in self._cluster.brokers.items()}
+        return {name: member.pid for name, member in members.items() if member.pid is not None}
+
+    def _heard(self, name: str, line: bytes) -> None:
+        self.log.append(f"{name}: {line.decode(errors='replace').rstrip()}")
+
+    def _broker(self, broker: int) -> Member:
+        assert self._cluster is not None, "the cluster does not run"
+        return self._cluster.brokers[broker]
+
+    def _signal(self, member: Member, number: int) -> None:
+        async def work() -> None:
+            member.signal(number)
+
+        self._run(work())
+
+    def _on_links(self, call: Callable[[Links], None]) -> None:
+        async def work() -> None:
+            assert self._links is not None
+            call(self._links)
+
+        self._run(work())
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.submit(lambda: work).result(SECONDS_MAX + 60)
+
+
+def _end(name: int | str) -> str:
+    return str(name)
