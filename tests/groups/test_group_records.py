@@ -26,6 +26,7 @@ from ottla.protocol.hot.offset_records import (
     group_prefix,
     offset_key,
     offset_value,
+    offset_value_parts,
     read_offset_key,
     read_offset_value,
     topic_prefix,
@@ -62,6 +63,9 @@ def test_offset_values(offset: int, epoch: int, metadata: str, commit: int, expi
         expected = OffsetRecord(offset, -1, metadata, commit, expire, bytes(16))
     assert read_offset_value(value) == expected
     check_offset_value(value)
+    if expire == -1:
+        head, middle, tail = offset_value_parts(epoch, metadata, topic_id)
+        assert value == head + pack(">q", offset) + middle + pack(">q", commit) + tail
 
 
 @pytest.mark.parametrize("version", range(5))

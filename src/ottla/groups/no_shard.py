@@ -24,7 +24,7 @@ from ottla.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCo
 from ottla.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.protocol.generated.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
-from ottla.steps import Steps
+from ottla.steps import Steps, at_once
 
 
 class NoShard:
@@ -80,6 +80,12 @@ class NoShard:
         self, _caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
     ) -> Steps[None]:
         return replied(commit_refused(request, self._error), reply)
+
+    def commit_few(self, _caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]) -> None:
+        reply(at_once(commit_refused(request, self._error)))
+
+    def repeated_commit(self, _request: OffsetCommitRequest, _version: int) -> None:
+        """There is nothing to remember."""
 
     def offset_fetch(self, request: OffsetFetchRequestGroup, _require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
         return made_at_once(fetch_refused(request.group_id, self._error))

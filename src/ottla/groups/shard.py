@@ -26,9 +26,10 @@ from ottla.groups.consumer.prepared import PreparedHeartbeat
 from ottla.groups.consumer.target import WORK_AT_ONCE_MAX
 from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.group import Group, GroupKind
-from ottla.groups.offsets.committing import commit_offsets
+from ottla.groups.offsets.committing import commit_few, commit_offsets
 from ottla.groups.offsets.deleting import delete_group, delete_offsets
 from ottla.groups.offsets.fetching import fetch_offsets, fetch_refused
+from ottla.groups.offsets.repeated import RepeatedCommit
 from ottla.groups.offsets.sweeping import Sweeps
 from ottla.groups.records.kinds import CONSUMER_GROUP_KINDS, GROUP, OFFSET, OFFSET_LEGACY, BadRecord, kind_of
 from ottla.groups.state import Counts, Done, Reply, ShardState
@@ -144,6 +145,14 @@ class GroupShard:
         self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
     ) -> Steps[None]:
         return commit_offsets(self.state, caller, request, reply)
+
+    def commit_few(self, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]) -> None:
+        """`offset_commit` of a request that names fewer topics and partitions than make a step."""
+        commit_few(self.state, caller, request, reply)
+
+    def repeated_commit(self, request: OffsetCommitRequest, version: int) -> RepeatedCommit | None:
+        """What this request is but for its offsets, to be committed with others. EncodeError as in a commit."""
+        return RepeatedCommit(self.state, request, version)
 
     def offset_fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
         """To be answered by `when_settled`, as all that says what is stored."""

@@ -32,8 +32,9 @@ _KEY: Final = OffsetCommitRequest.API_KEY
 _BY_ID: Final = 10
 _pack_correlation: Final = INT32.pack
 
-#: Topics and partitions of a request that is served at once: about a hundred microseconds.
-_AT_ONCE_MAX: Final = 64
+#: Topics and partitions of a request that is served at once: about a hundred microseconds. They are fewer than a piece,
+#: as `commit_few` wants them.
+_AT_ONCE_MAX: Final = PIECE - 1
 #: Answers to requests that name more partitions are made each time.
 _REMEMBERED_PARTITIONS_MAX: Final = 32
 
@@ -45,17 +46,23 @@ def handle(
     call: Call, request: OffsetCommitRequest
 ) -> OffsetCommitResponse | Later | Steps[OffsetCommitResponse | Later]:
     """In steps where it is long; most commits name a few partitions, and are answered at once."""
-    count = len(request.topics)
-    for topic in request.topics[:_AT_ONCE_MAX]:
-        count += len(topic.partitions)
-    if count > _AT_ONCE_MAX:
+    if not is_short(request):
         return _handle(call, request, is_long=True)
-    if _is_all_plain(call, request):
+    if is_all_plain(call, request):
         return _commit_all(call, request)
     return at_once(_handle(call, request, is_long=False))
 
 
-def _is_all_plain(call: Call, request: OffsetCommitRequest) -> bool:
+def is_short(request: OffsetCommitRequest) -> bool:
+    """Whether it is served without steps."""
+    count = len(request.topics)
+    for topic in request.topics[:_AT_ONCE_MAX]:
+        count += len(topic.partitions)
+    return count <= _AT_ONCE_MAX
+
+
+def is_all_plain(call: Call, request: OffsetCommitRequest) -> bool:
+    """Whether nothing of a short request is refused here. Topics that are given by their ids get their names."""
     if not request.topics or not allowed_on_group(call, Operation.READ, request.group_id):
         return False
     for topic in request.topics:  # noqa: SIM110 - each commit comes by here
@@ -74,7 +81,7 @@ def _commit_all(call: Call, request: OffsetCommitRequest) -> Later:
         else:
             answer.set(at_once(_answered(call, request, response, [], is_long=False)))
 
-    at_once(call.services.groups.shard_for(request.group_id).offset_commit(caller_of(call), request, reply))
+    call.services.groups.shard_for(request.group_id).commit_few(caller_of(call), request, reply)
     return answer
 
 
@@ -130,7 +137,16 @@ def _answered(
 
 
 def _all_committed(call: Call, request: OffsetCommitRequest) -> bytes:
-    """The whole answer. A consumer commits the same partitions over and over, and its answer is the same each time."""
+    """The whole answer."""
+    before, behind = committed_answer(call.version, request)
+    return before + _pack_correlation(call.correlation_id) + behind
+
+
+def committed_answer(version: int, request: OffsetCommitRequest) -> tuple[bytes, bytes]:
+    """What stands before the correlation id, and what behind it, where all of a short request is committed.
+
+    A consumer commits the same partitions over and over, and its answer is the same each time.
+    """
     asked = tuple(
         [
             (topic.name, topic.topic_id, partition.partition_index)
@@ -139,14 +155,12 @@ def _all_committed(call: Call, request: OffsetCommitRequest) -> bytes:
         ]
     )
     if len(asked) > _REMEMBERED_PARTITIONS_MAX:
-        return encode_response(_KEY, call.version, call.correlation_id, at_once(committed(request)))
-    length, rest = _answer_to(call.version, asked)
-    return length + _pack_correlation(call.correlation_id) + rest
+        return _around_correlation(encode_response(_KEY, version, 0, at_once(committed(request))))
+    return _answer_to(version, asked)
 
 
 @lru_cache(maxsize=1_000)
 def _answer_to(version: int, asked: tuple[tuple[str, bytes, int], ...]) -> tuple[bytes, bytes]:
-    """What stands before the correlation id, and what behind it, where each partition is committed."""
     topics = [
         OffsetCommitResponseTopic(
             name=name,
@@ -155,15 +169,23 @@ def _answer_to(version: int, asked: tuple[tuple[str, bytes, int], ...]) -> tuple
         )
         for (name, topic_id), partitions in groupby(asked, key=lambda place: place[:2])
     ]
-    frame = encode_response(_KEY, version, 0, OffsetCommitResponse(topics=topics))
+    return _around_correlation(encode_response(_KEY, version, 0, OffsetCommitResponse(topics=topics)))
+
+
+def _around_correlation(frame: bytes) -> tuple[bytes, bytes]:
     return frame[:CORRELATION_AT], frame[CORRELATION_END:]
 
 
 def _is_plain(call: Call, topic: OffsetCommitRequestTopic) -> bool:
     """Whether all of it is left to commit, where a few looks decide it: for nearly every commit."""
-    if call.version >= _BY_ID or len(topic.partitions) > PIECE:
+    if len(topic.partitions) > PIECE:
         return False
-    known = call.services.metadata.topic(topic.name)
+    metadata = call.services.metadata
+    if call.version >= _BY_ID:
+        known = metadata.topic_by_id(topic.topic_id)
+        topic.name = "" if known is None else known.name
+    else:
+        known = metadata.topic(topic.name)
     if known is None or not call.allowed_on_topic(Operation.READ, topic.name):
         return False
     for partition in topic.partitions:  # noqa: SIM110 - each commit comes by here

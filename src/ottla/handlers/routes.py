@@ -17,6 +17,7 @@ class Route(NamedTuple):
 #: Produce is advertised from 0, since librdkafka falls back to the old record format otherwise; 0 to 2 are refused.
 PRODUCE: Final = 0
 FETCH: Final = 1
+OFFSET_COMMIT: Final = 8
 API_VERSIONS: Final = 18
 
 #: Joins and their kin: all members of a group send them at once, and each waits for all the others.
@@ -34,7 +35,7 @@ HOT: Final[dict[int, tuple[int, int]]] = {PRODUCE: (3, 13), FETCH: (4, 18)}
 ROUTES: Final[dict[int, Route]] = {
     2: Route("list_offsets", 1, 11),
     3: Route("metadata", 0, 13),
-    8: Route("offset_commit", 2, 10),
+    OFFSET_COMMIT: Route("offset_commit", 2, 10),
     9: Route("offset_fetch", 1, 10),
     10: Route("find_coordinator", 0, 6),
     11: Route("join_group", 0, 9),

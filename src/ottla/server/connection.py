@@ -37,6 +37,7 @@ from ottla.security.principal import Principal
 from ottla.security.session import Session
 
 if TYPE_CHECKING:
+    from ottla.handlers.commit.memo import CommitMemo, CommitSeed
     from ottla.handlers.fetch.memo import FetchMemo
     from ottla.handlers.produce.memo import ProduceMemo
     from ottla.native.lane import Lane
@@ -66,6 +67,7 @@ class Connection:
         "cancel",
         "channel",
         "closed",
+        "commit_memo",
         "end",
         "fetch_memo",
         "is_open",
@@ -123,6 +125,7 @@ class Connection:
         #: What handlers remember of the last request of their kind, to recognise its like.
         self.produce_memo: ProduceMemo | None = None
         self.fetch_memo: FetchMemo | None = None
+        self.commit_memo: CommitMemo | CommitSeed | None = None
         #: Compiled, and knows the likes of the last Produce by itself.
         self.lane: Lane | None = None
         self._after = after
@@ -143,7 +146,7 @@ class Connection:
         """From now on the connection is served as this one; what was remembered under the one before was another's."""
         self.session = session
         self.is_open = session.is_open
-        self.produce_memo = self.fetch_memo = None
+        self.produce_memo = self.fetch_memo = self.commit_memo = None
         self.leave_lane()
 
     # -- answers
@@ -159,7 +162,7 @@ class Connection:
     def is_clear(self) -> bool:
         return not (self.answers or self.unsent or self.buffer is not None)
 
-    def answer_now(self, data: bytes | memoryview) -> None:
+    def answer_now(self, data: bytes | bytearray | memoryview) -> None:
         """Sends an answer that nothing stands before; the round's end sees to what is left of it."""
         try:
             sent = self.send(data)
@@ -211,6 +214,18 @@ class Connection:
         self.busy = False
         self.cancel = None
         self._after(self)
+
+    def finish_with(self, data: bytes | bytearray, now_ms: int) -> None:
+        """The request that made the connection busy has this answer, the last piece of it."""
+        self.busy = False
+        self.cancel = None
+        if len(data) <= SENT_AT_ONCE_BYTES and not self.muted and self.is_clear:
+            # It must not pass for idle, however long the request has waited.
+            self.last_active_ms = now_ms
+            self.answer_now(data)
+        else:
+            self.answer(data)
+            self._after(self)
 
     # -- answers of Produce
 
@@ -373,7 +388,7 @@ class Connection:
         self.unsent = ()
         self.answers.clear()
         self.slots = ()
-        self.produce_memo = self.fetch_memo = None
+        self.produce_memo = self.fetch_memo = self.commit_memo = None
         try:
             # Its descriptor's number may be another connection's at once.
             self.leave_lane()

@@ -21,9 +21,19 @@ from ottla.handlers.calls.later import Later
 from ottla.handlers.calls.letting_go import LONG_BYTES, Parts
 from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, RequestBuffer
 from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, JobResult
+from ottla.handlers.commit.recognised import RecognisedCommits
 from ottla.handlers.fetch.handler import FetchHandler
 from ottla.handlers.produce.handler import ProduceHandler
-from ottla.handlers.routes import API_VERSIONS, BEFORE_AUTHENTICATION, FETCH, PATIENT, PRODUCE, ROUTES, UNHURRIED
+from ottla.handlers.routes import (
+    API_VERSIONS,
+    BEFORE_AUTHENTICATION,
+    FETCH,
+    OFFSET_COMMIT,
+    PATIENT,
+    PRODUCE,
+    ROUTES,
+    UNHURRIED,
+)
 from ottla.protocol.apis import api
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.fields import REQUEST_FIELDS
@@ -60,6 +70,7 @@ class Dispatcher:
         }
         self.patient = PATIENT
         self.round = services.round
+        self._commits = RecognisedCommits(services)
         services.round.join(produce)
         services.round.join(fetch)
         self._handles: dict[int, Handle] = {}
@@ -71,6 +82,12 @@ class Dispatcher:
 
     def serve(self, connection: Peer, buffer: RequestBuffer, start: int, end: int) -> None:
         key, version, correlation = REQUEST_FIELDS.unpack_from(buffer.data, start)
+        if (
+            key == OFFSET_COMMIT
+            and connection.is_open
+            and self._commits.serve(connection, buffer, start, end, version, correlation)
+        ):
+            return
         route = ROUTES.get(key)
         if route is None or not route.version_min <= version <= route.version_max:
             if key == API_VERSIONS:
@@ -260,8 +277,11 @@ class Dispatcher:
                     self._go_on(connection, header, steps, started_ms, 0)
                     return
                 response = ended.result
-            self._answer(connection, header, response, started_ms)
-            connection.finish()
+            if isinstance(response, Message):
+                response = encode_response(header.api_key, header.api_version, header.correlation_id, response)
+            now_ms = self._clock.monotonic_ms()
+            connection.finish_with(response, now_ms)
+            self._metrics.request(header.api_key, api(header.api_key).name, now_ms - started_ms)
         except Exception as error:
             self._failed(connection, header, error)
 

@@ -13,7 +13,7 @@ from itertools import count as counting
 from itertools import repeat
 from typing import Final
 
-from ottla.coordinators.caller import Caller
+from ottla.coordinators.caller import Caller, Now
 from ottla.coordinators.journal import JournalRecord
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.state import Done, Reply, ShardState, session_key
@@ -57,6 +57,9 @@ def commit_offsets(
     """All at once for what is small: then it does not yield."""
     # Of what is too much nothing is looked at one by one.
     count = _count(request)
+    if count < PIECE and len(request.topics) < PIECE:
+        commit_few(state, caller, request, reply)
+        return
     too_much = count > PARTITIONS_COMMITTED_MAX
     error = _check(state, caller, request, () if too_much else request.topics)
     if not error and too_much:
@@ -66,11 +69,7 @@ def commit_offsets(
         return
     try:
         made = _Records(state, request, caller.now.wall_ms)
-        if count < PIECE and len(request.topics) < PIECE:
-            for topic in request.topics:
-                made.make(topic, topic.partitions)
-        else:
-            yield from made.make_all(request.topics)
+        yield from made.make_all(request.topics)
     except EncodeError:
         reply((yield from commit_refused(request, ErrorCode.INVALID_GROUP_ID)))
         return
@@ -80,24 +79,55 @@ def commit_offsets(
         yield from _written_in_pieces(state, caller, request, reply, response, records, places)
         return
     # From here to the end nothing happens in between.
-    if count >= PIECE and (error := _check(state, caller, request, request.topics)):
+    if error := _check(state, caller, request, request.topics):
         reply((yield from commit_refused(request, error)))
         return
-    _heard_from(state, caller, request)
+    if error := _written_at_once(state, caller, request, reply, response, records, places):
+        reply((yield from commit_refused(request, error)))
+
+
+def commit_few(
+    state: ShardState, caller: Caller, request: OffsetCommitRequest, reply: Reply[OffsetCommitResponse]
+) -> None:
+    """The same for a request that names fewer than `PIECE` topics and partitions: nearly every one."""
+    error = _check(state, caller, request, request.topics)
+    if not error:
+        try:
+            made = _Records(state, request, caller.now.wall_ms)
+            for topic in request.topics:
+                made.make(topic, topic.partitions)
+        except EncodeError:
+            error = ErrorCode.INVALID_GROUP_ID
+        else:
+            response = at_once(committed(request, made.refused)) if made.refused else ALL_COMMITTED
+            error = _written_at_once(state, caller, request, reply, response, made.records, made.places)
+    if error:
+        reply(at_once(commit_refused(request, error)))
+
+
+def _written_at_once(
+    state: ShardState,
+    caller: Caller,
+    request: OffsetCommitRequest,
+    reply: Reply[OffsetCommitResponse],
+    response: OffsetCommitResponse,
+    records: Sequence[JournalRecord],
+    places: Sequence[_Place],
+) -> ErrorCode:
+    """All of a checked request, answered with `response` once it is written. An error: it is not, nor answered."""
+    if request.member_id:
+        heard_from(state, request.group_id, request.member_id, caller.now)
     if not records:
         reply(response)
-        return
-    error = _write(state, caller, request, records, places, partial(_written, request, response, reply))
-    if error:
-        reply((yield from commit_refused(request, error)))
+        return ErrorCode.NONE
+    return _write(state, caller, request, records, places, partial(_written, request, response, reply))
 
 
-def _heard_from(state: ShardState, caller: Caller, request: OffsetCommitRequest) -> None:
+def heard_from(state: ShardState, group_id: str, member_id: str, now: Now) -> None:
     """A member that commits is alive."""
-    group_id, member_id = request.group_id, request.member_id
     group = state.groups.get(group_id)
-    if group is not None and member_id:
-        until_ms = group.heard_from(member_id, caller.now.monotonic_ms)
+    if group is not None:
+        until_ms = group.heard_from(member_id, now.monotonic_ms)
         if until_ms is not None:
             state.timers.put_off(session_key(group_id, member_id), until_ms)
 
@@ -141,7 +171,8 @@ def _written_in_pieces(
     the journal refused more, stays; the answer says the error, and the client commits again.
     """
     parts = _Parts(partial(_written, request, response, reply))
-    _heard_from(state, caller, request)
+    if request.member_id:
+        heard_from(state, request.group_id, request.member_id, caller.now)
     for first in range(0, len(records), WRITTEN_AT_ONCE_MAX):
         if first:
             yield
@@ -223,7 +254,7 @@ class _Records:
         for partition in partitions:
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
-            if metadata and _length(metadata) > self._metadata_max:
+            if metadata and metadata_length(metadata) > self._metadata_max:
                 self.refused.add(self._number)
             else:
                 value = offset_value(
@@ -258,7 +289,7 @@ def _without_group(caller: Caller, request: OffsetCommitRequest) -> ErrorCode:
     return ErrorCode.GROUP_ID_NOT_FOUND if caller.version >= NOT_FOUND_SINCE else ErrorCode.ILLEGAL_GENERATION
 
 
-def _length(metadata: str) -> int:
+def metadata_length(metadata: str) -> int:
     """In UTF-16 units, as Kafka counts it against offset.metadata.max.bytes."""
     return len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2
 

@@ -9,6 +9,7 @@ from ottla.ports import File
 from ottla.security.principal import Principal
 
 if TYPE_CHECKING:
+    from ottla.handlers.commit.memo import CommitMemo, CommitSeed
     from ottla.handlers.fetch.memo import FetchMemo
     from ottla.handlers.produce.memo import ProduceMemo
     from ottla.native.lane import Lane
@@ -60,6 +61,7 @@ class Peer(Protocol):
     #: What handlers remember of the last request of their kind, to recognise its like.
     produce_memo: ProduceMemo | None
     fetch_memo: FetchMemo | None
+    commit_memo: CommitMemo | CommitSeed | None
 
     @property
     def principal(self) -> Principal: ...
@@ -88,7 +90,7 @@ class Peer(Protocol):
         """Hands over the next answer, or a piece of it."""
         ...
 
-    def answer_now(self, data: bytes | memoryview) -> None:
+    def answer_now(self, data: bytes | bytearray | memoryview) -> None:
         """Sends an answer at once that nothing stands before: `is_clear` said so."""
         ...
 
@@ -103,6 +105,10 @@ class Peer(Protocol):
 
     def finish(self) -> None:
         """The request that waited is answered; what waited behind it may go on."""
+        ...
+
+    def finish_with(self, data: bytes | bytearray, now_ms: int) -> None:
+        """The request that waited has this answer, and what waited behind it may go on."""
         ...
 
     def abort(self) -> None:

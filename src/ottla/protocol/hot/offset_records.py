@@ -40,6 +40,9 @@ _unpack_version: Final = Struct(">h").unpack_from
 _unpack_plain_v4: Final = Struct(">hqiBqB").unpack_from
 _PLAIN_V4_BYTES: Final = 24
 _PLAIN_V4_WITH_ID_BYTES: Final = 24 + 2 + 16
+#: Where the offset stands in a value of any version.
+_OFFSET_AT: Final = 2
+_NUMBER_BYTES: Final = 8
 #: One tagged field: number 0, sixteen bytes.
 _ID_TAG: Final = b"\x01\x00\x10"
 
@@ -116,6 +119,17 @@ def offset_value(
     if topic_id == ZERO_TOPIC_ID:
         return _pack_plain_v4(4, offset, leader_epoch, 1, commit_ms, 0)
     return _pack_plain_v4(4, offset, leader_epoch, 1, commit_ms, 1) + b"\x00\x10" + topic_id
+
+
+def offset_value_parts(leader_epoch: int, metadata: str, topic_id: bytes) -> tuple[bytes, bytes, bytes]:
+    """What stands before the offset, before the commit's time and behind it, in a value that expires as all do.
+
+    Offset and time take eight bytes each, as on the wire.
+    """
+    value = offset_value(0, leader_epoch, metadata, 0, NO_EXPIRY, topic_id)
+    tail = value[-1:] if topic_id == ZERO_TOPIC_ID else value[-len(_ID_TAG) - len(topic_id) :]
+    time_at = len(value) - len(tail) - _NUMBER_BYTES
+    return value[:_OFFSET_AT], value[_OFFSET_AT + _NUMBER_BYTES : time_at], tail
 
 
 def read_offset_value(value: bytes) -> OffsetRecord:

@@ -1,0 +1,51 @@
+"""The memo of a commit: the request is decoded once more, and asked what the ordinary way asks."""
+
+from __future__ import annotations
+
+from ottla.handlers.calls.call import Call, Services
+from ottla.handlers.calls.peer import Peer
+from ottla.handlers.commit.memo import RECORDS_BYTES_MAX, CommitMemo
+from ottla.handlers.offset_commit import committed_answer, is_all_plain, is_short
+from ottla.handlers.routes import OFFSET_COMMIT, ROUTES
+from ottla.protocol.errors import DecodeError, EncodeError
+from ottla.protocol.generated.offset_commit import OffsetCommitRequest
+from ottla.protocol.header import decode_request_header
+from ottla.protocol.hot.commit import CommitShape
+
+_ROUTE = ROUTES[OFFSET_COMMIT]
+
+
+def grown(services: Services, peer: Peer, frame: bytes, version: int, shape: CommitShape) -> CommitMemo | None:
+    """A memo of the request in this frame; None where it is of a kind that is not recognised.
+
+    That is one that is long, of which something is refused, whose offsets have an expiry of their own, or that is
+    counted; and one whose group is not coordinated here, now.
+    """
+    if not _ROUTE.version_min <= version <= _ROUTE.version_max:
+        return None
+    try:
+        header, position = decode_request_header(frame, 0)
+        request, _ = OffsetCommitRequest.decode(frame, version, position)
+    except DecodeError:
+        return None
+    if (
+        request.retention_time_ms != -1
+        or not is_short(request)
+        or not services.policy.is_free(peer.principal, header.client_id)
+    ):
+        return None
+    # Numbers first: what is asked under them may change only together with them.
+    policy, generation = services.policy.number, services.metadata.generation
+    call = Call(
+        *(services, version, header.correlation_id, header.client_id, peer.principal, peer.host, peer.listener_name),
+        now_ms=services.round.wall_ms,
+    )
+    if not is_all_plain(call, request):
+        return None
+    try:
+        commit = services.groups.shard_for(request.group_id).repeated_commit(request, version)
+    except EncodeError:
+        return None
+    if commit is None or commit.bytes > RECORDS_BYTES_MAX:
+        return None
+    return CommitMemo(version, shape, commit, committed_answer(version, request), policy, generation)

@@ -1,0 +1,67 @@
+"""A commit that is sent again and again with other offsets: what is kept of it with its connection.
+
+Most clients commit now and then, and each has a connection. Of the first commit of its kind only the frame is kept, a
+few hundred bytes; when one like it follows, that becomes a memo.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.protocol.fields import INT32
+
+if TYPE_CHECKING:
+    from ottla.groups.offsets.repeated import RepeatedCommit
+    from ottla.protocol.hot.commit import CommitShape
+
+#: What is remembered of a request at the most: a client id, a group, a member, and fifty partitions of a topic.
+REMEMBERED_BYTES_MAX: Final = 1024
+#: What its records take, in each of which the group and the topic are named.
+RECORDS_BYTES_MAX: Final = 8 * 1024
+#: Requests of the same size that are not looked at, after one of which no memo can be made.
+LEFT_ALONE: Final = 64
+
+_pack_correlation: Final = INT32.pack
+
+
+class CommitSeed:
+    """The last commit of a connection, of which there is no memo."""
+
+    __slots__ = ("frame", "left_alone", "size", "version")
+
+    def __init__(self, frame: bytes, version: int, *, left_alone: int = 0) -> None:
+        self.version = version
+        self.size = len(frame)
+        #: So many of the same size are not looked at, and the frame is not kept.
+        self.left_alone = left_alone
+        self.frame = b"" if left_alone else frame
+
+
+class CommitMemo:
+    """What was understood of a request, and the answer where it is committed."""
+
+    __slots__ = ("_before", "_behind", "commit", "generation", "offsets", "policy", "shape", "size", "version")
+
+    def __init__(
+        self,
+        version: int,
+        shape: CommitShape,
+        commit: RepeatedCommit,
+        answer: tuple[bytes, bytes],
+        policy: int,
+        generation: int,
+    ) -> None:
+        self.version = version
+        self.size = shape.size
+        self.shape = shape
+        self.offsets = shape.offsets
+        self.commit = commit
+        #: The number of the policy that allowed it.
+        self.policy = policy
+        #: Of the metadata, in which the topics and partitions were there, and the group in this partition.
+        self.generation = generation
+        self._before, self._behind = answer
+
+    def answer(self, correlation: int) -> bytes:
+        """All of it is committed."""
+        return self._before + _pack_correlation(correlation) + self._behind
