@@ -4,12 +4,14 @@ from __future__ import annotations
 
 
 class Figures:
-    __slots__ = ("answered", "latency_ms_max", "latency_ms_min", "latency_ms_sum", "received", "sent")
+    __slots__ = ("answered", "latency_ms_max", "latency_ms_min", "latency_ms_sum", "received", "rejected", "sent")
 
     def __init__(self) -> None:
         #: Frames that came, and that were made: answers and notifications.
         self.received = 0
         self.sent = 0
+        #: Connections over a limit.
+        self.rejected = 0
         #: Requests that were answered, and how long they took; the least is -1 before the first.
         self.answered = 0
         self.latency_ms_min = -1

@@ -19,6 +19,8 @@ HANDSHAKE_MS_MAX: Final = 10_000
 PIPELINED_MAX: Final = 1_000
 #: The same of all connections: fewer than the store's queue holds, so that no request is refused for want of a place.
 WAITING_MAX: Final = 16_000
+#: Bytes of those, where they are long.
+WAITING_BYTES: Final = 64 * 1024 * 1024
 #: While so much of its answers is untaken, nothing more is read of a connection.
 UNTAKEN_BYTES: Final = 1024 * 1024
 #: A connection that takes nothing of its answers for so long is closed. Its session may live on.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from ottla.coordination.errors import CoordinationError, InvalidPath, NoNode, OperationUnknown
-from ottla.coordination.interface import Check, Create, Delete, EventType, Op, SetData, Stat, Watch, WatchEvent
+from ottla.coordination.errors import CoordinationError, InvalidPath, OperationUnknown
+from ottla.coordination.interface import Check, Create, Delete, Op, SetData
 from ottla.coordination.served.access import check_access
 from ottla.coordination.served.limits import PATH_CHARACTERS_MAX
-from ottla.coordination.tree import TreeNode, ZnodeTree
-from ottla.coordination.watches import WatchTable
 from ottla.coordination.zookeeper.codes import CreateFlags, OpCode
 from ottla.coordination.zookeeper.messages import (
     CheckRequest,
@@ -19,7 +16,6 @@ from ottla.coordination.zookeeper.messages import (
     DeleteRequest,
     MultiRequest,
     SetDataRequest,
-    SetWatchesRequest,
 )
 from ottla.steps import Steps, pieces
 

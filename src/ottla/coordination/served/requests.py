@@ -16,17 +16,13 @@ from typing import Any, Final, NoReturn
 from ottla import logs
 from ottla.coordination.errors import (
     AuthenticationFailed,
-    BadVersion,
     CoordinationError,
     OperationUnknown,
-    WriteRefused,
 )
-from ottla.coordination.interface import ANY_VERSION, Stat
 from ottla.coordination.served.access import ACCEPTED_SCHEMES
 from ottla.coordination.served.connection import Connection
 from ottla.coordination.served.long_frames import (
     HEADER_BYTES,
-    LONG_ANSWER,
     LONG_FRAME_BYTES,
     reading_multi_ops,
     reading_set_watches,
@@ -40,18 +36,8 @@ from ottla.coordination.tree import CloseSession, TreeOp, ZnodeTree
 from ottla.coordination.zookeeper.codes import OpCode
 from ottla.coordination.zookeeper.jute import JuteFault
 from ottla.coordination.zookeeper.messages import (
-    OPEN_TO_ALL,
-    AclAnswer,
     AuthRequest,
-    CheckRequest,
-    Children2Answer,
-    ChildrenAnswer,
-    DataAnswer,
     EndWithConnectionRequest,
-    NodeRequest,
-    PathAnswer,
-    PathRequest,
-    SetAclRequest,
     SetWatchesRequest,
     decode_request,
     encode_answer,

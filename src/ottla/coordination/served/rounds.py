@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ottla import logs
+from ottla.coordination.errors import CoordinationError
 from ottla.coordination.served.connection import Account, Connection
-from ottla.coordination.served.limits import HANDSHAKE_BYTES_MAX, WAITING_MAX, ServedLimits
+from ottla.coordination.served.limits import HANDSHAKE_BYTES_MAX, WAITING_BYTES, WAITING_MAX, ServedLimits
 from ottla.coordination.zookeeper.jute import LENGTH_BYTES
 from ottla.ports.clock import Clock
 from ottla.ports.network import WRITABLE
@@ -58,12 +59,16 @@ class Rounds:
         #: Connections that something happened to: answers, the end of a wait.
         self._woken: list[Connection] = []
         self._scheduled = False
-        #: Requests that the store has, of all connections.
+        #: Requests that the store has, of all connections, and their bytes.
         self._waiting = 0
+        self._waiting_bytes = 0
+        #: When somebody last had something for us.
+        self.served_ms = 0
 
     def run(self, ready: list[tuple[Any, int]]) -> bool:
         """Serves what is ready, as the network calls it."""
-        ends_ms = self._clock.monotonic_ms() + ROUND_MS
+        self.served_ms = self._clock.monotonic_ms()
+        ends_ms = self.served_ms + ROUND_MS
         for served, (connection, events) in enumerate(ready, 1):
             if not connection.closed:
                 self._contained(connection, self._serve_ready, connection, events)
@@ -82,15 +87,22 @@ class Rounds:
     def hold(self, connection: Connection, size: int) -> None:
         """A request of it waits."""
         self._waiting += 1
+        self._waiting_bytes += size
         connection.hold(size)
 
     def let_go(self, connection: Connection, size: int) -> None:
         self._waiting -= 1
+        self._waiting_bytes -= size
         connection.let_go(size)
         if connection.has_frame:
             self.woken(connection)
         if self._backlog:
             self._schedule()
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether as much waits as may."""
+        return self._waiting >= WAITING_MAX or self._waiting_bytes >= WAITING_BYTES
 
     @property
     def waiting(self) -> int:
@@ -109,7 +121,7 @@ class Rounds:
         """A fault in one connection ends that one."""
         try:
             work(*args)
-        except FrameRefused as refused:
+        except (FrameRefused, CoordinationError) as refused:
             self.close(connection, str(refused))
         except OSError:
             self.close(connection)
@@ -150,7 +162,7 @@ class Rounds:
                 end = position + LENGTH_BYTES + self._length(connection, incoming, position)
                 if end > len(incoming):
                     break
-                if not left or not connection.takes or self._waiting >= WAITING_MAX:
+                if not left or not connection.takes or self._is_full:
                     connection.has_frame = True
                     break
                 left -= 1
@@ -188,7 +200,7 @@ class Rounds:
             if self._clock.monotonic_ms() >= ends_ms:
                 break
         self._settle()
-        if self._backlog and self._waiting < WAITING_MAX:
+        if self._backlog and not self._is_full:
             self._schedule()
 
     def _settle(self) -> None:
