@@ -121,6 +121,9 @@ class IsrChange(NamedTuple):
     leader_epoch: Epoch
     partition_epoch: int
     isr: tuple[BrokerId, ...]
+    #: The registration of each of them, in the same order; empty where the leader is of a version that does not say.
+    #: A follower that has registered again since is not taken: it may have lost what it had.
+    isr_epochs: tuple[int, ...] = ()
 
 
 class IsrResult(NamedTuple):
@@ -128,6 +131,42 @@ class IsrResult(NamedTuple):
     error: ErrorCode
     #: As it is now, with or without the change; None where the partition is unknown.
     state: PartitionState | None = None
+
+
+class ElectionKind(IntEnum):
+    """Kafka's numbers."""
+
+    #: Of the first assigned replica, where it is in the ISR.
+    PREFERRED = 0
+    #: Of any live replica, where nobody of the ISR is left.
+    UNCLEAN = 1
+
+
+class PartitionResult(NamedTuple):
+    tp: TopicPartition
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+class ShutdownAnswer(NamedTuple):
+    """Of a broker that wants to stop: it may once nothing remains."""
+
+    error: ErrorCode
+    #: What it still leads.
+    remaining: tuple[TopicPartition, ...] = ()
+
+
+class Reassignment(NamedTuple):
+    tp: TopicPartition
+    #: None cancels the one that is under way.
+    replicas: tuple[BrokerId, ...] | None
+
+
+class OngoingReassignment(NamedTuple):
+    tp: TopicPartition
+    replicas: tuple[BrokerId, ...]
+    adding: tuple[BrokerId, ...]
+    removing: tuple[BrokerId, ...]
 
 
 class Controller(Protocol):
@@ -156,6 +195,22 @@ class Controller(Protocol):
     async def alter_isr(self, broker_id: BrokerId, changes: Sequence[IsrChange]) -> list[IsrResult]:
         """From the leader of the partitions."""
         ...
+
+    async def shut_down(self, broker_id: BrokerId, broker_epoch: int) -> ShutdownAnswer:
+        """From a broker that wants to stop: others lead its partitions, and it leaves their ISRs."""
+        ...
+
+    async def elect_leaders(
+        self, kind: ElectionKind, partitions: Sequence[TopicPartition] | None, *, timeout_ms: int | None = None
+    ) -> tuple[ErrorCode, list[PartitionResult]]:
+        """Of all partitions where none are named: then only those that needed it are answered."""
+        ...
+
+    async def alter_reassignments(
+        self, changes: Sequence[Reassignment], *, timeout_ms: int | None = None
+    ) -> tuple[ErrorCode, list[PartitionResult]]: ...
+
+    async def reassignments(self, partitions: Sequence[TopicPartition] | None) -> list[OngoingReassignment]: ...
 
     async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:
         """The log directory of these replicas failed: others lead from now on, or nobody."""
