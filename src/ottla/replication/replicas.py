@@ -236,7 +236,11 @@ class Replicas:
 
     def _follow(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
         high_watermark = self._known_high_watermark(tp)
-        follower = Follower(tp, log, state.leader_epoch, state.leader, high_watermark, self.directories.truncating)
+        follower = Follower(
+            *(tp, log, state.leader_epoch, state.leader, high_watermark),
+            truncating=self.directories.truncating,
+            wrote=self._follower_wrote,
+        )
         self._drop_roles(tp)
         self.followers[tp] = follower
         self._listeners.became_follower(follower)
@@ -246,11 +250,13 @@ class Replicas:
         return role.high_watermark if role is not None else self.directories.high_watermark(tp) or 0
 
     def _drop_roles(self, tp: TopicPartition) -> None:
-        leader = self.leaders.pop(tp, None)
+        leader, follower = self.leaders.pop(tp, None), self.followers.pop(tp, None)
         if leader is not None:
             leader.retire()
+        if follower is not None:
+            follower.active = False
+        if leader is not None or follower is not None:
             self._listeners.resigned(tp)
-        self.followers.pop(tp, None)
         self.waiters.changed(tp)
 
     def stop(self, tp: TopicPartition, *, delete: bool) -> ErrorCode:
@@ -344,9 +350,24 @@ class Replicas:
         await self._flushing.idle()
         await self.moves.flushes_end()
 
+    def _follower_wrote(self, log: Log) -> None:
+        if log.durability.is_due(log.config, self._clock.wall_ms()):
+            self._flushing.request(log)
+
+    def _follower_flushed(self, log: Log) -> None:
+        follower = self.followers.get(log.tp)
+        if follower is None or follower.log is not log:
+            return
+        try:
+            follower.flushed()
+        finally:
+            if log.flush_due(self._clock.wall_ms()):
+                self._flushing.request(log)
+
     def _flushed(self, log: Log) -> None:
         leader = self.leaders.get(log.tp)
         if leader is None or leader.log is not log:
+            self._follower_flushed(log)
             return
         try:
             leader.advance()
