@@ -202,6 +202,12 @@ class SimulatedBroker:
             self._end()
             self.ports = self._simulation.world.kill(self.name)
 
+    def carry_out(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Has the process do something that nobody asks for over the network: it ends with the process."""
+        context = copy_context()
+        context.run(_LIFE.set, self._life)
+        return self._simulation.loop.create_task(work, context=context)
+
     def _give_up(self, life: Life, reason: str) -> None:
         if not (life.ended or self.ports.disk.is_down):
             self._say(f"gives up: {reason}")
