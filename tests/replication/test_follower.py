@@ -8,18 +8,22 @@ import pytest
 from tests.replication.roles_world import DIRECTORIES, OTHER, TP, US, RolesWorld
 from tests.storage.log_world import batch, read_all
 
+from ottla.config.log import LogConfig
+from ottla.model import ErrorCode
 from ottla.replication.follower import Follower
 from ottla.storage.errors import AppendRefused
 from ottla.storage.formats import offset_checkpoint
 from ottla.storage.log.log import Log
 
+#: The leader epoch that it follows in: later than those of the records.
+EPOCH = 9
 #: Epoch and first value of the records of a leader epoch, in order.
 Epochs = list[tuple[int, int]]
 
 
 def following(high_watermark: int = 0) -> RolesWorld:
     world = RolesWorld()
-    world.role(epoch=1, leader=OTHER, replicas=(US, OTHER))
+    world.role(epoch=EPOCH, leader=OTHER, replicas=(US, OTHER))
     world.follower.high_watermark = high_watermark
     return world
 
@@ -212,3 +216,101 @@ def test_two_logs_become_one_however_they_parted() -> None:
             follower.append(memoryview(bytearray(data)), leader.end_offset)
         assert written(follower.log) == written(leader), f"seed {seed}"
         assert follower.log.epochs.entries() == leader.epochs.entries()[:-1], f"seed {seed}"
+
+
+# What it may ask for, and where it begins
+
+
+def test_batches_of_a_later_leader_epoch_than_its_own_are_refused() -> None:
+    """KAFKA-18723: the answer of a leader that was elected meanwhile, to a follower that has not cut its log for it."""
+    follower = following().follower
+    both = bytes(sent(0, b"1", epoch=1)) + bytes(sent(1, b"2", epoch=EPOCH + 1))
+    with pytest.raises(AppendRefused, match="leader epoch 10"):
+        follower.append(memoryview(bytearray(both)), leader_high_watermark=2)
+    assert (follower.log.end_offset, follower.log.next_offset, follower.high_watermark) == (0, 0, 0)
+    follower.append(sent(0, b"1", epoch=EPOCH), leader_high_watermark=1)
+    assert follower.log.end_offset == 1
+
+
+def test_a_follower_vouches_for_what_is_on_the_disk_where_its_topic_is_flushed_before_the_answer() -> None:
+    world = RolesWorld(LogConfig(flush_messages=1))
+    world.role(epoch=1, leader=OTHER, replicas=(US, OTHER))
+    follower = world.follower
+    asked: list[int] = []
+    follower.on_may_ask = lambda: asked.append(follower.log.end_offset)
+
+    async def fetched() -> None:
+        follower.append(sent(0, b"a", epoch=1), 0)
+        assert not follower.may_ask
+        follower.append(sent(1, b"b", epoch=1), 0)
+        await world.replicas.flushes_end()
+
+    world.ports.loop.run_until_complete(fetched())
+    assert follower.may_ask
+    assert asked[-1] == 2
+    assert world.replicas.followers[TP].log.recovery_point == 2
+
+
+def test_where_the_disk_comes_later_a_follower_asks_at_once() -> None:
+    follower = following().follower
+    follower.append(sent(0, b"a", epoch=1), 0)
+    assert follower.may_ask
+
+
+def test_nobody_asks_for_a_follower_whose_role_has_moved_on() -> None:
+    world = RolesWorld(LogConfig(flush_messages=1))
+    world.role(epoch=1, leader=OTHER, replicas=(US, OTHER))
+    former = world.follower
+    asked: list[int] = []
+    former.on_may_ask = lambda: asked.append(1)
+
+    async def fetched() -> None:
+        former.append(sent(0, b"a", epoch=1), 0)
+        world.role(epoch=2, leader=OTHER, replicas=(US, OTHER))
+        await world.replicas.flushes_end()
+
+    world.ports.loop.run_until_complete(fetched())
+    assert (asked, former.active, world.follower.may_ask) == ([], False, True)
+
+
+def test_the_leaders_start_is_followed_as_far_as_the_log_goes() -> None:
+    follower = filled([(1, 6)]).follower
+    for start, at in ((-1, 0), (0, 0), (3, 3), (2, 3), (9, 3)):
+        follower.append(memoryview(b""), 5, start)
+        assert follower.log.start_offset == at
+    assert follower.high_watermark == 5
+
+
+def test_a_follower_that_starts_over_begins_where_it_is_told() -> None:
+    world = filled([(1, 4)])
+    follower = world.follower
+    follower.leader_committed(4)
+    follower.start_over(20)
+    assert (follower.log.start_offset, follower.log.end_offset, follower.high_watermark) == (20, 20, 20)
+    follower.append(sent(20, b"1", epoch=1), 21, 20)
+    assert (written(follower.log), follower.high_watermark) == ("1", 21)
+    follower.start_over(3)
+    assert (follower.log.start_offset, follower.log.end_offset, follower.high_watermark) == (3, 3, 3)
+
+
+@pytest.mark.parametrize("again_at", [2, 40])
+def test_a_power_cut_behind_a_new_beginning_leaves_a_log_that_opens(again_at: int) -> None:
+    world = filled([(1, 10)])
+    follower = world.follower
+    follower.leader_committed(10)
+    flush = follower.log.prepare_flush()
+    assert flush is not None
+    flush.run()
+    follower.log.flushed(flush)
+    world.replicas.directories.write_checkpoints(world.replicas.high_watermarks())
+    follower.start_over(again_at)
+    follower.append(sent(again_at, b"1", epoch=1), again_at, again_at)
+    world.ports.disk.crash(Random(7))
+    world.start()
+    assert world.replicas.directories.offline == {}
+    assert world.role(epoch=2, leader=OTHER, replicas=(US, OTHER), is_new=False) == ErrorCode.NONE
+
+
+def test_a_leader_that_knows_no_such_epoch_has_said_nothing_to_cut_by() -> None:
+    follower = filled([(1, 4)]).follower
+    assert follower.truncate_to_leader(-1, -1) == 4

@@ -52,7 +52,8 @@ def test_a_leader_becomes_a_follower_and_a_leader_again() -> None:
     assert world.role(epoch=3, replicas=BOTH) == ErrorCode.NONE
     assert TP not in world.replicas.followers
     assert (world.leader.epoch, world.leader.high_watermark) == (3, 2)
-    assert world.told == [("leads", 1), ("resigned", -1), ("follows", 2), ("leads", 3)]
+    # A follower resigns as a leader does: whoever fetches for it has to stop.
+    assert world.told == [("leads", 1), ("resigned", -1), ("follows", 2), ("resigned", -1), ("leads", 3)]
 
 
 def test_a_state_of_an_older_epoch_changes_nothing() -> None:
@@ -76,7 +77,7 @@ def test_the_same_epoch_again_changes_only_who_is_in_sync() -> None:
     leader.advance()
     assert leader.high_watermark == 0
     waiter = Waits(world)
-    assert world.role(epoch=1, replicas=BOTH, isr=(US,)) == ErrorCode.NONE
+    assert world.role(epoch=1, replicas=BOTH, isr=(US,), partition_epoch=1) == ErrorCode.NONE
     assert world.leader is leader
     assert leader.high_watermark == 1
     world.replicas.waiters.settle(0)

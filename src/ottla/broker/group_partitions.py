@@ -36,7 +36,8 @@ class GroupPartitions:
         if tp.topic == OFFSETS_TOPIC:
             # First the requests that wait for their writes, then those that wait for other members.
             self._journals.close(tp)
-            self._groups.get().led.resigned(tp.partition)
+            if self._groups.made is not None:
+                self._groups.made.led.resigned(tp.partition)
 
     def journal_lost(self, tp: TopicPartition) -> None:
         self._groups.get().led.journal_failed(tp.partition)

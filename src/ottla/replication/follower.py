@@ -3,7 +3,12 @@
 Cutting a follower's log at its own high watermark loses committed records, since the watermark lags one fetch behind.
 A follower therefore asks the leader where its own last leader epoch ended, and cuts there (Kafka's KIP-101).
 
-What asks the leader is to come with a second broker: `append` and `truncate_to_leader` are for that.
+A follower that asks for an offset vouches for all below it: the leader counts it as having that. Where the topic is
+flushed before the answer, the leader vouches for what the disk has, and so does a follower: its next fetch waits until
+`may_ask` is true. Whoever fetches sets `on_may_ask`, which is called then.
+
+A `Follower` follows in one leader epoch. In the next one there is another object, and answers to fetches of the former
+one are recognised by that.
 """
 
 from __future__ import annotations
@@ -16,7 +21,10 @@ from ottla.storage.log.log import Log
 
 
 class Follower:
-    __slots__ = ("_truncating", "epoch", "high_watermark", "leader_id", "log", "tp")
+    __slots__ = (
+        *("_truncating", "_wrote", "active", "controller_epoch", "epoch", "high_watermark", "leader_id", "log"),
+        *("on_may_ask", "partition_epoch", "tp"),
+    )
 
     def __init__(
         self,
@@ -26,52 +34,102 @@ class Follower:
         leader_id: int,
         high_watermark: int,
         truncating: Callable[[TopicPartition, int], None],
+        wrote: Callable[[Log], None] | None = None,
     ) -> None:
         self.tp = tp
         self.log = log
         self.epoch = epoch
+        #: As the controller last said: what is older changes nothing. Of `Replicas`.
+        self.controller_epoch = -1
+        self.partition_epoch = -1
         #: -1 while the partition has no leader.
         self.leader_id = leader_id
+        #: False once the role has moved on. What still comes for it is to be dropped.
+        self.active = True
         #: log.start_offset <= high_watermark <= log.end_offset
         self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
         #: Called with where the log will end, before it is cut: no checkpoint may speak of more.
         self._truncating = truncating
+        #: Called with each write: a flush may be due.
+        self._wrote = wrote
+        #: Of the fetcher: called when `may_ask` has become true.
+        self.on_may_ask: Callable[[], None] | None = None
 
     def go_on_in(self, log: Log) -> None:
         """The same records stand in another directory now."""
         self.log = log
 
-    def append(self, records: memoryview, leader_high_watermark: int) -> None:
+    @property
+    def durable_end(self) -> int:
+        """The end of what this broker vouches for, as a leader's."""
+        log = self.log
+        return log.durability.certain_end if log.config.flush_messages <= 1 else log.places.end_offset
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether the next offset may be asked for, which says that everything below it is here."""
+        return self.durable_end >= self.log.end_offset
+
+    def flushed(self) -> None:
+        """More of the log is on the disk than before."""
+        if self.on_may_ask is not None and self.active and self.may_ask:
+            self.on_may_ask()
+
+    def append(self, records: memoryview, leader_high_watermark: int, leader_start: int = -1) -> None:
         """Takes what a fetch brought: batches that carry the leader's offsets and leader epochs already.
 
-        Raises AppendRefused where they do not go on from this log's end, and StorageFault.
+        Raises AppendRefused where they do not go on from this log's end, or were written in a later leader epoch than
+        this one: a follower that took them without having cut its log for that leader epoch could hold what no leader
+        ever had (KAFKA-18723). And StorageFault. `leader_start`: -1 where the leader did not say.
         """
         if len(records):
             try:
-                self.log.stage_replica(records)
+                self.log.stage_replica(records, epoch_max=self.epoch)
             except AppendRefused:
                 # Also what was sound before it: the leader is asked for all of it again.
                 self.log.discard_staged()
                 raise
             self.log.write_staged()
+            if self._wrote is not None:
+                self._wrote(self.log)
         self.leader_committed(leader_high_watermark)
+        self.leader_starts(leader_start)
 
     def leader_committed(self, leader_high_watermark: int) -> None:
         """What the leader says is committed is so here as far as it is here; it never goes back."""
         self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.end_offset))
+
+    def leader_starts(self, leader_start: int) -> None:
+        """The leader has removed what lies below, by retention or because somebody asked for that."""
+        log = self.log
+        if log.start_offset < leader_start <= self.high_watermark:
+            log.advance_start(leader_start, self.high_watermark)
 
     def truncate_to_leader(self, leader_epoch: int, leader_end: int) -> int:
         """Cuts what the leader does not have, given the leader's answer for our last leader epoch; returns the new end.
 
         The leader answers with the largest epoch it knows up to ours, and where that ended with it. Where this log does
         not know that very leader epoch, what is left may still part from the leader's: the next answer tells (KIP-279).
+        A leader that knows no such leader epoch (-1) has said nothing to cut by.
         """
         log = self.log
+        if leader_epoch < 0 or leader_end < 0:
+            return log.end_offset
         own = log.epochs.end_offset_for(leader_epoch, log.end_offset)
         cut = leader_end if own is None else min(leader_end, own[1])
         if cut < log.end_offset:
             cut = log.end_if_cut_at(cut)
             self._truncating(self.tp, cut)
             log.truncate_to(cut)
-            self.high_watermark = min(self.high_watermark, log.end_offset)
+            self.high_watermark = max(log.start_offset, min(self.high_watermark, log.end_offset))
         return log.end_offset
+
+    def start_over(self, offset: int) -> None:
+        """Gives up all that is here and goes on at `offset`: the leader's log begins behind this one's end, or this
+        one's files are worth nothing."""
+        # A crash in the middle leaves an empty folder, or one with some of the segments.
+        self._truncating(self.tp, 0)
+        self.log.truncate_fully_and_start_at(offset)
+        self.high_watermark = offset
+        if self._wrote is not None:
+            self._wrote(self.log)

@@ -42,14 +42,18 @@ class ReplicaOwner(Protocol):
 
 
 class RoleListener(Protocol):
-    """Coordinators follow the leaders of their partitions through this."""
+    """Coordinators follow the leaders of their partitions through this, and fetchers what is to be followed.
+
+    Whatever role this broker had in a partition, it resigns it before it takes on another. A leader that goes on in its
+    own next leader epoch has kept its role, and nobody is called.
+    """
 
     def became_leader(self, leader: Leader) -> None: ...
 
     def became_follower(self, follower: Follower) -> None: ...
 
     def resigned(self, tp: TopicPartition) -> None:
-        """Fine where it had no role, or only half of one."""
+        """Neither leads nor follows any more. Fine where it had no role, or only half of one."""
         ...
 
 

@@ -93,7 +93,7 @@ class FetchHandler(Participant):
     def _serve_alike(self, memo: FetchMemo, peer: Peer, buffer: RequestBuffer, offset: int, correlation: int) -> bool:
         """Answers a request that differs from the last one in its offset only, if there is enough to read."""
         leader, cursor, log = memo.leader, memo.cursor, memo.log
-        if not leader.active or leader.log is not log:
+        if not leader.active or leader.log is not log or leader.epoch != memo.epoch:
             return False
         try:
             size = cursor.find(offset, memo.max_bytes, leader.high_watermark)

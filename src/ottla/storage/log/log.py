@@ -165,8 +165,8 @@ class Log:
     ) -> AppendResult:
         return self.staging.stage(records, leader_epoch, now_ms, origin)
 
-    def stage_replica(self, records: memoryview, now_ms: int = 0) -> AppendResult:
-        return self.staging.stage_replica(records, now_ms)
+    def stage_replica(self, records: memoryview, now_ms: int = 0, epoch_max: int | None = None) -> AppendResult:
+        return self.staging.stage_replica(records, now_ms, epoch_max)
 
     def write_staged(self) -> None:
         """Writes what is staged, in one call. On StorageFault nothing of it is in the log."""

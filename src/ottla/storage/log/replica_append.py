@@ -20,13 +20,19 @@ if TYPE_CHECKING:
     from ottla.storage.log.staging import Staging
 
 
-def stage_replica(staging: Staging, records: memoryview, now_ms: int) -> AppendResult:
+def stage_replica(staging: Staging, records: memoryview, now_ms: int, epoch_max: int | None) -> AppendResult:
     first, at, size = staging.next_offset, 0, len(records)
     while size - at >= HEADER_SIZE:
         header: BatchHeader = tuple.__new__(BatchHeader, HEADER.unpack_from(records, at))
         if header.length >= LENGTH_MIN and at + header.length + LOG_OVERHEAD > size:
             break
         _check(staging, records, at, header)
+        if epoch_max is not None and header.leader_epoch > epoch_max:
+            raise AppendRefused(
+                ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"a batch for {staging.places.tp} is of leader epoch {header.leader_epoch}, and this broker follows "
+                f"in {epoch_max}",
+            )
         batch = records[at : at + header.size]
         if (
             staging.staged_end + header.size > staging.roll_size

@@ -263,9 +263,10 @@ class Staging:
         self.next_offset = next_offset
         return next_offset
 
-    def stage_replica(self, records: memoryview, now_ms: int = 0) -> AppendResult:
-        """Takes a leader's batches as they are; raises AppendRefused where they do not go on from this log's end."""
-        return replica_append.stage_replica(self, records, now_ms or self.producer_memory.opened_ms)
+    def stage_replica(self, records: memoryview, now_ms: int = 0, epoch_max: int | None = None) -> AppendResult:
+        """Takes a leader's batches as they are; raises AppendRefused where they do not go on from this log's end, or
+        are of a later leader epoch than `epoch_max`."""
+        return replica_append.stage_replica(self, records, now_ms or self.producer_memory.opened_ms, epoch_max)
 
     def _stage_sequence(self, header: BatchHeader, first: int, now_ms: int, origin: Origin) -> WrittenBatch | None:
         transactional = header.attributes & TRANSACTIONAL != 0
