@@ -94,7 +94,8 @@ class GivenRoles:
 
     async def say(self, broker: int, states: Sequence[PartitionState]) -> None:
         """Says these states to one broker, and who is alive."""
-        await self.brokers[broker].carry_out(self._take_on(broker, states))
+        process = self.brokers[broker].process
+        await self.simulation.loop.create_task(self._take_on(broker, states), context=process.context())
 
     async def announce(self) -> None:
         """Says to all that are alive who is, and what was given last."""
