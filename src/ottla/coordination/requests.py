@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ottla.coordination.errors import CoordinationError
-from ottla.coordination.interface import OpResult
 from ottla.coordination.sizes import OP_OVERHEAD, op_size
 from ottla.coordination.tree import AppliedTransaction, CloseSession, OpenSession, TreeOp, ZnodeTree
 
