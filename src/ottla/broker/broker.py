@@ -45,6 +45,7 @@ from ottla.model import BrokerId
 from ottla.native import compiled_run
 from ottla.ports import Ports
 from ottla.replication.deadlines import Deadlines
+from ottla.replication.fetching.fetchers import Fetchers, open_fetchers
 from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
 from ottla.replication.round import Round
@@ -120,6 +121,7 @@ class Broker:
         self._stopping = False
         self._reports: ReplicaReports | None = None
         self._isr_requests: IsrRequests | None = None
+        self.fetchers: Fetchers | None = None
 
     @property
     def connection_count(self) -> int:
@@ -276,6 +278,7 @@ class Broker:
         def take_settings(changed: Config) -> None:
             server.take_limits(limits_of(changed.server))
             directories.cordon(changed.storage.cordoned_log_dirs)
+            fetchers.reconfigure()
 
         announced = BrokerAnnouncements(self.broker_id, ports.clock, live, self.metadata, replicas, take_settings)
         settings = ControllerSettings(
@@ -310,7 +313,8 @@ class Broker:
         replicas.isr_changes.lag_ms_max = config.replication.lag_time_ms_max
         self._isr_requests = IsrRequests(self.broker_id, replicas, controller, self.metadata, ports.clock)
         # A coordinator of another kind takes its place here.
-        replicas.open(self._reports, [GroupPartitions(groups, journals)])
+        self.fetchers = fetchers = open_fetchers(self.broker_id, replicas, ports, live, self.metadata)
+        replicas.open(self._reports, [GroupPartitions(groups, journals), fetchers])
         return Services(
             broker_id=self.broker_id,
             live=live,
@@ -370,6 +374,8 @@ class Broker:
             self.services.round.stop()
             if self.services.groups_on_demand.made is not None:
                 await self.services.groups_on_demand.made.close()
+        if self.fetchers is not None:
+            self.fetchers.close()
         if self._deadlines is not None:
             self._deadlines.close()
         if self._dispatcher is not None:

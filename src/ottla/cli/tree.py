@@ -42,6 +42,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-level", type=str.upper, choices=("DEBUG", "INFO", "WARN", "ERROR", "OFF"), help="default: INFO"
     )
+    parser.add_argument(
+        "--end-with-input", action="store_true", help="stop when standard input ends, as it does with whoever holds it"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -57,7 +60,9 @@ def run(options: argparse.Namespace) -> int:
     limits = _limits(options)
     logs.configure(level=options.log_level or "INFO", json=options.json_logs)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(_serve(os.path.abspath(options.dir), host, port, limits))
+        return runner.run(
+            _serve(os.path.abspath(options.dir), host, port, limits, end_with_input=options.end_with_input)
+        )
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -83,11 +88,11 @@ def _limits(options: argparse.Namespace) -> ServedLimits:
     return ServedLimits(session_ms_min=least, session_ms_max=most)
 
 
-async def _serve(directory: str, host: str, port: int, limits: ServedLimits) -> int:
+async def _serve(directory: str, host: str, port: int, limits: ServedLimits, *, end_with_input: bool = False) -> int:
     """Until a signal comes, or the tree is lost."""
     import asyncio
 
-    from ottla.app import report_unhandled, stopped_by_signals
+    from ottla.app import report_unhandled, stop_with_input, stopped_by_signals
     from ottla.broker.garbage import collect_at_rest, settle_in
     from ottla.coordination.errors import CoordinationError
     from ottla.coordination.served.server import CannotListen, TreeServer
@@ -98,6 +103,8 @@ async def _serve(directory: str, host: str, port: int, limits: ServedLimits) -> 
     asyncio.get_running_loop().set_exception_handler(report_unhandled)
     lost: list[str] = []
     stop = stopped_by_signals()
+    if end_with_input:
+        stop_with_input(stop.set)
 
     def give_up(reason: str) -> None:
         lost.append(reason)

@@ -20,8 +20,8 @@ from ottla import logs
 
 log_event = logs.logger("up")
 
-#: What stands before the address that a process prints once it can be reached.
-LISTENING: Final = "Ottla is listening on "
+#: What stands before the address that a process prints once it can be reached: a broker, or the tree.
+LISTENING: Final = " listening on "
 #: Between the end of a process and its next start: at once after a long life, then longer.
 PAUSE_S: Final = 0.1
 PAUSE_S_MAX: Final = 10.0
@@ -98,10 +98,11 @@ class Member:
         assert process.stdout is not None
         async for line in _lines(process.stdout):
             text = line.decode(errors="replace").strip()
-            if text.startswith(LISTENING):
+            said, listening, address = text.partition(LISTENING)
+            if listening and said.startswith("Ottla"):
                 self.serving.set()
                 if not self.address.done():
-                    self.address.set_result(text.removeprefix(LISTENING))
+                    self.address.set_result(address)
 
     async def _read_errors(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
