@@ -19,6 +19,7 @@ from ottla.client.admin import configs as admin_configs
 from ottla.client.admin import group_offsets as admin_group_offsets
 from ottla.client.admin import groups as admin_groups
 from ottla.client.admin import logs as admin_logs
+from ottla.client.admin import replicas as admin_replicas
 from ottla.client.admin import topics as admin_topics
 from ottla.client.admin.arguments import (
     check_changes,
@@ -39,13 +40,16 @@ from ottla.client.admin.results import (
     ConfigEntry,
     ConfigResource,
     CreatedTopic,
+    ElectionKind,
     ListedOffset,
     LogDirDescription,
     NewTopic,
     ProducerDescription,
+    Reassignment,
     TopicDescription,
 )
 from ottla.client.arguments import checked_partitions, checked_topic
+from ottla.client.errors import KafkaError
 from ottla.client.settings import AdminSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.offsets import list_offsets
@@ -132,6 +136,36 @@ class Admin:
         await admin_topics.create_partitions(
             self.cluster, counts, assignments or {}, self._timeout(timeout_ms), validate_only=validate_only
         )
+
+    # Replicas
+
+    async def elect_leaders(
+        self,
+        kind: ElectionKind = ElectionKind.PREFERRED,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """What became of each partition; ELECTION_NOT_NEEDED is an error of its own. Without `partitions` of all, and
+        then only those are named that needed one."""
+        chosen = None if partitions is None else checked_partitions(partitions)
+        return await admin_replicas.elect_leaders(self.cluster, ElectionKind(kind), chosen, self._timeout(timeout_ms))
+
+    async def alter_partition_reassignments(
+        self, replicas: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int | None = None
+    ) -> None:
+        """Begins to move partitions to these brokers, the first of which is to lead; None calls a move off."""
+        wanted = {}
+        for tp, brokers in zip(checked_partitions(replicas), replicas.values(), strict=True):
+            wanted[tp] = None if brokers is None else checked_brokers(brokers)
+        await admin_replicas.alter_reassignments(self.cluster, wanted, self._timeout(timeout_ms))
+
+    async def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        """Those that are under way: of these partitions, or all."""
+        chosen = None if partitions is None else checked_partitions(partitions)
+        return await admin_replicas.list_reassignments(self.cluster, chosen, self._timeout(timeout_ms))
 
     # Configuration
 

@@ -32,11 +32,13 @@ __all__ = [
     "ConfigSource",
     "ConfigSynonym",
     "CreatedTopic",
+    "ElectionKind",
     "ListedOffset",
     "LogDirDescription",
     "NewTopic",
     "PartitionDescription",
     "ProducerDescription",
+    "Reassignment",
     "ReplicaSize",
     "ResourceType",
     "TopicDescription",
@@ -201,3 +203,20 @@ class ProducerDescription:
     coordinator_epoch: int | None
     #: Where its transaction begins that is open here.
     transaction_start_offset: int | None
+
+
+class ElectionKind(IntEnum):
+    #: Of the first assigned replica, where it is in sync.
+    PREFERRED = 0
+    #: Of any replica that is there, where none in sync is: what the others had and it has not is lost.
+    UNCLEAN = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A partition on its way to other brokers."""
+
+    #: All that have it, those that come and those that go among them.
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]

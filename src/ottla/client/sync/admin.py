@@ -14,12 +14,15 @@ from ottla.client.admin.results import (
     ConfigEntry,
     ConfigResource,
     CreatedTopic,
+    ElectionKind,
     ListedOffset,
     LogDirDescription,
     NewTopic,
     ProducerDescription,
+    Reassignment,
     TopicDescription,
 )
+from ottla.client.errors import KafkaError
 from ottla.client.sync.described import described_by
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
@@ -101,6 +104,25 @@ class Admin:
                 counts, assignments=assignments, validate_only=validate_only, timeout_ms=timeout_ms
             )
         )
+
+    def elect_leaders(
+        self,
+        kind: ElectionKind = ElectionKind.PREFERRED,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, KafkaError | None]:
+        return self._thread.run(lambda: self._inner.elect_leaders(kind, partitions, timeout_ms=timeout_ms))
+
+    def alter_partition_reassignments(
+        self, replicas: Mapping[TopicPartition, Sequence[int] | None], *, timeout_ms: int | None = None
+    ) -> None:
+        self._thread.run(lambda: self._inner.alter_partition_reassignments(replicas, timeout_ms=timeout_ms))
+
+    def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        return self._thread.run(lambda: self._inner.list_partition_reassignments(partitions, timeout_ms=timeout_ms))
 
     def describe_configs(
         self,

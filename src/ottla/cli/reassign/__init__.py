@@ -1,0 +1,1 @@
+"""Verbs for partitions that go to other brokers."""

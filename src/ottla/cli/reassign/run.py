@@ -1,0 +1,44 @@
+"""Begin to move partitions to other brokers, as a file of `ottla reassign plan` says.
+
+Without --yes it shows what would be moved. The moves go on in the cluster: `ottla reassign status` shows them. A
+partition on its way elsewhere goes to the new place from where it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from ottla.cli import options as shared
+from ottla.cli.faults import OK
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--file", metavar="FILE", required=True, help="where partitions shall be")
+    shared.confirmation(parser)
+    shared.connection(parser)
+    shared.output(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ottla.cli.connecting import run as run_on_loop
+
+    return run_on_loop(_run(options))
+
+
+async def _run(options: argparse.Namespace) -> int:
+    from ottla.cli.connecting import admin
+    from ottla.cli.plan import show_plan
+    from ottla.cli.reassign.files import read
+
+    wanted = read(options.file)
+    async with admin(options) as client:
+        topics = await client.describe_topics(sorted({tp.topic for tp in wanted}))
+        rows = []
+        for tp, replicas in sorted(wanted.items()):
+            partitions = topics[tp.topic].partitions
+            now = list(partitions[tp.partition].replicas) if tp.partition < len(partitions) else None
+            rows.append({"topic": tp.topic, "partition": tp.partition, "replicas": now, "wanted": replicas})
+        columns = {"topic": "TOPIC", "partition": "PARTITION", "replicas": "REPLICAS", "wanted": "WANTED"}
+        show_plan(options.output, "To be moved:", rows, columns, confirmed=options.yes)
+        await client.alter_partition_reassignments(wanted)
+    return OK
