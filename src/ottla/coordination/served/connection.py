@@ -78,7 +78,7 @@ class Connection:
         self.incoming = bytearray()
         #: Its first four bytes have not come yet, which may be a word.
         self.is_new = True
-        #: A whole frame is in `incoming`, and has to wait.
+        #: What is in `incoming` was not looked at to its end, since something has to come first.
         self.has_frame = False
         #: 0 until it is greeted.
         self.session_id = 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ottla.coordination.errors import CoordinationError, InvalidPath, OperationUnknown
+from ottla.coordination.errors import CoordinationError, InvalidPath, NoNode, OperationUnknown
 from ottla.coordination.interface import Check, Create, Delete, Op, SetData
+from ottla.coordination.paths import is_path
 from ottla.coordination.served.access import check_access
 from ottla.coordination.served.limits import PATH_CHARACTERS_MAX
 from ottla.coordination.zookeeper.codes import CreateFlags, OpCode
@@ -31,6 +32,14 @@ _FLAGS: Final = {
     CreateFlags.EPHEMERAL_SEQUENTIAL: (True, True),
 }
 
+
+class Unreadable(CoordinationError):
+    """These bytes are not the request that they say they are."""
+
+
+#: Those of containers and nodes with a time to live too.
+_KNOWN_FLAGS: Final = frozenset({*_FLAGS, CreateFlags.CONTAINER, CreateFlags.TTL, CreateFlags.SEQUENTIAL_TTL})
+
 WriteFields = CreateRequest | CreateTtlRequest | DeleteRequest | SetDataRequest | CheckRequest
 
 
@@ -42,6 +51,8 @@ def op_of(fields: WriteFields) -> Op:
     if isinstance(fields, DeleteRequest):
         if "/" not in fields.path or "\0" in fields.path or fields.path == "/":
             raise InvalidPath(f"{fields.path!r} cannot be deleted")
+        if not is_path(fields.path):
+            raise NoNode(fields.path)
         return Delete(fields.path, fields.version)
     if isinstance(fields, SetDataRequest):
         return SetData(fields.path, fields.data, fields.version)
@@ -52,10 +63,10 @@ def op_of(fields: WriteFields) -> Op:
 
 def _create(fields: CreateRequest) -> Create:
     flags = fields.flags
-    if flags in {CreateFlags.CONTAINER, CreateFlags.TTL, CreateFlags.SEQUENTIAL_TTL}:
-        raise OperationUnknown("containers and nodes with a time to live are not known here")
-    if flags not in _FLAGS:
+    if flags not in _KNOWN_FLAGS:
         raise InvalidPath(f"{flags} is no kind of node")
+    if flags not in _FLAGS:
+        raise OperationUnknown("containers and nodes with a time to live are not known here")
     check_access(fields.acl)
     ephemeral, sequential = _FLAGS[CreateFlags(flags)]
     return Create(fields.path, fields.data, ephemeral, sequential)
@@ -76,15 +87,23 @@ class MultiOps(NamedTuple):
 
 
 def ops_of(request: MultiRequest) -> Steps[MultiOps]:
-    codes = [multi_op.op for multi_op in request.ops]
+    """Raises Unreadable."""
+    codes: list[OpCode] = []
     ops: list[Op] = []
+    refusal: CoordinationError | None = None
     for some in pieces(request.ops, _OPS_A_STEP):
-        for multi_op in some:
+        for code, fields in some:
+            codes.append(code)
+            if isinstance(fields, CreateRequest) and fields.flags not in _KNOWN_FLAGS:
+                # As ZooKeeper does, which makes its own operations of a multi while it reads it.
+                raise Unreadable(f"{fields.flags} is no kind of node")
+            if refusal is not None:
+                continue
             try:
-                ops.append(op_of(multi_op.request))
-            except CoordinationError as refusal:
+                ops.append(op_of(fields))
+            except CoordinationError as error:
                 # What comes before it may fail in the tree, and is then what the client is answered for.
                 ops.append(Check(""))
-                return MultiOps(codes, ops, refusal)
+                refusal = error
         yield
-    return MultiOps(codes, ops, None)
+    return MultiOps(codes, ops, refusal)

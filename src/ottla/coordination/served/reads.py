@@ -59,11 +59,9 @@ class Asker(NamedTuple):
 
 
 def found(tree: ZnodeTree, path: str) -> TreeNode:
-    """Raises NoNode or InvalidPath."""
+    """Raises NoNode."""
     node = tree.nodes.get(path or "/")
     if node is None:
-        if "\0" in path:
-            raise InvalidPath("a path with a zero in it")
         raise NoNode(path)
     return node
 

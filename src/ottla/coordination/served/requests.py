@@ -27,13 +27,13 @@ from ottla.coordination.served.long_frames import (
     reading_multi_ops,
     reading_set_watches,
 )
-from ottla.coordination.served.operations import MultiOps, op_of
+from ottla.coordination.served.operations import MultiOps, Unreadable, op_of
 from ottla.coordination.served.reads import READS, Asker, set_watches
 from ottla.coordination.served.rounds import FrameRefused
 from ottla.coordination.served.serving import Serving
 from ottla.coordination.served.tickets import CloseTicket, MultiTicket, Ticket, WriteTicket
 from ottla.coordination.tree import CloseSession, TreeOp, ZnodeTree
-from ottla.coordination.zookeeper.codes import OpCode
+from ottla.coordination.zookeeper.codes import PING_XID, OpCode
 from ottla.coordination.zookeeper.jute import JuteFault
 from ottla.coordination.zookeeper.messages import (
     AuthRequest,
@@ -68,10 +68,6 @@ _HEADER: Final = struct.Struct(">ii")
 _log = logs.logger("tree")
 
 
-class Unreadable(CoordinationError):
-    """These bytes are not the request that they say they are."""
-
-
 class Requests:
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
@@ -87,7 +83,7 @@ class Requests:
         serving.life.heard_of(connection.session_id)
         if op == OpCode.PING:
             serving.figures.sent += 1
-            connection.send(encode_answer(xid, self._store.answered_zxid, op))
+            connection.send(encode_answer(PING_XID, self._store.answered_zxid, op))
         elif op == OpCode.MULTI:
             self._decode(connection, frame, reading_multi_ops(frame), partial(self._multi, connection, xid, len(frame)))
         elif op in {OpCode.SET_WATCHES, OpCode.SET_WATCHES2}:
@@ -98,6 +94,8 @@ class Requests:
             try:
                 fields = decode_request(frame)[1]
             except JuteFault as fault:
+                if op == OpCode.AUTH:
+                    raise FrameRefused(f"no auth request: {fault}") from fault
                 self._refuse(Ticket(serving, connection, xid, op, len(frame)), Unreadable(str(fault)))
             else:
                 self._ask(connection, xid, op, fields, len(frame))

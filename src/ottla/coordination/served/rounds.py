@@ -159,11 +159,11 @@ class Rounds:
         connection.has_frame = False
         try:
             while len(incoming) - position >= LENGTH_BYTES:
-                end = position + LENGTH_BYTES + self._length(connection, incoming, position)
-                if end > len(incoming):
-                    break
                 if not left or not connection.takes or self._is_full:
                     connection.has_frame = True
+                    break
+                end = position + LENGTH_BYTES + self._length(connection, incoming, position)
+                if end > len(incoming):
                     break
                 left -= 1
                 frame = bytes(incoming[position + LENGTH_BYTES : end])
@@ -177,8 +177,7 @@ class Rounds:
     def _length(self, connection: Connection, incoming: bytearray, position: int) -> int:
         """Of the frame that starts there. Raises FrameRefused: nothing is kept for a frame that is too long."""
         length = int.from_bytes(incoming[position : position + LENGTH_BYTES], "big", signed=True)
-        is_first = not (connection.greeted or connection.greeting)
-        bound = HANDSHAKE_BYTES_MAX if is_first else self._limits.frame_bytes_max
+        bound = self._limits.frame_bytes_max if connection.greeted else HANDSHAKE_BYTES_MAX
         if not 0 <= length <= bound:
             raise FrameRefused(f"a frame may have {bound} bytes")
         return length
@@ -223,7 +222,7 @@ class Rounds:
         connection.flush(now_ms)
         if connection.untaken_since_ms is None and connection.has_ready:
             self.woken(connection)  # more than one turn's worth
-        elif connection.ends_when_sent and not connection.outgoing:
+        elif connection.ends_when_sent and not (connection.outgoing or connection.waiting):
             self.close(connection)
         elif connection.has_frame and connection.takes:
             self._backlog[connection] = None

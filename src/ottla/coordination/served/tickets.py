@@ -23,9 +23,9 @@ from ottla.coordination.interface import CreatedNode
 from ottla.coordination.requests import WriteRequest
 from ottla.coordination.served.connection import Connection, Later
 from ottla.coordination.served.long_frames import LONG_ANSWER, answering_multi, writing_children
-from ottla.coordination.served.operations import MultiOps
+from ottla.coordination.served.operations import MultiOps, Unreadable
 from ottla.coordination.served.serving import Serving
-from ottla.coordination.zookeeper.codes import OpCode, code_of
+from ottla.coordination.zookeeper.codes import KeeperError, OpCode, code_of
 from ottla.coordination.zookeeper.messages import (
     Children2Answer,
     ChildrenAnswer,
@@ -83,7 +83,8 @@ class Ticket:
         return encode_answer(self.xid, self.zxid, self.op, result)
 
     def refusal(self, error: CoordinationError) -> Frame:
-        return encode_error(self.xid, self.zxid, code_of(error))
+        code = KeeperError.MARSHALLING_ERROR if isinstance(error, Unreadable) else code_of(error)
+        return encode_error(self.xid, self.zxid, code)
 
     def give_up(self) -> None:
         """Nobody will call it: its connection is closed."""

@@ -59,7 +59,7 @@ class KeeperRequest:
     watch: tuple[str, Watch] | None = None
     #: For requests of the session itself.
     on_answer: Callable[[KeeperAnswer], None] | None = None
-    #: As many connections have been lost under it.
+    #: So many connections were lost when it was the next to be answered.
     losses: int = 0
     xid: int = 0
 

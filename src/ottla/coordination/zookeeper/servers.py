@@ -59,11 +59,7 @@ class EnsembleServers:
                 self._next = (self._next + 1) % len(self._servers)
                 try:
                     taken = await self._attempt(server, request, wait_ms)
-                except (
-                    OSError,
-                    JuteFault,
-                    UnicodeError,
-                ) as error:  # TimeoutError is an OSError; UnicodeError a bad name's
+                except (OSError, JuteFault, UnicodeError) as error:  # also TimeoutError; of a bad name UnicodeError
                     self._say_refused(server, error)
                 else:
                     self._refused.clear()

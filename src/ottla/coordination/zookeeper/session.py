@@ -72,6 +72,8 @@ QUEUE_MAX: Final = 20_000
 READ_LOSSES_MAX: Final = 5
 #: A ping a fifth of the time-out: a session of 1.5 s is heard of each 300 ms, and survives three that are lost.
 PINGS_A_TIMEOUT: Final = 5
+#: Whatever time-out a server says.
+PING_MS_MIN: Final = 10
 #: A server that leaves a request unanswered for half of the time-out is left, so that the other half is enough for
 #: another one. A ping waits behind the session's writes, and these for the ensemble's disks: less would be hasty.
 SILENCE_PARTS: Final = 2
@@ -304,7 +306,8 @@ class KeeperSession:
         """What was sent and not answered fails, or is asked again before all others."""
         again: list[KeeperRequest] = []
         for position, request in enumerate(connection.pending):
-            request.losses += 1
+            # Servers answer in order: if any request is the cause, it is the first.
+            request.losses += position == 0
             if request.answer is None or request.answer.done():
                 self._unsure = self._unsure or request.writes
             elif request.writes:
@@ -399,7 +402,8 @@ class KeeperSession:
     # Pings.
 
     def _start_timer(self) -> None:
-        self._timer = self._loop.call_later(self.info.timeout_ms / PINGS_A_TIMEOUT / 1000, self._look)
+        interval_ms = max(PING_MS_MIN, self.info.timeout_ms / PINGS_A_TIMEOUT)
+        self._timer = self._loop.call_later(interval_ms / 1000, self._look)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
