@@ -16,7 +16,7 @@ from statistics import median
 from bench import machine, native
 from bench.frames import METADATA_VERSION, Frame, batch, first_difference, metadata_question, produce
 from bench.lifecycle import CLEAN, KILLED, brokers, restarts
-from bench.load import Work, run
+from bench.load import Outcome, Work, run
 from bench.results import Figures, Goal, Measure, Results
 from bench.scenario import Context
 from bench.servers import KAFKA, Places, Running, load_core, make, server_cores, started
@@ -296,23 +296,26 @@ class Commits:
             running = context.shared(kind)
             if kind not in warmed:
                 warmed.add(kind)
-                _prepare_topic(running.port)
-                wait_for_coordinator(running.port, "commits")
-                self._once(running, context.effort.warm_seconds, context.places)
-            return self._once(running, context.effort.seconds, context.places)
+                self.prepare(running)
+                self.once(running, context.effort.warm_seconds, context.places)
+            outcome = self.once(running, context.effort.seconds, context.places)
+            return {
+                "rate": outcome.rate / 1000,
+                "cpu": outcome.cpu_microseconds_per_request,
+                "p50": outcome.p50,
+                "p99": outcome.p99,
+            }
 
         context.measure_in_turns(results, brokers(context), take, lambda _: context.effort.rounds)
         return results
 
-    def _once(self, running: Running, seconds: float, places: Places) -> Figures:
+    def prepare(self, running: Running) -> None:
+        _prepare_topic(running.port)
+        wait_for_coordinator(running.port, "commits")
+
+    def once(self, running: Running, seconds: float, places: Places) -> Outcome:
         work = Work(frame=commit_frame("commits", TOPIC), connections=self.connections, seconds=seconds)
-        outcome = run(work, running, places)
-        return {
-            "rate": outcome.rate / 1000,
-            "cpu": outcome.cpu_microseconds_per_request,
-            "p50": outcome.p50,
-            "p99": outcome.p99,
-        }
+        return run(work, running, places)
 
 
 def shared_scenarios() -> list[Commits]:

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from tools.server_process import ServerProcess
 
+from bench.groups import Commits, shared_scenarios
 from bench.servers import OTTLA, Places, Running, make
 from bench.throughput import Throughput, scenarios
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 
 
-def profile(scenario: Throughput, seconds: float, places: Places) -> Path:
+def profile(scenario: Throughput | Commits, seconds: float, places: Places) -> Path:
     """Returns the file with the profile."""
     plain = make(OTTLA, "profiled", places)
     found = places.scratch / "profile"
@@ -28,7 +29,10 @@ def profile(scenario: Throughput, seconds: float, places: Places) -> Path:
     server = ServerProcess(command, port=plain.port, log=plain.log, environment=plain.environment)
     server.start()
     try:
-        outcome = scenario.once(Running(kind=OTTLA, server=server), seconds, places)
+        running = Running(kind=OTTLA, server=server)
+        if isinstance(scenario, Commits):
+            scenario.prepare(running)
+        outcome = scenario.once(running, seconds, places)
         print(f"{outcome.rate:,.0f} requests/s under the profiler")
     finally:
         server.stop()
@@ -36,7 +40,8 @@ def profile(scenario: Throughput, seconds: float, places: Places) -> Path:
 
 
 def main() -> int:
-    names = {scenario.name: scenario for scenario in scenarios()}
+    names: dict[str, Throughput | Commits] = {each.name: each for each in scenarios()}
+    names |= {each.name: each for each in shared_scenarios()}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("scenario", choices=names)
     parser.add_argument("--seconds", type=float, default=3.0)

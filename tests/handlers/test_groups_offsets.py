@@ -66,6 +66,22 @@ def test_the_answer_to_a_repeated_commit(client: Peer, group: str, version: int)
     assert fetch(client, group, None) == {("t", 0): 4, ("t", 1): 5, ("u", 0): 3}
 
 
+@pytest.mark.parametrize("version", [2, 8, 9])
+def test_commits_that_follow_one_another(client: Peer, group: str, version: int) -> None:
+    """A client need not wait for an answer before it commits again; each has its own, in their order."""
+    frames, first = b"", client.correlation
+    for offset in range(60):
+        parts = [OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)]
+        request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name="t", partitions=parts)])
+        frames += client.frame(request, version)
+    client.send(frames)
+    for number in range(1, 61):
+        answer = client.answer(OffsetCommitResponse, version)
+        assert answer.topics[0].partitions[0].error_code == NONE
+        assert client.last_correlation == first + number
+    assert fetch(client, group, None) == {("t", 0): 59}
+
+
 @pytest.mark.parametrize("version", range(2, 10))
 def test_a_commit_tells_what_does_not_exist_and_keeps_the_rest(client: Peer, group: str, version: int) -> None:
     answer = commit(client, group, {("t", 0): 5, ("t", 9): 6, ("none", 0): 7, ("t", -1): 8}, version=version)

@@ -9,6 +9,7 @@ from ottla.groups.classic.rebalance import join_refused, sync_refused
 from ottla.groups.consumer.prepared import PreparedHeartbeat
 from ottla.groups.offsets.committing import commit_refused
 from ottla.groups.offsets.fetching import fetch_refused
+from ottla.groups.offsets.repeated import RepeatedCommit
 from ottla.groups.state import Reply, made_at_once, replied
 from ottla.model import ErrorCode
 from ottla.protocol.generated.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
@@ -86,6 +87,9 @@ class NoShard:
 
     def repeated_commit(self, _request: OffsetCommitRequest, _version: int) -> None:
         """There is nothing to remember."""
+
+    def takes(self, _commit: RepeatedCommit) -> bool:
+        return False
 
     def offset_fetch(self, request: OffsetFetchRequestGroup, _require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
         return made_at_once(fetch_refused(request.group_id, self._error))

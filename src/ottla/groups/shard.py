@@ -154,6 +154,10 @@ class GroupShard:
         """What this request is but for its offsets, to be committed with others. EncodeError as in a commit."""
         return RepeatedCommit(self.state, request, version)
 
+    def takes(self, commit: RepeatedCommit) -> bool:
+        """Whether it is of this shard."""
+        return commit.state is self.state
+
     def offset_fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Steps[OffsetFetchResponseGroup]:
         """To be answered by `when_settled`, as all that says what is stored."""
         found = yield from fetch_offsets(self.state, request, require_stable)

@@ -29,7 +29,8 @@ from ottla.security.authorizer import Operation
 from ottla.steps import PIECE, Steps, at_once, pieces, taken
 
 _KEY: Final = OffsetCommitRequest.API_KEY
-_BY_ID: Final = 10
+#: From this version on topics are named by their ids.
+BY_ID: Final = 10
 _pack_correlation: Final = INT32.pack
 
 #: Topics and partitions of a request that is served at once: about a hundred microseconds. They are fewer than a piece,
@@ -122,7 +123,7 @@ def _answered(
             return _all_committed(call, request)
         response = yield from committed(request)
     response.throttle_time_ms = call.throttle_ms()
-    if call.version >= _BY_ID:
+    if call.version >= BY_ID:
         ids: dict[str, bytes] = {}
         for asked in pieces(request.topics):
             ids.update({topic.name: topic.topic_id for topic in asked})
@@ -181,7 +182,7 @@ def _is_plain(call: Call, topic: OffsetCommitRequestTopic) -> bool:
     if len(topic.partitions) > PIECE:
         return False
     metadata = call.services.metadata
-    if call.version >= _BY_ID:
+    if call.version >= BY_ID:
         known = metadata.topic_by_id(topic.topic_id)
         topic.name = "" if known is None else known.name
     else:
@@ -197,7 +198,7 @@ def _is_plain(call: Call, topic: OffsetCommitRequestTopic) -> bool:
 def _is_sound(call: Call, topic: OffsetCommitRequestTopic, refused: _Refusals) -> Steps[bool]:
     """Whether anything of the topic is left to commit; what is not is answered in `refused`."""
     metadata = call.services.metadata
-    if call.version >= _BY_ID:
+    if call.version >= BY_ID:
         known = metadata.topic_by_id(topic.topic_id)
         if known is None:
             refused.append((yield from _refused(topic, ErrorCode.UNKNOWN_TOPIC_ID)))

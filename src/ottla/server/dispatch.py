@@ -280,7 +280,12 @@ class Dispatcher:
             if isinstance(response, Message):
                 response = encode_response(header.api_key, header.api_version, header.correlation_id, response)
             now_ms = self._clock.monotonic_ms()
-            connection.finish_with(response, now_ms)
+            if started_ms >= self.round.began_ms:
+                connection.finish_with(response, now_ms)
+            else:
+                # A crowd may have waited for the same thing: its answers have the time of a round's end.
+                connection.answer(response)
+                connection.finish()
             self._metrics.request(header.api_key, api(header.api_key).name, now_ms - started_ms)
         except Exception as error:
             self._failed(connection, header, error)

@@ -16,6 +16,7 @@ from tests.handlers.commit.room import PARTITIONS, Room
 
 from ottla.config import Config
 from ottla.coordinators.caller import Caller
+from ottla.groups.javahash import partition_of
 from ottla.handlers.commit import recognised
 from ottla.handlers.commit.memo import LEFT_ALONE, REMEMBERED_BYTES_MAX, CommitMemo, CommitSeed
 from ottla.model import OFFSETS_TOPIC, ErrorCode
@@ -284,6 +285,63 @@ def test_after_its_shard_was_loaded_again_it_is_recognised_again() -> None:
         room.coordinator.led.resigned(partition)
         assert client.ask(commit(6)) == client.ask(commit(7)) == [ErrorCode.NOT_COORDINATOR]
         assert room.recognised == 1 + 2
+
+    run(scene)
+
+
+@pytest.mark.parametrize("version", [8, 10])
+def test_what_changes_elsewhere_leaves_the_memo(version: int) -> None:
+    """A cluster may have news every second, and a consumer commits every five."""
+
+    async def scene(loop: VirtualLoop) -> None:
+        room = await opened(loop)
+        client = Client(room)
+        for offset in range(3):
+            client.ask(commit(offset, version=version), version)
+        for number in range(3):
+            room.announce("another", topic_id("another", number), 1)
+            assert client.ask(commit(5, version=version), version) == [NONE]
+        room.announce("a", topic_id("a", 0), 5)
+        assert client.ask(commit(5, version=version), version) == [NONE]
+        assert room.recognised == 1 + 4
+        assert isinstance(client.memo, CommitMemo)
+        assert client.memo.generation == room.metadata.generation
+        room.delete_topic("a")
+        gone = ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert client.ask(commit(5, version=version), version) == [gone]
+        room.announce("a", topic_id("a", 1), 4)
+        assert client.ask(commit(5, version=version), version) == [gone if version >= 10 else NONE]
+        assert room.recognised == 1 + 4
+
+    run(scene)
+
+
+def test_a_topic_that_is_made_again_with_fewer_partitions() -> None:
+    async def scene(loop: VirtualLoop) -> None:
+        room = await opened(loop)
+        client = Client(room)
+        for offset in range(3):
+            assert client.ask(commit(offset, offset)) == [NONE, NONE]
+        room.announce("a", topic_id("a", 1), 1)
+        assert sorted(client.ask(commit(5, 5))) == [NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        assert room.recognised == 1
+
+    run(scene)
+
+
+def test_a_group_that_belongs_to_another_shard_now() -> None:
+    """As many partitions as the offsets topic has decide where a group is kept."""
+
+    async def scene(loop: VirtualLoop) -> None:
+        room = await opened(loop)
+        client = Client(room)
+        for offset in range(3):
+            assert client.ask(commit(offset)) == [NONE]
+        before = room.coordinator.partition_for("simple")
+        more = next(count for count in range(4, 20) if partition_of("simple", count) not in {before, 0, 1, 2})
+        room.announce(OFFSETS_TOPIC, b"o" * 16, more)
+        assert client.ask(commit(5)) == [ErrorCode.NOT_COORDINATOR]
+        assert room.recognised == 1
 
     run(scene)
 

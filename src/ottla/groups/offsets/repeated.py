@@ -28,13 +28,13 @@ _new_record: Final = tuple.__new__
 class RepeatedCommit:
     """One of the few partitions that `commit_few` takes, whose offsets expire as all do."""
 
-    __slots__ = ("_metadata_length", "_parts", "_places", "_request", "_version", "bytes", "state")
+    __slots__ = ("_metadata_length", "_parts", "_places", "_version", "bytes", "request", "state")
 
     def __init__(self, state: ShardState, request: OffsetCommitRequest, version: int) -> None:
         """EncodeError where a name is too long."""
         self.state = state
         #: The offsets in it are those of the first time, which nobody looks at.
-        self._request = request
+        self.request = request
         self._version = version
         #: The longest, which is compared with the setting of the moment.
         self._metadata_length = 0
@@ -59,7 +59,7 @@ class RepeatedCommit:
         False where it is not to be done in this way, or not at all: then nothing has happened, and the commit of the
         whole request says why.
         """
-        state, request = self.state, self._request
+        state, request = self.state, self.request
         if self._metadata_length and self._metadata_length > state.settings().offsets.metadata_bytes_max:
             return False
         group_id, member_id, generation = request.group_id, request.member_id, request.generation_id_or_member_epoch
@@ -90,4 +90,4 @@ class RepeatedCommit:
 
     def refused(self, error: ErrorCode) -> OffsetCommitResponse:
         """The answer where what was written is lost, or nobody knows what became of it."""
-        return at_once(commit_refused(self._request, error))
+        return at_once(commit_refused(self.request, error))

@@ -108,7 +108,8 @@ class Peer(Protocol):
         ...
 
     def finish_with(self, data: bytes | bytearray, now_ms: int) -> None:
-        """The request that waited has this answer, and what waited behind it may go on."""
+        """The request that waited, since this round began, has this answer: it is sent at once where nothing stands
+        before it, and what waited behind the request may go on."""
         ...
 
     def abort(self) -> None:

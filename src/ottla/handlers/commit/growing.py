@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.peer import Peer
 from ottla.handlers.commit.memo import RECORDS_BYTES_MAX, CommitMemo
-from ottla.handlers.offset_commit import committed_answer, is_all_plain, is_short
+from ottla.handlers.offset_commit import BY_ID, committed_answer, is_all_plain, is_short
 from ottla.handlers.routes import OFFSET_COMMIT, ROUTES
 from ottla.protocol.errors import DecodeError, EncodeError
 from ottla.protocol.generated.offset_commit import OffsetCommitRequest
@@ -49,3 +49,17 @@ def grown(services: Services, peer: Peer, frame: bytes, version: int, shape: Com
     if commit is None or commit.bytes > RECORDS_BYTES_MAX:
         return None
     return CommitMemo(version, shape, commit, committed_answer(version, request), policy, generation)
+
+
+def holds(services: Services, memo: CommitMemo) -> bool:
+    """Whether a memo is good under the present metadata too: all that it names is there, and its group where it was."""
+    metadata = services.metadata
+    request, by_id = memo.commit.request, memo.version >= BY_ID
+    for topic in request.topics:
+        known = metadata.topic_by_id(topic.topic_id) if by_id else metadata.topic(topic.name)
+        if known is None or any(known.partition(partition.partition_index) is None for partition in topic.partitions):
+            return False
+    if not services.groups.shard_for(request.group_id).takes(memo.commit):
+        return False
+    memo.generation = metadata.generation
+    return True

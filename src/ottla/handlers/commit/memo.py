@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: What is remembered of a request at the most: a client id, a group, a member, and fifty partitions of a topic.
 REMEMBERED_BYTES_MAX: Final = 1024
 #: What its records take, in each of which the group and the topic are named.
-RECORDS_BYTES_MAX: Final = 8 * 1024
+RECORDS_BYTES_MAX: Final = 4 * 1024
 #: Requests of the same size that are not looked at, after one of which no memo can be made.
 LEFT_ALONE: Final = 64
 
@@ -58,7 +58,7 @@ class CommitMemo:
         self.commit = commit
         #: The number of the policy that allowed it.
         self.policy = policy
-        #: Of the metadata, in which the topics and partitions were there, and the group in this partition.
+        #: The last of the metadata under which the topics and partitions were there, and the group in this shard.
         self.generation = generation
         self._before, self._behind = answer
 

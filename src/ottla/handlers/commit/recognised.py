@@ -32,8 +32,9 @@ class RecognisedCommits:
         self._round = services.round
         self._clock = services.clock
         self._metrics = services.metrics
-        #: Memos are void once the number of one of these is another.
+        #: Memos are void once its number is another.
         self._policy = services.policy
+        #: With another generation of it memos are compared with what it says.
         self._metadata = services.metadata
 
     def serve(self, peer: Peer, buffer: RequestBuffer, start: int, end: int, version: int, correlation: int) -> bool:
@@ -44,9 +45,9 @@ class RecognisedCommits:
             and memo.size == end - start
             and memo.version == version
             and memo.policy == self._policy.number
-            and memo.generation == self._metadata.generation
             and not memo.commit.state.is_over
             and (offsets := memo.offsets(buffer.data, start)) is not None
+            and (memo.generation == self._metadata.generation or self._holds(memo))
         ):
             now = Now(self._round.wall_ms, self._round.began_ms)
             # It is never called before `write` has returned.
@@ -70,7 +71,12 @@ class RecognisedCommits:
             else:
                 answer = memo.answer(correlation)
             now_ms = self._clock.monotonic_ms()
-            peer.finish_with(answer, now_ms)
+            if began_ms == self._round.began_ms:
+                peer.finish_with(answer, now_ms)
+            else:
+                # A crowd may have waited for the same replica: its answers have the time of a round's end.
+                peer.answer(answer)
+                peer.finish()
             self._metrics.request(OFFSET_COMMIT, _NAME, now_ms - began_ms)
         except Exception as fault:
             # Its client asks again.
@@ -92,6 +98,12 @@ class RecognisedCommits:
                 peer.commit_memo = self._grown(peer, frame, version, shape)
                 return
         peer.commit_memo = CommitSeed(frame, version)
+
+    def _holds(self, memo: CommitMemo) -> bool:
+        """What is remembered of the metadata is compared with them, where they have changed."""
+        from ottla.handlers.commit.growing import holds
+
+        return holds(self._services, memo)
 
     def _grown(self, peer: Peer, frame: bytes, version: int, shape: CommitShape) -> CommitMemo | CommitSeed:
         # What it needs of groups takes forty milliseconds to import, which a broker without groups starts without.
