@@ -26,9 +26,11 @@ from ottla.controller.controller import ClusterController
 from ottla.controller.deciding.context import ClusterContext
 from ottla.controller.deciding.rules import ControllerSettings
 from ottla.controller.loading import load_topics
+from ottla.controller.registration import register_broker
 from ottla.coordination.errors import CoordinationError
 from ottla.coordination.interface import SessionEvent
 from ottla.coordination.providers import BrokersTree, Opening, open_tree
+from ottla.coordination.znodes import BrokerRegistration
 from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.checks import Checks
 from ottla.handlers.calls.request_metrics import RequestMetrics
@@ -177,7 +179,9 @@ class Broker:
         controller, keeping = self._controller, self._housekeeping
         assert controller is not None
         assert keeping is not None
-        await controller.start()
+        registration = BrokerRegistration(tuple(self.endpoints), self.config.broker.rack, ports.clock.wall_ms())
+        await register_broker(coordination, self.broker_id, registration)
+        await controller.stand()
         self._end_of_start(coordination, directories)
         await services.replicas.flush_found()
         self._dispatcher = Dispatcher(
@@ -283,12 +287,13 @@ class Broker:
         announced = BrokerAnnouncements(self.broker_id, ports.clock, live, self.metadata, replicas, take_settings)
         settings = ControllerSettings(
             broker_id=self.broker_id,
-            endpoints=tuple(self.endpoints),
-            rack=config.broker.rack,
             num_partitions=config.broker.num_partitions,
             default_replication_factor=config.broker.default_replication_factor,
             delete_topics=config.broker.delete_topics,
             unclean_leader_election=config.log.unclean_leader_election,
+            auto_leader_rebalance=config.replication.auto_leader_rebalance,
+            leader_imbalance_check_interval_s=config.replication.leader_imbalance_check_interval_seconds,
+            leader_imbalance_percentage=config.replication.leader_imbalance_percentage,
             check_broker_configs=announced.check_broker_configs,
             check_group_configs=announced.check_group_configs,
             # What was not flushed before a crash may be gone: a reader of it finds out by the new leader epoch.
