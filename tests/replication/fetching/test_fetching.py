@@ -104,20 +104,19 @@ async def test_logs_that_parted_in_several_leader_epochs_become_one(world: Fetch
     await world.lead_one(1, epoch=1)
     await world.produce(b"common")
     await world.settled()
-    world.kill(2)
-    world.kill(3)
-    for epoch in (2, 4, 6):
-        await world.lead_one(1, epoch=epoch, isr=(1,))
-        assert (await world.try_produce(b"one-%d" % epoch, b"one", to=1, acks=1))[0] == ErrorCode.NONE
-    world.kill(1)
-    await world.start(2)
-    for epoch in (3, 5, 7):
-        await world.lead_one(2, epoch=epoch, isr=(2,))
-        assert (await world.try_produce(b"two-%d" % epoch, to=2, acks=1))[0] == ErrorCode.NONE
-    await world.start(1, 3)
+    for each in (1, 2, 3):
+        world.kill(each)
+    for epoch in range(2, 8):
+        leader = 1 if epoch % 2 == 0 else 2
+        await world.start(leader)
+        await world.lead_one(leader, epoch=epoch, isr=(leader,))
+        values = [b"%d in %d" % (leader, epoch)] * (1 + epoch % 2)
+        assert (await world.try_produce(*values, to=leader, acks=1))[0] == ErrorCode.NONE
+        world.kill(leader)
+    await world.start(1, 2, 3)
     await world.lead_one(2, epoch=8, isr=(2,))
     await world.settled()
-    assert world.values(1) == [b"common", b"two-3", b"two-5", b"two-7"]
+    assert world.values(1) == [b"common", *(b"2 in %d" % epoch for epoch in (3, 3, 5, 5, 7, 7))]
     assert len(world.logs()) == 1
 
 
@@ -220,7 +219,7 @@ async def test_where_the_topic_is_flushed_a_follower_vouches_for_its_disk(world:
         world.brokers[each].ports.workers.latency_ms = (100.0, 100.0)
     began = world.loop.time()
     await world.produce(b"b")
-    assert 0.1 <= world.loop.time() - began < 0.2
+    assert 0.099 < world.loop.time() - began < 0.2
 
 
 @in_world()

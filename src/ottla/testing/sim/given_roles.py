@@ -37,6 +37,8 @@ CONTROLLER_EPOCH: Final = Epoch(1_000_000)
 LISTENER: Final = "PLAINTEXT"
 #: A broker that never lives.
 NOBODY: Final = BrokerId(0)
+#: Of what brokers find in their own trees, which raise it at their starts: below all that tests give.
+FIRST_EPOCH: Final = Epoch(-1_000)
 
 
 class GivenRoles:
@@ -149,7 +151,7 @@ class GivenRoles:
         tree = broker._coordination  # noqa: SLF001 - a test's access to what no other part of a broker hands out
         assert tree is not None
         for state in states:
-            leaderless = LeaderAndIsr(Epoch(0), NO_BROKER, Epoch(0), (NOBODY,))
+            leaderless = LeaderAndIsr(Epoch(0), NO_BROKER, FIRST_EPOCH, (NOBODY,))
             held = dict.fromkeys(range(state.partition + 1), state.replicas)
             for path, data in (
                 (topic_path(state.topic), encode_topic(TopicAssignment(state.topic_id, held, {}, {}))),
