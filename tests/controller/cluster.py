@@ -11,7 +11,10 @@ from tests.coordination.contract import until
 
 from ottla.controller.controller import ClusterController
 from ottla.controller.deciding.rules import ControllerSettings
+from ottla.controller.identity import make_persistent_paths
+from ottla.controller.registration import register_broker
 from ottla.coordination.local import LocalSession, open_local
+from ottla.coordination.znodes import BrokerRegistration
 from ottla.metadata import Endpoint, MetadataCache, MetadataUpdate, PartitionState
 from ottla.model import BrokerId, ErrorCode, TopicPartition
 from ottla.ports.memory import World
@@ -164,6 +167,9 @@ class Cluster:
         self.broker.roles = logs
         ports = self.world.machine("m")
         self.controller = ClusterController(session, ports.clock, ports.entropy, lambda _: self.broker, settings)
+        await make_persistent_paths(session)
+        registration = BrokerRegistration(settings.endpoints, settings.rack, ports.clock.wall_ms())
+        await register_broker(session, settings.broker_id, registration)
         await self.controller.start()
         return self.controller
 

@@ -35,6 +35,7 @@ class Brokers(Cluster):
         await make_persistent_paths(session)
         for number in (2, 3):
             await self.register(number)
+        await register_broker(session, BrokerId(1), BrokerRegistration((ENDPOINT,), None, 0))
         self.controller = self.new_controller(session)
         await self.controller.start()
 

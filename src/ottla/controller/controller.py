@@ -33,7 +33,6 @@ from ottla.controller.interface import (
     TopicResult,
     TopicToCreate,
 )
-from ottla.controller.registration import register_broker
 from ottla.controller.turns.answers import AnswerTurns
 from ottla.controller.turns.brokers import BrokerTurns, Receivers
 from ottla.controller.turns.creating import CreationTurns, created
@@ -44,7 +43,7 @@ from ottla.controller.waiting import Work, refused
 from ottla.controller.writing import ControllerMoved, ControllerWrites
 from ottla.coordination.errors import ConnectionLoss, CoordinationError, SessionClosed, SessionExpired, WriteRefused
 from ottla.coordination.interface import Coordination, WatchEvent
-from ottla.coordination.znodes import BROKER_IDS, BrokerRegistration
+from ottla.coordination.znodes import BROKER_IDS
 from ottla.model import BrokerId, ErrorCode, TopicPartition
 from ottla.ports.clock import Clock
 from ottla.ports.entropy import Entropy
@@ -83,6 +82,8 @@ class ClusterController:
         self._overrides = OverrideTurns(core)
         self._events = EventQueue(clock.monotonic_ms)
         self._controllership = Controllership(coordination, settings.broker_id, self._resign)
+        #: Before that others decide, or nobody does.
+        self._is_claimed = False
         #: Whether an event stands in the queue that takes answers, or looks for brokers.
         self._takes_answers = False
         self._looks_for_brokers = False
@@ -95,7 +96,13 @@ class ClusterController:
 
     @property
     def active(self) -> bool:
-        return self._controllership.lost is None and not self._core.stale
+        """Whether this broker has the controller's place. What it is asked for before it has read the tree waits."""
+        return self._is_claimed and self._controllership.lost is None
+
+    @property
+    def lost(self) -> str | None:
+        """Why it is no controller any more, and never again."""
+        return self._controllership.lost
 
     @property
     def context(self) -> ClusterContext:
@@ -103,19 +110,18 @@ class ClusterController:
         return self._core.context
 
     async def start(self) -> None:
-        """Registers the broker, takes the controller's place, finishes what was begun, and announces everything.
+        """Takes the controller's place, finishes what was begun, and announces everything. The broker is registered.
 
-        Returns when this broker has taken on what it was announced. Raises CoordinationError: BrokerIdInUse,
-        ControllerElsewhere, DamagedZnode.
+        Returns when this broker has taken on what it was announced. Raises CoordinationError: ControllerElsewhere,
+        DamagedZnode.
         """
         core, settings = self._core, self._settings
         now_ms = self._clock.wall_ms()
         core.context.cluster_id = await identity.cluster_id(self._coordination, core.entropy)
-        registration = BrokerRegistration(settings.endpoints, settings.rack, now_ms)
-        await register_broker(self._coordination, settings.broker_id, registration)
         claim = await self._controllership.claim(now_ms)
         core.context.controller_epoch = claim.epoch
         core.writes = ControllerWrites(self._coordination, claim.epoch_version)
+        self._is_claimed = True
         self._events.start()
         self._starting = asyncio.get_running_loop().create_future()
         await self._watch_brokers()
@@ -213,8 +219,8 @@ class ClusterController:
     # Turns.
 
     async def _turn(self, work: Callable[[], Awaitable[T]]) -> T:
-        if self._controllership.lost is not None:
-            raise Refusal(ErrorCode.NOT_CONTROLLER, self._controllership.lost)
+        if not self.active:
+            raise Refusal(ErrorCode.NOT_CONTROLLER, self._controllership.lost or "Another broker is the controller.")
         try:
             if self._core.stale:
                 await self._brokers.take_over()

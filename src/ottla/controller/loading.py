@@ -72,6 +72,13 @@ async def load_topics(coordination: Coordination, context: ClusterContext) -> No
     context.deleting = set(await _children(coordination, DELETE_TOPICS))
 
 
+async def load_topic_configs(coordination: Coordination) -> dict[str, dict[str, str]]:
+    """Of all topics that have a node for them."""
+    names = [name for name in await _children(coordination, TOPIC_CONFIGS) if topic_name_fault(name) is None]
+    nodes = await _nodes(coordination, {name: topic_config_path(name) for name in names})
+    return {name: decode_config(path, data) for name, path, (data, _) in nodes}
+
+
 async def load_broker_configs(coordination: Coordination) -> dict[str, dict[str, str]]:
     names = [name for name in await _children(coordination, BROKER_CONFIGS) if name.isdigit() or name == DEFAULT_BROKER]
     nodes = await _nodes(coordination, {name: broker_config_path(name) for name in names})
