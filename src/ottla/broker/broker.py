@@ -70,6 +70,9 @@ if TYPE_CHECKING:
 
 log_event = logs.logger("server")
 
+#: Opens another session with the broker's tree.
+Reopen = Callable[[], Awaitable[BrokersTree]]
+
 #: Requests in progress at stop get this long to end.
 _DRAIN_S: Final = 5.0
 
@@ -180,7 +183,9 @@ class Broker:
         self._server = server = self._make_server()
         self.endpoints = self._listen(server)
         self.metadata.apply(MetadataUpdate(controller_epoch=self.metadata.controller_epoch, cluster_id=cluster))
-        self.services = services = self._assemble(cluster, lambda: self._open_tree(folder, signs), directories)
+        self.services = services = self._assemble(
+            coordination, cluster, lambda: self._open_tree(folder, signs), directories
+        )
         membership, keeping = self._membership, self._housekeeping
         assert membership is not None
         assert keeping is not None
@@ -190,10 +195,10 @@ class Broker:
             FetchHandler(services, ports.entropy, server.memory, ports.disk),
             server.memory,
         )
-        await membership.begin(coordination)
-        membership.stand()
+        await membership.register(coordination)
         held = HeldRequests(dispatcher)
         server.open(held)
+        await membership.stand()
         await membership.informed()
         self._end_of_start(coordination, directories)
         await services.replicas.flush_found()
@@ -273,7 +278,7 @@ class Broker:
         )
 
     def _assemble(
-        self, cluster: str, reopen: Callable[[], Awaitable[BrokersTree]], directories: LogDirectories
+        self, coordination: BrokersTree, cluster: str, reopen: Reopen, directories: LogDirectories
     ) -> Services:
         """Puts the parts together; nothing runs yet."""
         ports, config, live = self.ports, self.config, LiveConfig(self.config)
@@ -302,12 +307,13 @@ class Broker:
         )
         settings = ControllerSettings(
             broker_id=self.broker_id,
-            endpoints=tuple(self.endpoints),
-            rack=config.broker.rack,
             num_partitions=config.broker.num_partitions,
             default_replication_factor=config.broker.default_replication_factor,
             delete_topics=config.broker.delete_topics,
             unclean_leader_election=config.log.unclean_leader_election,
+            auto_leader_rebalance=config.replication.auto_leader_rebalance,
+            leader_imbalance_check_interval_s=config.replication.leader_imbalance_check_interval_seconds,
+            leader_imbalance_percentage=config.replication.leader_imbalance_percentage,
             check_broker_configs=announced.check_broker_configs,
             check_group_configs=announced.check_group_configs,
             # What was not flushed before a crash may be gone: a reader of it finds out by the new leader epoch.
@@ -315,16 +321,13 @@ class Broker:
         )
         reach = self._reach = BrokerReach(self.broker_id, config.server, announced, ports)
 
-        def make_controller(tree: BrokersTree) -> ClusterController:
-            made = ClusterController(
-                tree, ports.clock, ports.entropy, lambda found: reach.receiver(made, found), settings
-            )
-            return made
-
+        own = ClusterController(
+            coordination, ports.clock, ports.entropy, lambda found: reach.receiver(own, found), settings
+        )
         member = Member(
             self.broker_id, cluster, tuple(self.endpoints), config.broker.rack, config.server.controller_listener
         )
-        membership = self._membership = Membership(member, ports, announced, self.metadata, reopen, make_controller)
+        membership = self._membership = Membership(member, ports, announced, self.metadata, own, reopen)
         membership.on_session = self._another_session
         membership.on_lost = self._give_up
         controller = ControllerAccess(membership, ports.clock)
@@ -352,7 +355,7 @@ class Broker:
             metadata=self.metadata,
             replicas=replicas,
             controller=controller,
-            own_controller=membership.candidate,
+            own_controller=own,
             announced=announced,
             authorizer=self._authorizer,
             quotas=self._quotas,

@@ -193,9 +193,11 @@ class ControllerAccess:
             lambda block: [block.error],
         )
 
-    async def alter_isr(self, broker_id: BrokerId, changes: Sequence[IsrChange]) -> list[IsrResult]:
+    async def alter_isr(
+        self, broker_id: BrokerId, changes: Sequence[IsrChange], *, broker_epoch: int = -1
+    ) -> list[IsrResult]:
         return await self._ask(
-            lambda to, _: to.alter_isr(broker_id, changes),
+            lambda to, _: to.alter_isr(broker_id, changes, broker_epoch=broker_epoch),
             lambda error, _: [IsrResult(change.tp, error) for change in changes],
             lambda results: [each.error for each in results],
         )
@@ -227,8 +229,12 @@ class ControllerAccess:
             timeout_ms=timeout_ms,
         )
 
-    async def reassignments(self, partitions: Sequence[TopicPartition] | None) -> list[OngoingReassignment]:
-        return await self._ask(lambda to, _: to.reassignments(partitions), lambda _, __: [], lambda _: [])
+    async def reassignments(
+        self, partitions: Sequence[TopicPartition] | None
+    ) -> tuple[ErrorCode, list[OngoingReassignment]]:
+        return await self._ask(
+            lambda to, _: to.reassignments(partitions), lambda error, _: (error, []), lambda answer: [answer[0]]
+        )
 
     # A broker's own replicas: in Kafka's ZooKeeper mode a note in the tree, upon which the controller asks about all of
     # the broker's replicas.

@@ -232,7 +232,9 @@ class RemoteController:
         _check([error])
         return ProducerIdRange(answer.producer_id_start, answer.producer_id_len, error)
 
-    async def alter_isr(self, broker_id: BrokerId, changes: Sequence[IsrChange]) -> list[IsrResult]:
+    async def alter_isr(
+        self, broker_id: BrokerId, changes: Sequence[IsrChange], *, broker_epoch: int = -1
+    ) -> list[IsrResult]:
         topics: dict[str, isr.RequestTopicData] = {}
         names: dict[TopicId, str] = {}
         for change in changes:
@@ -254,9 +256,8 @@ class RemoteController:
                     partition_epoch=change.partition_epoch,
                 )
             )
-        request = isr.AlterPartitionRequest(
-            broker_id=broker_id, broker_epoch=self._broker_epoch, topics=list(topics.values())
-        )
+        epoch = self._broker_epoch if broker_epoch < 0 else broker_epoch
+        request = isr.AlterPartitionRequest(broker_id=broker_id, broker_epoch=epoch, topics=list(topics.values()))
         answer = await self._ask(request, 3, isr.AlterPartitionResponse)
         whole = error_code(answer.error_code)
         _check([whole])
@@ -342,7 +343,9 @@ class RemoteController:
             for each in found.partitions
         ]
 
-    async def reassignments(self, partitions: Sequence[TopicPartition] | None) -> list[OngoingReassignment]:
+    async def reassignments(
+        self, partitions: Sequence[TopicPartition] | None
+    ) -> tuple[ErrorCode, list[OngoingReassignment]]:
         named = None
         if partitions is not None:
             named = [
@@ -351,8 +354,9 @@ class RemoteController:
             ]
         request = listing.ListPartitionReassignmentsRequest(timeout_ms=self._left_ms, topics=named)
         answer = await self._ask(request, 0, listing.ListPartitionReassignmentsResponse)
-        _check([error_code(answer.error_code)])
-        return [
+        error = error_code(answer.error_code)
+        _check([error])
+        return error, [
             OngoingReassignment(
                 TopicPartition(topic.name, each.partition_index),
                 tuple(map(BrokerId, each.replicas)),

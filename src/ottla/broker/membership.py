@@ -17,11 +17,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla import logs
 from ottla.broker.announcements import BrokerAnnouncements
-from ottla.broker.candidacy import Candidacy
 from ottla.broker.settings import TreeSettings
 from ottla.controller.controller import ClusterController
 from ottla.controller.identity import WrongCluster, cluster_id
@@ -49,6 +48,8 @@ if TYPE_CHECKING:
 
 log_event = logs.logger("server")
 
+#: How often a start says that it waits for the controller.
+_INFORMED_S: Final = 10.0
 #: Between two tries to have a session again, twice as long each time.
 _AGAIN_S: Final = 0.1
 _AGAIN_S_MAX: Final = 2.0
@@ -74,15 +75,16 @@ class Membership:
         ports: Ports,
         announced: BrokerAnnouncements,
         metadata: MetadataCache,
+        controller: ClusterController,
         open_tree: Callable[[], Awaitable[BrokersTree]],
-        make_controller: Callable[[BrokersTree], ClusterController],
     ) -> None:
+        """`controller` is this broker's own, active or not."""
         self._member = member
         self._ports = ports
         self._announced = announced
         self._metadata = metadata
+        self._controller = controller
         self._open_tree = open_tree
-        self._make_controller = make_controller
         #: Called when there is another session, and when there will be none any more, with the reason.
         self.on_session: Callable[[BrokersTree], None] = lambda _: None
         self.on_lost: Callable[[str], None] = lambda _: None
@@ -90,8 +92,8 @@ class Membership:
         self.lost: str | None = None
         self._tree: BrokersTree | None = None
         self._settings: TreeSettings | None = None
-        self._candidacy: Candidacy | None = None
-        self._candidate: ClusterController | None = None
+        #: Whether the broker stands for controller: from then on its session may end and another one begin.
+        self._stands = False
         #: Runs while there is no session that is joined.
         self._rejoining: asyncio.Task[None] | None = None
         #: The controller as the tree names it, and where it is reached.
@@ -102,43 +104,37 @@ class Membership:
 
     # A session's life.
 
-    async def begin(self, tree: BrokersTree) -> None:
-        """Registers the broker. Settings come first: they govern what the registration brings. Raises
-        CoordinationError: BrokerIdInUse, DamagedZnode."""
+    async def register(self, tree: BrokersTree) -> None:
+        """Settings come first: they govern what the registration brings. Raises CoordinationError: BrokerIdInUse,
+        DamagedZnode."""
         self._tree = tree
         tree.listen(lambda event: self._session_event(tree, event))
-        self._settings = TreeSettings(tree, self._ports.clock, self._metadata, self._announced.learn)
+        self._settings = TreeSettings(tree, self._metadata, self._announced.learn)
         await self._settings.begin()
         member = self._member
         registration = BrokerRegistration(member.endpoints, member.rack, self._ports.clock.wall_ms())
         self._announced.broker_epoch = await register_broker(tree, member.broker_id, registration)
 
-    def stand(self) -> None:
-        """From here on this broker may become the controller, and knows who is."""
+    async def stand(self) -> None:
+        """From here on this broker may become the controller, and knows who is. Returns when it is the controller and
+        has taken on what it was announced, or when another one is. Raises what hinders the former."""
         tree = self._tree
         assert tree is not None
+        self._stands = True
         self._look_for_controller(tree)
-        self._candidacy = Candidacy(tree, self._make_controller)
-        self._candidacy.stand()
+        await self._controller.stand(tree)
 
     async def informed(self) -> None:
-        """Returns once this broker knows the whole cluster, and has taken on what it was announced before.
-
-        Raises what kept it from that, where it is the controller itself.
-        """
-        candidacy = self._candidacy
-        assert candidacy is not None
-        informed = asyncio.ensure_future(self._announced.informed.wait())
-        try:
-            waited: list[asyncio.Future[Any]] = [informed, candidacy.settled]
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if candidacy.is_taking_over:
-                await asyncio.wait([candidacy.settled])
-            if candidacy.settled.done():
-                candidacy.settled.result()
-            await informed
-        finally:
-            informed.cancel()
+        """Returns once this broker knows the whole cluster."""
+        while not self._announced.informed.is_set():
+            try:
+                async with asyncio.timeout(_INFORMED_S):
+                    await self._announced.informed.wait()
+            except TimeoutError:
+                log_event.warning(
+                    "clients wait: the controller has not announced the cluster to this broker yet",
+                    controller=self.controller_id,
+                )
 
     async def leave(self) -> None:
         """The candidacy ends, and with it a controllership; the session is its owner's to close."""
@@ -147,7 +143,8 @@ class Membership:
         for task in (self._rejoining, self._finding):
             if task is not None:
                 task.cancel()
-        await self._end_session()
+        self._end_settings()
+        await self._controller.stop()
         if self._links is not None:
             self._links.close()
 
@@ -156,21 +153,17 @@ class Membership:
         """Of the present session, or of the last one."""
         return self._tree
 
-    async def _end_session(self) -> None:
+    def _end_settings(self) -> None:
         settings, self._settings = self._settings, None
         if settings is not None:
             settings.close()
-        candidacy, self._candidacy = self._candidacy, None
-        if candidacy is not None:
-            self._candidate = candidacy.controller
-            await candidacy.end()
 
     def _session_event(self, tree: BrokersTree, event: SessionEvent) -> None:
         if event is not SessionEvent.EXPIRED or tree is not self._tree or self.lost is not None:
             return
         if tree.fault is not None:
             self._give_up(f"without the coordination tree nothing can be decided any more: {tree.fault}")
-        elif self._rejoining is None and self._candidacy is not None:
+        elif self._rejoining is None and self._stands:
             log_event.warning("the session with the coordination tree is over: the broker begins another one")
             self._rejoining = asyncio.get_running_loop().create_task(self._rejoin())
 
@@ -184,7 +177,7 @@ class Membership:
         try:
             while self.lost is None:
                 try:
-                    await self._end_session()
+                    self._end_settings()
                     if self._tree is not None:
                         await _closed(self._tree)
                     await self._join_again(await self._open_tree())
@@ -207,9 +200,9 @@ class Membership:
         self._tree = tree
         tree.start_ends()
         await cluster_id(tree, self._ports.entropy, self._member.cluster_id)
-        await self.begin(tree)
+        await self.register(tree)
         self.on_session(tree)
-        self.stand()
+        await self.stand()
         log_event.info("the broker is registered again", id=self._member.broker_id, epoch=self._announced.broker_epoch)
 
     # Settings.
@@ -222,16 +215,8 @@ class Membership:
 
     # The controller.
 
-    def candidate(self) -> ClusterController:
-        """The controller in this process, active or not; between two sessions the last one. There is one once this
-        broker stands."""
-        if self._candidacy is not None:
-            self._candidate = self._candidacy.controller
-        assert self._candidate is not None
-        return self._candidate
-
     def own(self) -> Controller | None:
-        return self._candidacy.controller if self._candidacy is not None and self._candidacy.controller.active else None
+        return self._controller if self._controller.active else None
 
     def remote(self, left_ms: int) -> RemoteController | None:
         if self._controller_at is None or self.controller_id == self._member.broker_id:

@@ -2,7 +2,7 @@
 
 They stand under `/config`, and whoever changes one leaves a note in `/config/changes`, which all brokers watch: Kafka's
 way in ZooKeeper mode, so that a tool that writes there is heard as well. A note names what has changed and not how; it
-is read when it comes, and each broker deletes those that are older than a quarter of an hour. At the start of a session
+is read when it comes, and the controller deletes those that are a quarter of an hour old. At the start of a session
 everything is read, behind the watch: what changed while there was none is in it.
 
 A note that is not understood, or names what is none of ours (users, clients, addresses), is passed over.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
@@ -26,13 +25,10 @@ from ottla.coordination.znodes import decode_config, entity_name, topic_config_p
 from ottla.metadata import MetadataCache, MetadataUpdate
 from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import topic_name_fault
-from ottla.ports import Clock
 from ottla.steps import is_stray
 
 log_event = logs.logger("server")
 
-#: As in Kafka: by then every broker that watches has read it, and one that does not reads everything.
-NOTE_AGE_MS_MAX: Final = 15 * 60 * 1000
 #: Notes that are read in one go; a tool may leave thousands.
 _NOTES_AT_ONCE: Final = 500
 #: After a fault of the tree that does not end the session.
@@ -48,9 +44,8 @@ Learn = Callable[[MetadataUpdate], Awaitable[None]]
 class TreeSettings:
     """What one session of a broker reads of `/config`."""
 
-    def __init__(self, coordination: Coordination, clock: Clock, metadata: MetadataCache, learn: Learn) -> None:
+    def __init__(self, coordination: Coordination, metadata: MetadataCache, learn: Learn) -> None:
         self._coordination = coordination
-        self._clock = clock
         self._metadata = metadata
         self._learn = learn
         #: The number of the last note that was read, or that the first reading was behind of.
@@ -148,21 +143,14 @@ class TreeSettings:
         for start in range(0, len(notes), _NOTES_AT_ONCE):
             some = notes[start : start + _NOTES_AT_ONCE]
             paths = [f"{CONFIG_CHANGES}/{name}" for _, name in some]
-            old_ms = self._clock.wall_ms() - NOTE_AGE_MS_MAX
             entities: dict[str, None] = {}
-            obsolete: list[str] = []
             for (number, _), path, found in zip(some, paths, await self._coordination.get_many(paths), strict=True):
                 if found is None:
-                    continue  # another broker has deleted it
-                data, stat = found
-                if stat.ctime_ms < old_ms:
-                    obsolete.append(path)
+                    continue  # it was old, and the controller has deleted it
                 if number > self._last:
-                    _add_entity(entities, path, data)
+                    _add_entity(entities, path, found[0])
             await self._take(entities)
             self._last = max(self._last, some[-1][0])
-            for path in obsolete:
-                await self._delete(path)
 
     async def _take(self, entities: Iterable[str]) -> None:
         """Reads what has changed."""
@@ -189,10 +177,6 @@ class TreeSettings:
                 brokers[name] = overrides
         if topics or brokers or groups:
             await self._learn(self._update(topics, brokers, groups))
-
-    async def _delete(self, path: str) -> None:
-        with suppress(NoNode):
-            await self._coordination.delete(path)
 
 
 def _add_entity(entities: dict[str, None], path: str, data: bytes) -> None:

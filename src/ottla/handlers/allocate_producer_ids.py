@@ -9,7 +9,7 @@ from ottla.protocol.generated.allocate_producer_ids import AllocateProducerIdsRe
 
 
 async def handle(call: Call, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
-    controller = call.services.own_controller()
+    controller = call.services.own_controller
     if not controller.active:
         return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
     refusal = of_registered_broker(call, request.broker_id, request.broker_epoch)

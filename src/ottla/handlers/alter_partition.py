@@ -11,7 +11,7 @@ from typing import Final
 
 from ottla.controller.interface import IsrChange, IsrResult
 from ottla.handlers.calls.call import Call, OwnController
-from ottla.handlers.calls.from_brokers import of_registered_broker
+from ottla.handlers.calls.from_brokers import from_broker
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 from ottla.protocol.generated.alter_partition import (
     AlterPartitionRequest,
@@ -25,6 +25,8 @@ from ottla.steps import Steps, pieces
 
 _IDS_SINCE: Final = 2
 _EPOCHS_SINCE: Final = 3
+#: Errors that are the request's and not of single partitions.
+_OF_ALL: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH)
 #: Each takes some microseconds.
 _PARTITIONS_A_STEP: Final = 16
 
@@ -32,10 +34,10 @@ _PARTITIONS_A_STEP: Final = 16
 def handle(
     call: Call, request: AlterPartitionRequest
 ) -> Steps[AlterPartitionResponse | Awaitable[AlterPartitionResponse]]:
-    controller = call.services.own_controller()
+    controller = call.services.own_controller
     if not controller.active:
         return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
-    refusal = of_registered_broker(call, request.broker_id, request.broker_epoch)
+    refusal = from_broker(call)
     if refusal is not ErrorCode.NONE:
         return AlterPartitionResponse(error_code=refusal, topics=[])
     changes: list[IsrChange] = []
@@ -63,9 +65,12 @@ def _change(version: int, topic: str, sent: RequestPartitionData) -> IsrChange:
 async def _carry_out(
     call: Call, controller: OwnController, request: AlterPartitionRequest, changes: Sequence[IsrChange]
 ) -> AlterPartitionResponse:
-    results = await controller.alter_isr(BrokerId(request.broker_id), changes) if changes else []
-    if results and all(result.error is ErrorCode.NOT_CONTROLLER for result in results):
-        return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+    results: list[IsrResult] = []
+    if changes:
+        results = await controller.alter_isr(BrokerId(request.broker_id), changes, broker_epoch=request.broker_epoch)
+    for error in _OF_ALL:
+        if results and all(result.error is error for result in results):
+            return AlterPartitionResponse(error_code=error, topics=[])
     return await call.services.turns.to_end(_answer(call, request, results))
 
 

@@ -19,7 +19,7 @@ async def handle(call: Call, request: ControlledShutdownRequest) -> ControlledSh
     refusal = from_broker(call)
     if refusal is not ErrorCode.NONE:
         return ControlledShutdownResponse(error_code=refusal, remaining_partitions=[])
-    controller = call.services.own_controller()
+    controller = call.services.own_controller
     if not controller.active:
         return ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER, remaining_partitions=[])
     answer = await controller.shut_down(BrokerId(request.broker_id), request.broker_epoch)

@@ -33,7 +33,7 @@ async def handle(call: Call, request: EnvelopeRequest) -> EnvelopeResponse:
     refusal = from_broker(call)
     if refusal is not ErrorCode.NONE:
         return EnvelopeResponse(error_code=refusal)
-    if not call.services.own_controller().active:
+    if not _decides(call):
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     inner = _inner_call(call, request)
     if isinstance(inner, ErrorCode):
@@ -49,11 +49,16 @@ async def handle(call: Call, request: EnvelopeRequest) -> EnvelopeResponse:
     except DecodeError:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     answer = await _served(as_client, header, message)
-    if not call.services.own_controller().active:
+    if not _decides(call):
         # Whatever it says, another one decides by now.
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     frame = encode_response(header.api_key, header.api_version, header.correlation_id, answer)
     return EnvelopeResponse(response_data=frame[LENGTH_BYTES:])
+
+
+def _decides(call: Call) -> bool:
+    """Asked again behind each wait."""
+    return call.services.own_controller.active
 
 
 def _inner_call(call: Call, request: EnvelopeRequest) -> tuple[RequestHeader, int, Call] | ErrorCode:
@@ -78,7 +83,7 @@ def _inner_call(call: Call, request: EnvelopeRequest) -> tuple[RequestHeader, in
         position,
         call._replace(
             # Should another one become the controller meanwhile, nothing is forwarded a second time.
-            services=services._replace(controller=services.own_controller()),
+            services=services._replace(controller=services.own_controller),
             version=header.api_version,
             correlation_id=header.correlation_id,
             client_id=header.client_id,

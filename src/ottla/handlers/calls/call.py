@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.config import Config
@@ -52,7 +51,7 @@ class Services(NamedTuple):
     #: The active one, wherever it is.
     controller: Controller
     #: The one here, for requests that other brokers send to it.
-    own_controller: Callable[[], OwnController]
+    own_controller: OwnController
     #: This broker, for requests that other brokers' controllers send to it.
     announced: AnnouncedBroker
     authorizer: Authorizer
