@@ -12,6 +12,10 @@ from typing import Final, NamedTuple
 
 from ottla.coordination.interface import Check, Create, CreatedNode, Delete, OpResult, SessionInfo, SetData
 from ottla.coordination.tree import CloseSession, OpenSession, TreeOp
+from ottla.steps import Steps, at_once
+
+#: Each takes a microsecond.
+_OPS_A_STEP: Final = 64
 
 _CREATE: Final = 1
 _CREATE_EPHEMERAL: Final = 2
@@ -39,9 +43,16 @@ class Txn(NamedTuple):
 
 
 def encode_txn(time_ms: int, session_id: int, ops: Sequence[TreeOp], results: Sequence[OpResult]) -> bytes:
+    return at_once(encoding_txn(time_ms, session_id, ops, results))
+
+
+def encoding_txn(time_ms: int, session_id: int, ops: Sequence[TreeOp], results: Sequence[OpResult]) -> Steps[bytes]:
+    """The same in steps."""
     parts: list[bytes] = []
     count = 0
-    for op, result in zip(ops, results, strict=True):
+    for index, (op, result) in enumerate(zip(ops, results, strict=True)):
+        if index % _OPS_A_STEP == _OPS_A_STEP - 1:
+            yield
         if isinstance(op, Create):
             assert isinstance(result, CreatedNode)
             path = result.path.encode()

@@ -50,6 +50,26 @@ class InvalidPath(CoordinationError):
     """Not a path that ZooKeeper takes, or an operation that a path does not allow (deleting the root)."""
 
 
+class NotAuthorized(CoordinationError):
+    """The access list of a node does not let this session do that."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the access list of {path} does not allow it")
+        self.path = path
+
+
+class InvalidAccessList(CoordinationError):
+    """Not an access list that the tree takes."""
+
+
+class AuthenticationFailed(CoordinationError):
+    """The tree does not take these credentials, or wants some."""
+
+
+class OperationUnknown(CoordinationError):
+    """The tree does not know this operation."""
+
+
 class DataTooLarge(CoordinationError):
     """More bytes than one request may carry (ZooKeeper's jute.maxbuffer)."""
 
@@ -78,6 +98,10 @@ class SessionExpired(CoordinationError):
 
 class SessionClosed(CoordinationError):
     """`close` was called on this session here."""
+
+
+class ServersUnreachable(CoordinationError):
+    """At start: no server of the ensemble could be connected to in time."""
 
 
 class StorageDamaged(CoordinationError):

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ottla.coordination.errors import CoordinationError
-from ottla.coordination.interface import OpResult
 from ottla.coordination.sizes import OP_OVERHEAD, op_size
 from ottla.coordination.tree import AppliedTransaction, CloseSession, OpenSession, TreeOp, ZnodeTree
+
+
+class Answer(Protocol):
+    """Where a result goes: a future, or whatever takes it in the very moment in which it is known. Raises nothing."""
+
+    def done(self) -> bool:
+        """Whether nobody waits for it any more."""
+        ...
+
+    def set_result(self, result: Any, /) -> None: ...
+
+    def set_exception(self, error: CoordinationError, /) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -18,18 +28,24 @@ class WriteRequest:
     session_id: int
     ops: Sequence[TreeOp]
     size: int
-    answer: asyncio.Future[list[OpResult]]
+    #: Gets a list of OpResult.
+    answer: Answer
     outcome: AppliedTransaction | CoordinationError | None = None
+    #: The last transaction that was applied with it, its own where it was: all that its answer can show.
+    zxid: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class ReadRequest:
     session_id: int
+    #: Raises CoordinationError and nothing else.
     action: Callable[[ZnodeTree], Any]
-    answer: asyncio.Future[Any]
+    answer: Answer
+    #: Whether the action gives steps, whose end is the result. The tree is as it is until then.
+    is_long: bool = False
 
 
-def fail_answer(answer: asyncio.Future[Any], error: CoordinationError) -> None:
+def fail_answer(answer: Answer, error: CoordinationError) -> None:
     if not answer.done():
         answer.set_exception(error)
 

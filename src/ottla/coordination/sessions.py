@@ -27,7 +27,8 @@ class Sessions:
         self._clock = clock
         self._entropy = entropy
         self._tree = ZnodeTree()
-        self._leases = SessionLeases()
+        #: Of sessions whose owners are in other processes; whoever serves these looks after them.
+        self.leases = SessionLeases()
         self._listeners: dict[int, list[SessionListener]] = {}
         self._last_id = 0
 
@@ -38,20 +39,22 @@ class Sessions:
         now_ms = self._clock.monotonic_ms()
         for session in list(tree.sessions.values()):
             if keep:
-                self._leases.grant(session.id, session.timeout_ms, now_ms)
+                self.leases.grant(session.id, session.timeout_ms, now_ms)
             else:
                 await self._write(STORE_SESSION, [CloseSession(session.id)])
 
-    async def open(self, timeout_ms: int, *, leased: bool = False) -> SessionInfo:
-        """A leased session ends unless it is touched in time; another one when it is closed."""
+    async def open(self, timeout_ms: int) -> SessionInfo:
+        """A session that ends when it is closed."""
+        session = self.new(timeout_ms)
+        await self._write(STORE_SESSION, [OpenSession(session)])
+        return session
+
+    def new(self, timeout_ms: int) -> SessionInfo:
+        """A session that nobody has had, to be opened by a write."""
         # Made from the time, like ZooKeeper's, and from the zxid: ids of different runs differ even in one millisecond.
         fresh = (self._clock.wall_ms() << 20) + (self._tree.zxid & 0xFFFFF)
         self._last_id = max(fresh, self._last_id + 1)
-        session = SessionInfo(self._last_id, self._entropy.token(16), timeout_ms)
-        await self._write(STORE_SESSION, [OpenSession(session)])
-        if leased:
-            self._leases.grant(session.id, timeout_ms, self._clock.monotonic_ms())
-        return session
+        return SessionInfo(self._last_id, self._entropy.token(16), timeout_ms)
 
     def find(self, session_id: int) -> SessionInfo | None:
         return self._tree.sessions.get(session_id)
@@ -60,9 +63,6 @@ class Sessions:
         """Raises SessionExpired."""
         if session_id != STORE_SESSION and session_id not in self._tree.sessions:
             raise SessionExpired(f"session {session_id:#x} is over")
-
-    def touch(self, session_id: int) -> None:
-        self._leases.touch(session_id, self._clock.monotonic_ms())
 
     def listen(self, session_id: int, listener: SessionListener) -> None:
         self._listeners.setdefault(session_id, []).append(listener)
@@ -77,23 +77,12 @@ class Sessions:
             self._notify(session_id, event)
         self._listeners.pop(session_id, None)
 
-    async def expire_overdue(self) -> list[int]:
-        """Ends the sessions that were not touched in time. For owners of sessions in other processes: ours live as long
-        as the store."""
-        overdue = self._leases.overdue(self._clock.monotonic_ms())
-        for session_id in overdue:
-            try:
-                await self.end(session_id, SessionEvent.EXPIRED)
-            except SessionExpired:
-                continue
-        return overdue
-
     def ended(self, ops: Sequence[TreeOp], watches: WatchTable) -> None:
         """What is dropped with the sessions that these operations have ended."""
         for op in ops:
             if isinstance(op, CloseSession):
                 watches.drop_session(op.session_id)
-                self._leases.drop(op.session_id)
+                self.leases.drop(op.session_id)
 
     def lose_all(self) -> None:
         """The tree is lost, and they are over with it."""

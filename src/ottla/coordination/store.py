@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ottla import logs
-from ottla.coordination.codec import encode_txn
+from ottla.coordination.codec import encoding_txn
 from ottla.coordination.errors import (
     ConnectionLoss,
     CoordinationError,
@@ -33,6 +33,8 @@ from ottla.coordination.interface import (
     MULTI_OPS_MAX,
     REQUEST_BYTES_MAX,
     OpResult,
+    Watch,
+    WatchEvent,
 )
 from ottla.coordination.journaling import FrameRefused, Journaling, JournalLost
 from ottla.coordination.loading import (
@@ -41,7 +43,7 @@ from ottla.coordination.loading import (
     load_and_open,
     nothing_to_check,
 )
-from ottla.coordination.requests import ReadRequest, WriteRequest, fail_answer, size_of
+from ottla.coordination.requests import Answer, ReadRequest, WriteRequest, fail_answer, size_of
 from ottla.coordination.sessions import STORE_SESSION, Sessions
 from ottla.coordination.snapshot import encode_snapshot, encoding_snapshot
 from ottla.coordination.snapshotting import Snapshotting
@@ -51,15 +53,21 @@ from ottla.ports.clock import Clock
 from ottla.ports.disk import Disk, Lock
 from ottla.ports.entropy import Entropy
 from ottla.ports.workers import Workers
-from ottla.steps import Steps, in_turns
+from ottla.steps import TURN_MS, Steps, in_turns, pieces
 
 #: Requests that wait. Far more than one broker has under way; beyond it writes are refused and reads fail.
 QUEUE_MAX: Final = 20_000
 #: A frame is closed when it has this much, so that the first writer in it does not wait for a stream of others.
 FRAME_BYTES: Final = 4 * 1024 * 1024
+#: Reads that wait are served so many in one turn of the loop, or for TURN_MS: each takes some ten microseconds.
+READS_A_TURN: Final = 256
+#: Operations, answers or watches that make one step of a commit: each takes a microsecond or some.
+_PIECE: Final = 32
 
 _log = logs.logger("coordination")
 T = TypeVar("T")
+#: Calls a watch with what has changed.
+Deliver = Callable[[Watch, WatchEvent], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +92,10 @@ class TreeStore:
         entropy: Entropy,
         directory: str,
         options: StoreOptions | None = None,
+        deliver: Deliver | None = None,
     ) -> None:
+        """`deliver` calls watches in the very moment in which the change can be read; what it calls must not raise.
+        Without it they are called in the loop's next turn."""
         self._disk = disk
         self._workers = workers
         self._clock = clock
@@ -103,6 +114,9 @@ class TreeStore:
         self.sessions = Sessions(self.write, clock, entropy)
         self._tree = ZnodeTree()
         self._watches = WatchTable()
+        self._deliver = deliver
+        #: The last transaction whose watches were called: whoever asks for nothing else may know of it.
+        self.answered_zxid = 0
         self._queue: deque[WriteRequest | ReadRequest] = deque()
         self._pump: asyncio.Task[None] | None = None
         #: The writes of the group commit that is under way.
@@ -133,7 +147,7 @@ class TreeStore:
             self._release()
             raise
         self._tree = loaded.tree
-        self.journaling.durable_zxid = loaded.tree.zxid
+        self.journaling.durable_zxid = self.answered_zxid = loaded.tree.zxid
         self._snapshots.zxid = loaded.report.snapshot_zxid
         await self.sessions.take(self._tree, keep=self._options.keep_sessions)
 
@@ -191,25 +205,47 @@ class TreeStore:
 
     async def write(self, session_id: int, ops: Sequence[TreeOp]) -> list[OpResult]:
         """Applies `ops` as one transaction, durably. Raises MultiFailed where one of them fails."""
+        answer: asyncio.Future[list[OpResult]] = asyncio.get_running_loop().create_future()
+        self.submit_write(session_id, ops, answer)
+        return await answer
+
+    def submit_write(
+        self, session_id: int, ops: Sequence[TreeOp], answer: Answer, size: int | None = None
+    ) -> WriteRequest:
+        """The same for a caller that does not wait: `answer` gets what `write` returns or raises, and never from here.
+
+        What is refused at once is raised. `size` is that of the operations, as `size_of` has it, where it is known.
+        """
         if len(ops) > MULTI_OPS_MAX:
             raise DataTooLarge(f"{len(ops)} operations in a multi: {MULTI_OPS_MAX} are the limit")
-        size = sum(size_of(op) for op in ops)
+        if size is None:
+            size = sum(size_of(op) for op in ops)
         if len(ops) > 1 and size > REQUEST_BYTES_MAX:
             raise DataTooLarge(f"a multi of {size} bytes: {REQUEST_BYTES_MAX} are the limit")
         self._check_open()
-        answer: asyncio.Future[list[OpResult]] = asyncio.get_running_loop().create_future()
-        self._enqueue(WriteRequest(session_id, ops, size, answer))
-        return await answer
+        request = WriteRequest(session_id, ops, size, answer)
+        self._enqueue(request)
+        return request
 
     async def read(self, session_id: int, action: Callable[[ZnodeTree], T]) -> T:
         """What `action` finds in the tree, when every write that was asked for before is durable."""
-        self._check_open()
-        if self._pump is None:
-            self.sessions.check(session_id)
-            return action(self._tree)
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._enqueue(ReadRequest(session_id, action, answer))
+        self.submit_read(session_id, action, answer)
         return await answer
+
+    def submit_read(
+        self, session_id: int, action: Callable[[ZnodeTree], Any], answer: Answer, *, is_long: bool = False
+    ) -> None:
+        """The same for a caller that does not wait. Where nothing waits, `answer` gets it before this returns.
+
+        A long action gives steps, between which nothing else is read or written.
+        """
+        self._check_open()
+        request = ReadRequest(session_id, action, answer, is_long)
+        if self._pump is None and not is_long:
+            self._serve_read(request)
+        else:
+            self._enqueue(request)
 
     def _check_open(self) -> None:
         if self._over:
@@ -228,7 +264,7 @@ class TreeStore:
         try:
             while self._queue:
                 if isinstance(self._queue[0], ReadRequest):
-                    self._serve_read(self._queue.popleft())
+                    await self._serve_reads()
                 else:
                     await self._commit(self._take_writes())
                     await self._start_snapshot_if_due()
@@ -238,8 +274,35 @@ class TreeStore:
         finally:
             self._pump = None
 
-    def _serve_read(self, request: WriteRequest | ReadRequest) -> None:
-        assert isinstance(request, ReadRequest)
+    async def _serve_reads(self) -> None:
+        """Serves the reads that are first in the queue: as many as one turn of the loop has time for."""
+        ends_ms = self._clock.monotonic_ms() + TURN_MS
+        for _ in range(READS_A_TURN):
+            request = self._queue[0] if self._queue else None
+            if not isinstance(request, ReadRequest):
+                return
+            self._queue.popleft()
+            if request.is_long:
+                await self._serve_long_read(request)
+                return
+            self._serve_read(request)
+            if self._clock.monotonic_ms() >= ends_ms:
+                break
+        await asyncio.sleep(0)
+
+    async def _serve_long_read(self, request: ReadRequest) -> None:
+        if request.answer.done():
+            return
+        try:
+            self.sessions.check(request.session_id)
+            result = await in_turns(request.action(self._tree), self._clock.monotonic_ms)
+        except CoordinationError as error:
+            fail_answer(request.answer, error)
+        else:
+            if not request.answer.done():
+                request.answer.set_result(result)
+
+    def _serve_read(self, request: ReadRequest) -> None:
         if request.answer.done():
             return
         try:
@@ -283,9 +346,9 @@ class TreeStore:
         except JournalLost as lost:
             self._fail(str(lost))
         else:
-            self._answer(batch)
             if not self.is_behind:
                 journaling.durable_zxid = self._tree.zxid
+            await in_turns(self._answer(batch), self._clock.monotonic_ms)
 
     def _probe(self) -> None:
         """A transaction of nothing, for which what waits is written first."""
@@ -307,7 +370,8 @@ class TreeStore:
                 write.outcome = error
             else:
                 write.outcome = outcome
-                txns.append(encode_txn(now_ms, write.session_id, write.ops, outcome.results))
+                txns.append((yield from encoding_txn(now_ms, write.session_id, write.ops, outcome.results)))
+            write.zxid = tree.zxid
             yield
         return txns
 
@@ -318,20 +382,26 @@ class TreeStore:
         for write in batch:
             fail_answer(write.answer, WriteRefused(why))
 
-    def _answer(self, batch: Sequence[WriteRequest]) -> None:
+    def _answer(self, batch: Sequence[WriteRequest]) -> Steps[None]:
         """Everything in the batch is decided. Watches are called first: none is called behind a read."""
-        call_soon = asyncio.get_running_loop().call_soon
+        deliver = self._deliver or asyncio.get_running_loop().call_soon
         for write in batch:
             outcome = write.outcome
             if isinstance(outcome, AppliedTransaction):
                 self.sessions.ended(write.ops, self._watches)
-                for watch, event in self._watches.take(outcome.changes):
-                    call_soon(watch, event)
+                for changes in pieces(outcome.changes, _PIECE):
+                    for fired in pieces(self._watches.take(changes), _PIECE):
+                        for watch, event in fired:
+                            deliver(watch, event)
+                        yield
+                    yield
+                self.answered_zxid = write.zxid
                 if not write.answer.done():
                     write.answer.set_result(outcome.results)
             else:
                 assert outcome is not None
                 fail_answer(write.answer, outcome)
+            yield
 
     def _fail(self, why: str) -> None:
         """Gives up for good: the next start finds what is on the disk."""

@@ -40,7 +40,7 @@ from ottla.coordination.interface import (
     WatchEvent,
 )
 from ottla.coordination.paths import check_data, check_path, name_of, parent_of
-from ottla.steps import Steps, at_once
+from ottla.steps import Steps, at_once, pieces
 
 #: Sessions are opened by processes, so many fewer than this; a flood of them must not eat the memory.
 SESSIONS_MAX: Final = 10_000
@@ -170,7 +170,11 @@ class ZnodeTree:
             if index % _OPS_A_STEP == _OPS_A_STEP - 1:
                 yield
             try:
-                txn.results.append(txn.run(op))
+                if isinstance(op, CloseSession):
+                    yield from txn.close_session(op.session_id)
+                    txn.results.append(None)
+                else:
+                    txn.results.append(txn.run(op))
             except CoordinationError as error:
                 for revert in reversed(txn.reverts):
                     revert()
@@ -216,7 +220,7 @@ class _Transaction:
         self.changes: list[WatchEvent] = []
         self.reverts: list[Callable[[], None]] = []
 
-    def run(self, op: TreeOp) -> OpResult:
+    def run(self, op: Op | OpenSession) -> OpResult:
         if isinstance(op, Create):
             return self._create(op)
         if isinstance(op, SetData):
@@ -225,10 +229,8 @@ class _Transaction:
             self._matching(op.path, op.version)
         elif isinstance(op, Delete):
             self._delete_checked(op)
-        elif isinstance(op, OpenSession):
-            self._open_session(op.session)
         else:
-            self._close_session(op.session_id)
+            self._open_session(op.session)
         return None
 
     def _matching(self, path: str, version: int) -> TreeNode:
@@ -342,13 +344,15 @@ class _Transaction:
         sessions[session.id] = session
         self.reverts.append(lambda: sessions.__delitem__(session.id))
 
-    def _close_session(self, session_id: int) -> None:
+    def close_session(self, session_id: int) -> Steps[None]:
         sessions = self.tree.sessions
         session = sessions.get(session_id)
         if session is None:
             raise SessionExpired(f"session {session_id:#x} is over")
-        for path in list(self.tree.ephemerals.get(session_id, ())):
-            self._delete(path)
+        for some in pieces(list(self.tree.ephemerals.get(session_id, ())), _OPS_A_STEP):
+            for path in some:
+                self._delete(path)
+            yield
         del sessions[session_id]
         self.reverts.append(lambda: sessions.__setitem__(session_id, session))
 
