@@ -106,10 +106,70 @@ def test_cut_link_holds_everything_until_it_heals() -> None:
         client = await reach(two.a, "b")
         two.world.fabric.cut("a", "b")
         client.transport.write(b"held")
-        await asyncio.sleep(1000)
+        await asyncio.sleep(900)
         assert client.received == b""
         two.world.fabric.heal("a", "b")
         await until(lambda: client.received == b"held")
+
+    two.run(main())
+
+
+def test_a_cut_that_lasts_breaks_the_connection_of_who_has_sent_and_of_nobody_else() -> None:
+    two = Two()
+
+    async def main() -> None:
+        client = await reach(two.a, "b")
+        await until(lambda: two.broker.connections)
+        two.world.fabric.gives_up_s = 20
+        two.world.fabric.cut("a", "b")
+        client.transport.write(b"lost")
+        await asyncio.sleep(19)
+        assert client.told == ["made"]
+        await asyncio.sleep(2)
+        assert "lost" in client.told
+        assert isinstance(client.error, TimeoutError)
+        peer = two.broker.connections[0]
+        two.world.fabric.heal()
+        await asyncio.sleep(100)
+        assert (peer.error, peer.ended, peer.received) == (None, False, b"")
+        peer.channel.send(b"are you there?")
+        await until(lambda: peer.error)
+        assert isinstance(peer.error, ConnectionResetError)
+
+    two.run(main())
+
+
+def test_a_second_cut_has_its_own_time() -> None:
+    two = Two()
+
+    async def main() -> None:
+        client = await reach(two.a, "b")
+        two.world.fabric.gives_up_s = 20
+        for _ in range(3):
+            two.world.fabric.cut("a", "b")
+            client.transport.write(b"held")
+            await asyncio.sleep(15)
+            two.world.fabric.heal()
+            await asyncio.sleep(1)
+        await until(lambda: client.received == b"held" * 3)
+
+    two.run(main())
+
+
+def test_a_slow_link_takes_its_time_for_each_byte() -> None:
+    two = Two()
+
+    async def main() -> None:
+        client = await reach(two.a, "b")
+        two.world.fabric.rate("a", "b", 1000)
+        began = two.loop.time()
+        client.transport.write(bytes(2000))
+        await until(lambda: len(client.received) == 2000)
+        assert two.loop.time() - began >= 4.0
+        two.world.fabric.rate("a", "b", None)
+        client.transport.write(bytes(2000))
+        await until(lambda: len(client.received) == 4000)
+        assert two.loop.time() - began < 5.0
 
     two.run(main())
 

@@ -16,6 +16,7 @@ from ottla.replication.roles import RoleListener
 from ottla.replication.waiters import Waiters
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.events import DirectoryEvent
+from ottla.storage.directories.removal import FolderRemoval
 
 TP = TopicPartition("t", 0)
 NOW = 1_800_000_000_000
@@ -37,6 +38,8 @@ class RolesWorld:
         self.failed: list[TopicPartition] = []
         self.made: list[TopicPartition] = []
         self.lost: list[str] = []
+        #: Folders that are to go.
+        self.removed: list[FolderRemoval] = []
         self.start()
 
     def start(self) -> None:
@@ -51,7 +54,7 @@ class RolesWorld:
             entropy=self.ports.entropy,
             on_event=self.events.append,
         )
-        self.replicas = Replicas(US, directories, Waiters(), self.ports.workers, self.ports.clock, lambda _: None)
+        self.replicas = Replicas(US, directories, Waiters(), self.ports.workers, self.ports.clock, self.removed.append)
         if self.owned:
             self.replicas.open(self, [*self.listeners, self])
 
@@ -89,17 +92,20 @@ class RolesWorld:
         isr: tuple[int, ...] | None = None,
         is_new: bool = True,
         partition: int = TP.partition,
+        partition_epoch: int = 0,
+        controller_epoch: int = 1,
+        topic_id: bytes = bytes(range(16)),
     ) -> PartitionState:
         return PartitionState(
             topic=TP.topic,
             partition=partition,
-            topic_id=TopicId(bytes(range(16))),
-            controller_epoch=Epoch(1),
+            topic_id=TopicId(topic_id),
+            controller_epoch=Epoch(controller_epoch),
             leader=BrokerId(leader),
             leader_epoch=Epoch(epoch),
             isr=tuple(BrokerId(each) for each in (replicas if isr is None else isr)),
             replicas=tuple(BrokerId(each) for each in replicas),
-            partition_epoch=0,
+            partition_epoch=partition_epoch,
             is_new=is_new,
         )
 

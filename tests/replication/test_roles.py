@@ -77,7 +77,7 @@ def test_the_same_epoch_again_changes_only_who_is_in_sync() -> None:
     leader.advance()
     assert leader.high_watermark == 0
     waiter = Waits(world)
-    assert world.role(epoch=1, replicas=BOTH, isr=(US,)) == ErrorCode.NONE
+    assert world.role(epoch=1, replicas=BOTH, isr=(US,), partition_epoch=1) == ErrorCode.NONE
     assert world.leader is leader
     assert leader.high_watermark == 1
     world.replicas.waiters.settle(0)

@@ -131,6 +131,7 @@ class BrokerAnnouncements:
             refusal = self.check(origin)
             if refusal is not ErrorCode.NONE:
                 return refusal
+            update = self._with_own_epoch(update)
             if all_topics is not None:
                 gone = [name for name in self._metadata.topics if name not in all_topics]
                 update = replace(update, topics_deleted=[*update.topics_deleted, *gone])
@@ -143,6 +144,16 @@ class BrokerAnnouncements:
             if informs:
                 self.informed.set()
             return ErrorCode.NONE
+
+    def _with_own_epoch(self, update: MetadataUpdate) -> MetadataUpdate:
+        """A request does not say the registrations of live brokers; this one knows its own, and fetches under it."""
+        brokers = update.brokers
+        if brokers is None or not any(each.id == self._broker_id and each.epoch < 0 for each in brokers):
+            return update
+        own = self.broker_epoch
+        return replace(
+            update, brokers=[each._replace(epoch=own) if each.id == self._broker_id else each for each in brokers]
+        )
 
     async def stop_replicas(self, origin: Origin, stops: Sequence[ReplicaStop]) -> Refused:
         async with self._turn:

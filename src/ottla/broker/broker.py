@@ -21,6 +21,7 @@ from ottla.broker.controller_access import ControllerAccess
 from ottla.broker.group_partitions import GroupPartitions, journal_settings
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.identity import coordination_directory, learn_identity, warn_if_stranger
+from ottla.broker.isr_requests import IsrRequests
 from ottla.broker.leaving import hand_over
 from ottla.broker.membership import Member, Membership
 from ottla.broker.reaching import BrokerReach
@@ -33,7 +34,7 @@ from ottla.controller.deciding.context import ClusterContext
 from ottla.controller.deciding.rules import ControllerSettings
 from ottla.controller.loading import load_topics
 from ottla.coordination.errors import CoordinationError
-from ottla.coordination.providers import PROVIDERS, BrokersTree, Opening, Provider, open_tree
+from ottla.coordination.providers import BrokersTree, Opening, open_tree
 from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.checks import Checks
 from ottla.handlers.calls.request_metrics import RequestMetrics
@@ -50,6 +51,7 @@ from ottla.model import BrokerId
 from ottla.native import compiled_run
 from ottla.ports import Ports
 from ottla.replication.deadlines import Deadlines
+from ottla.replication.fetching.fetchers import Fetchers, open_fetchers
 from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
 from ottla.replication.round import Round
@@ -95,13 +97,11 @@ class Broker:
         authorizer: Authorizer | None = None,
         quotas: Quotas | None = None,
         on_lost: Callable[[str], None] | None = None,
-        providers: Sequence[Provider] = PROVIDERS,
     ) -> None:
         """`on_lost` is called once when the broker can go on no more, with the reason: its owner is to stop it.
 
-        Without it that stands in the log, and in `lost`. `providers` of the coordination tree, as there are.
+        Without it that stands in the log, and in `lost`.
         """
-        self._providers = providers
         self.config = config
         self.ports = ports
         self.registry = registry if registry is not None else Registry()
@@ -132,6 +132,8 @@ class Broker:
         self._started = False
         self._stopping = False
         self._reports: ReplicaReports | None = None
+        self._isr_requests: IsrRequests | None = None
+        self.fetchers: Fetchers | None = None
 
     @property
     def connection_count(self) -> int:
@@ -233,8 +235,7 @@ class Broker:
 
     async def _open_tree(self, directory: str, signs: TreeSigns) -> BrokersTree:
         try:
-            opening = Opening(self.config.coordination, self.ports, directory, signs.check)
-            return await open_tree(opening, self._providers)
+            return await open_tree(Opening(self.config.coordination, self.ports, directory, signs.check))
         except OSError as error:
             if error.filename is None:  # writes do not know their file's name
                 error.filename = directory
@@ -298,6 +299,7 @@ class Broker:
         def take_settings(changed: Config) -> None:
             server.take_limits(limits_of(changed.server))
             directories.cordon(changed.storage.cordoned_log_dirs)
+            fetchers.reconfigure()
 
         async def topic_overrides(names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
             return await membership.topic_overrides(names)
@@ -345,8 +347,11 @@ class Broker:
         )
         this_round.join(journals)
         self._reports = ReplicaReports(controller, self.broker_id, self._give_up)
+        replicas.isr_changes.lag_ms_max = config.replication.lag_time_ms_max
+        self._isr_requests = IsrRequests(self.broker_id, replicas, controller, self.metadata, ports.clock)
         # A coordinator of another kind takes its place here.
-        replicas.open(self._reports, [GroupPartitions(groups, journals)])
+        self.fetchers = fetchers = open_fetchers(self.broker_id, replicas, ports, live, self.metadata)
+        replicas.open(self._reports, [GroupPartitions(groups, journals), fetchers])
         return Services(
             broker_id=self.broker_id,
             live=live,
@@ -410,6 +415,8 @@ class Broker:
             self.services.round.stop()
             if self.services.groups_on_demand.made is not None:
                 await self.services.groups_on_demand.made.close()
+        if self.fetchers is not None:
+            self.fetchers.close()
         if self._deadlines is not None:
             self._deadlines.close()
         if self._dispatcher is not None:
@@ -422,6 +429,8 @@ class Broker:
             self.cleaning.close()
         if self._reports is not None:
             self._reports.close()
+        if self._isr_requests is not None:
+            self._isr_requests.close()
         if self._membership is not None:
             await self._membership.leave()
         if self._reach is not None:

@@ -210,10 +210,10 @@ class PartitionJournal:
         self._parked = False
 
     def _current(self) -> Leader | None:
-        """The leader of this leader epoch, which is another object once its log was moved to another directory."""
+        """The leader, which is another object once its log was moved to another directory."""
         if not self._leader.active:
-            moved = self._journals.replicas.leaders.get(self.tp)
-            if self._closed or moved is None or moved.epoch != self.epoch:
+            moved = self._leader.present
+            if self._closed or not moved.active:
                 return None
             self._leader = moved
         return self._leader

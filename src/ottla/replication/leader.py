@@ -6,8 +6,12 @@ or above the high watermark, so nothing they saw can be lost with this broker.
 
     log.start_offset <= high_watermark <= log.end_offset <= log.next_offset        durable_end <= log.end_offset
 
-The high watermark only rises, and to the durable end at most. A leader leads in one leader epoch and with one log, both
-for good. Where either changes there is another leader:
+The high watermark only rises, and to the durable end at most. It stands still while fewer replicas are confirmed to be
+in sync than the topic asks for (docs/decisions/watermark-under-the-minimum.md).
+
+A leader leads with one log, and until another broker may have led. Where the controller gives this broker the next
+leader epoch, nobody has led in between: the leader goes on in that (`begin_epoch`), with all who wait for it and all
+that is remembered of it. Otherwise, and where its log has moved, there is another leader:
 
     active ──retire──▶ not active: requests that waited are answered `end_error`
                           └ succeeded_by ▶ `present` is the leader that has its records now
@@ -35,13 +39,17 @@ class Leader:
     __slots__ = (
         *(
             "active",
+            "controller_epoch",
             "dirty",
             "end_error",
             "epoch",
+            "epoch_start",
             "fault",
             "high_watermark",
             "isr",
+            "known_from",
             "log",
+            "partition_epoch",
             "run",
             "run_policy",
             "successor",
@@ -54,6 +62,14 @@ class Leader:
         self.log = log
         #: Of this leadership. Requests that name another one are fenced.
         self.epoch = epoch
+        #: Where it began. Who has everything up to there has all that was committed before.
+        self.epoch_start = log.end_offset
+        #: Where this broker's leadership began, in an earlier leader epoch perhaps: what is committed is known once the
+        #: high watermark has come so far (KIP-207).
+        self.known_from = log.end_offset
+        #: As the controller last said, or has answered: what is older changes nothing.
+        self.controller_epoch = -1
+        self.partition_epoch = -1
         #: The in-sync replicas, this broker among them, and how far they are. A new set comes with `take_isr`.
         self.isr = isr
         #: What the leader before it had, or the checkpoint, as far as the log has it. Never below what a client was
@@ -78,6 +94,10 @@ class Leader:
         self.advance()
 
     @property
+    def leader_id(self) -> int:
+        return self.isr.local
+
+    @property
     def present(self) -> Leader:
         """The leader that has its records now; one that is not active where none here leads."""
         leader = self
@@ -96,10 +116,22 @@ class Leader:
         assert not self.active
         self.successor = leader
 
-    def take_isr(self, isr: InSyncReplicas) -> bool:
-        """The controller gave another set; True when that moved the high watermark."""
-        self.isr = isr
-        return self.advance()
+    def moved_to(self, log: Log) -> Leader:
+        """The same leader with another log that holds the same records. It takes this one's place."""
+        self.retire()
+        successor = Leader(self.tp, log, self.epoch, self.isr, self.high_watermark)
+        successor.epoch_start, successor.known_from = self.epoch_start, self.known_from
+        successor.controller_epoch, successor.partition_epoch = self.controller_epoch, self.partition_epoch
+        self.succeeded_by(successor)
+        return successor
+
+    def begin_epoch(self, epoch: int) -> None:
+        """The controller has chosen this broker again, before anybody else could lead."""
+        assert self.active
+        assert epoch > self.epoch
+        assert not self.dirty, "a batch that is staged has its leader epoch already"
+        self.epoch, self.epoch_start = epoch, self.log.end_offset
+        self.log.leader_epochs.begin(epoch)
 
     @property
     def durable_end(self) -> int:
@@ -119,6 +151,12 @@ class Leader:
         in_sync = len(isr.members)
         return in_sync >= self.log.config.min_insync_replicas or in_sync == len(isr.replicas)
 
+    def had_enough_replicas(self) -> bool:
+        """The same for what is committed already: whoever may be a member counts (Kafka's maximal ISR)."""
+        isr = self.isr
+        in_sync = len(isr.maximal)
+        return in_sync >= self.log.config.min_insync_replicas or in_sync == len(isr.replicas)
+
     def append(self, records: memoryview, now_ms: int) -> AppendResult:
         """Checks the batch and gives it its offsets; the round's end writes it. Raises AppendRefused."""
         return self.log.staging.stage(records, self.epoch, now_ms)
@@ -129,15 +167,28 @@ class Leader:
 
     def advance(self) -> bool:
         """Moves the high watermark to what all in-sync replicas have; True when it moved."""
+        if not self.has_enough_replicas():
+            return False
         committed = self.isr.committed(self.durable_end)
         if committed <= self.high_watermark:
             return False
         self.high_watermark = committed
         return True
 
-    def follower_fetched(self, replica: int, offset: int) -> bool:
-        """A follower that asks for an offset has all below it. True when that moved the high watermark."""
-        return self.isr.follower_has(replica, offset) and self.advance()
+    @property
+    def knows_watermark(self) -> bool:
+        """Whether everything is below the high watermark that was committed before this broker led."""
+        return self.high_watermark >= self.known_from
+
+    def follower_fetched(self, replica: int, offset: int, now_ms: int = 0) -> bool:
+        """A follower that asks for an offset has all below it, where the read was in order. True when that moved the
+        high watermark."""
+        follower = self.isr.followers.get(replica)
+        if follower is None:
+            return False
+        before = follower.end
+        follower.fetched(offset, self.log.end_offset, now_ms)
+        return offset != before and self.advance()
 
     def fencing(self, current_leader_epoch: int) -> ErrorCode:
         """What to answer to one who thinks that this leader epoch is `current_leader_epoch` (-1: does not say)."""

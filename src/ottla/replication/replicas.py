@@ -15,14 +15,17 @@ from typing import Final, TypeVar
 from ottla import logs
 from ottla.config.log import LogConfig
 from ottla.metadata import PartitionState
-from ottla.model import NO_BROKER, ErrorCode, TopicPartition
+from ottla.model import NO_BROKER, ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from ottla.ports import Clock, Workers
 from ottla.replication.flushing import Flushing
 from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
+from ottla.replication.isr_changes import IsrChanges
+from ottla.replication.isr_progress import Beat
 from ottla.replication.leader import Leader
 from ottla.replication.moves import Moves
 from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
+from ottla.replication.throttles import LeaderThrottle
 from ottla.replication.traffic import TrafficByTopic
 from ottla.replication.waiters import Waiters
 from ottla.steps import DiskSteps, done_at_once, in_turns, pieces
@@ -32,6 +35,7 @@ from ottla.storage.directories.opening import OpenedFolder
 from ottla.storage.directories.placing import NewReplica
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.errors import StorageFault
+from ottla.storage.formats.names import FolderKind
 from ottla.storage.log.log import Log
 
 log_event = logs.logger("replication")
@@ -71,6 +75,10 @@ class Replicas:
         self._owner: ReplicaOwner | None = None
         self._listeners = RoleListeners((), self.leaders, self.followers, clock)
         directories.belong_to(self)
+        #: Who joins and who leaves the in-sync sets.
+        self.isr_changes = IsrChanges(self.leaders, waiters.changed)
+        #: Of what followers are sent.
+        self.throttle = LeaderThrottle(broker_id, clock)
         #: For metrics.
         self.traffic = TrafficByTopic()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
@@ -139,6 +147,7 @@ class Replicas:
         self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]
     ) -> DiskSteps[None]:
         """Creates the logs that are to be here and are not, all at once: names are made durable once a directory."""
+        yield from self._set_strangers_aside(states)
         configs: dict[str, LogConfig] = {}
         missing: dict[bool, list[NewReplica]] = {True: [], False: []}
         for state in states:
@@ -159,6 +168,28 @@ class Replicas:
             for replica in [replica for replica in replicas if replica.partition in refused]:
                 self._not_made(replica, refused[replica.partition], is_new=is_new)
                 yield None
+
+    def _set_strangers_aside(self, states: Sequence[PartitionState]) -> DiskSteps[None]:
+        """Logs of earlier topics with these names, which this broker found and nobody has given a role since.
+
+        While one has a role, the state that names another topic is refused: first the topic is to be deleted here.
+        """
+        strangers: list[TopicPartition] = []
+        for state in states:
+            tp = TopicPartition(state.topic, state.partition)
+            log = self.directories.get(tp)
+            if log is not None and not _is_same_topic(state.topic_id, log.topic_id) and self.epoch(tp) < 0:
+                log_event.warning("a log of an earlier topic of that name is set aside", partition=tp)
+                strangers.append(tp)
+            yield None
+        if not strangers:
+            return
+        given_up = yield from self.directories.delete_many(strangers, FolderKind.STRAY)
+        for removal in given_up.removals:
+            self._remove_later(removal)
+            yield None
+        for tp, reason in given_up.refused.items():
+            log_event.error("a log of an earlier topic could not be set aside", partition=tp, reason=reason)
 
     def _not_made(self, replica: NewReplica, fault: DirectoryError | StorageFault, *, is_new: bool) -> None:
         waits = isinstance(fault, StorageFault) and not fault.directory_failed
@@ -206,11 +237,23 @@ class Replicas:
             self._reopened.add(tp)
 
     def _apply_one(self, tp: TopicPartition, state: PartitionState) -> ErrorCode:
-        if state.leader_epoch < self.epoch(tp):
+        role = self.leaders.get(tp) or self.followers.get(tp)
+        if role is not None and _order(state) < (role.controller_epoch, role.epoch, role.partition_epoch):
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        if role is not None and role.epoch == state.leader_epoch and role.leader_id != state.leader:
+            # In one leader epoch there is one leader.
             return ErrorCode.STALE_CONTROLLER_EPOCH
         log = self.directories.get(tp)
         if log is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if not _is_same_topic(state.topic_id, log.topic_id):
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        if self.broker_id not in state.replicas:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if state.leader == self.broker_id and self.broker_id not in state.isr:
+            # No controller of ours says that. Another one's mistake ends nothing here.
+            log_event.error("a state was refused: its leader is not in its in-sync set", partition=tp, state=state)
+            return ErrorCode.INVALID_REQUEST
         self._offline.pop(tp, None)
         self._unmade.pop(tp, None)
         if state.leader == self.broker_id:
@@ -220,27 +263,48 @@ class Replicas:
         return ErrorCode.NONE
 
     def _lead(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
-        isr = InSyncReplicas(self.broker_id, state.replicas, state.isr)
+        now_ms = self._clock.monotonic_ms()
         leader = self.leaders.get(tp)
-        if leader is not None and leader.epoch == state.leader_epoch:
-            if leader.take_isr(isr):
-                self.waiters.changed(tp)
+        if leader is not None and state.leader_epoch <= leader.epoch + 1:
+            self._lead_on(leader, state, now_ms)
             return
+        isr = InSyncReplicas(self.broker_id, state.replicas, state.isr, now_ms)
         high_watermark = self._known_high_watermark(tp)
         self._drop_roles(tp)
         former, leader = leader, Leader(tp, log, state.leader_epoch, isr, high_watermark)
+        _note_epochs(leader, state)
         if former is not None:
             former.succeeded_by(leader)
         self.leaders[tp] = leader
         self._listeners.became_leader(leader)
 
+    def _lead_on(self, leader: Leader, state: PartitionState, now_ms: int) -> None:
+        """In the leader epoch that it leads in, or in its own next one: nobody has led in between."""
+        isr = leader.isr
+        is_known = (state.leader_epoch, state.partition_epoch) == (leader.epoch, leader.partition_epoch)
+        if is_known and state.replicas == isr.replicas:
+            # Said again, by this controller or the next one. What was asked of it since is still open.
+            _note_epochs(leader, state)
+            return
+        if state.leader_epoch > leader.epoch:
+            leader.begin_epoch(state.leader_epoch)
+        isr.assigned(state.replicas, isr.members if is_known else state.isr, now_ms)
+        _note_epochs(leader, state)
+        leader.advance()
+        self.waiters.changed(leader.tp)
+
     def _follow(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
+        follower = self.followers.get(tp)
+        if follower is not None and follower.epoch == state.leader_epoch:
+            _note_epochs(follower, state)
+            return
         high_watermark = self._known_high_watermark(tp)
         follower = Follower(
             *(tp, log, state.leader_epoch, state.leader, high_watermark),
             truncating=self.directories.truncating,
             wrote=self._follower_wrote,
         )
+        _note_epochs(follower, state)
         self._drop_roles(tp)
         self.followers[tp] = follower
         self._listeners.became_follower(follower)
@@ -288,6 +352,19 @@ class Replicas:
             log_event.error("a partition could not be deleted", partition=tp, reason=reason)
         return dict.fromkeys(deletion.refused, ErrorCode.KAFKA_STORAGE_ERROR)
 
+    def follower_fetched(
+        self, leader: Leader, replica: int, offset: int, broker_epoch: int = -1, beat: Beat | None = None
+    ) -> None:
+        """A replica asks for an offset, in a read that was in order: it has everything below."""
+        now_ms = self._clock.monotonic_ms()
+        follower = leader.isr.followers[replica]
+        follower.broker_epoch = broker_epoch
+        follower.follows_beat(beat)
+        if leader.follower_fetched(replica, offset, now_ms):
+            self.waiters.changed(leader.tp)
+        if replica not in leader.isr.maximal:
+            self.isr_changes.fetched(leader, follower, now_ms)
+
     def epoch(self, tp: TopicPartition) -> int:
         role = self.leaders.get(tp) or self.followers.get(tp)
         return role.epoch if role is not None else -1
@@ -310,10 +387,7 @@ class Replicas:
         leader = self.leaders.get(tp)
         if leader is not None:
             # Not the same leader with another log: requests remember a leader together with its log.
-            leader.retire()
-            successor = Leader(tp, log, leader.epoch, leader.isr, leader.high_watermark)
-            leader.succeeded_by(successor)
-            self.leaders[tp] = successor
+            self.leaders[tp] = leader.moved_to(log)
         elif tp in self.followers:
             self.followers[tp].go_on_in(log)
         self.waiters.changed(tp)
@@ -423,3 +497,17 @@ class Replicas:
         self._drop_roles(tp)
         if tp not in self.directories.offline:  # those are logged by the directories
             log_event.error("partition is offline", partition=tp, reason=reason)
+
+
+def _order(state: PartitionState) -> tuple[int, int, int]:
+    """Rises with each decision about a partition: each controller has read what the one before it wrote last."""
+    return state.controller_epoch, state.leader_epoch, state.partition_epoch
+
+
+def _note_epochs(role: Leader | Follower, state: PartitionState) -> None:
+    role.controller_epoch, role.partition_epoch = state.controller_epoch, state.partition_epoch
+
+
+def _is_same_topic(announced: bytes, stored: bytes) -> bool:
+    """A topic of an old controller has no id."""
+    return announced == stored or ZERO_TOPIC_ID in {announced, stored}

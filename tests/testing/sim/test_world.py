@@ -73,3 +73,36 @@ def test_an_exception_in_a_call_back_of_the_broker_ends_the_run() -> None:
         one.run(scenario(one))
     assert isinstance(failed.value.__cause__, BrokerFault)
     assert "seed 1" in str(failed.value)
+
+
+def test_a_broker_that_stands_still_answers_when_it_goes_on() -> None:
+    async def scenario(one: OneBroker) -> None:
+        await one.broker.started()
+        assert await one.create() == ErrorCode.NONE
+        one.broker.pause()
+        lines = len(one.simulation.trace.lines)
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(Unreachable, match="no answer in time"):
+            await one.produce()
+        await asyncio.sleep(600)
+        assert len(one.simulation.trace.lines) == lines
+        one.broker.wake()
+        await one.must_produce()
+        assert asyncio.get_running_loop().time() - began < 610
+
+    with OneBroker() as one:
+        one.run(scenario(one))
+
+
+def test_a_broker_that_is_killed_while_it_stands_still_starts_again() -> None:
+    async def scenario(one: OneBroker) -> None:
+        await one.broker.started()
+        assert await one.create() == ErrorCode.NONE
+        await one.must_produce()
+        one.broker.pause()
+        one.broker.kill()
+        await one.broker.started()
+        await one.must_produce()
+
+    with OneBroker() as one:
+        one.run(scenario(one))

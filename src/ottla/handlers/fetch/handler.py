@@ -93,7 +93,7 @@ class FetchHandler(Participant):
     def _serve_alike(self, memo: FetchMemo, peer: Peer, buffer: RequestBuffer, offset: int, correlation: int) -> bool:
         """Answers a request that differs from the last one in its offset only, if there is enough to read."""
         leader, cursor, log = memo.leader, memo.cursor, memo.log
-        if not leader.active or leader.log is not log:
+        if not leader.active or leader.log is not log or leader.epoch != memo.epoch:
             return False
         try:
             size = cursor.find(offset, memo.max_bytes, leader.high_watermark)
@@ -180,9 +180,6 @@ class FetchHandler(Participant):
         """A request without a session."""
         peer, asked = wait.peer, wait.asked
         self._metrics.total_fetches.value += len(asked)
-        if request.replica_id >= 0:
-            for one in asked:
-                wait.reader.note_follower(one)
         if (
             self._policy.remembers
             and len(asked) == 1
@@ -307,8 +304,8 @@ class FetchHandler(Participant):
 
     def reader(self, peer: Peer, request: FetchRequest) -> FetchReader:
         if self.services.authorizer.allows_all:
-            return FetchReader(self.services, request.replica_id, request.isolation_level)
-        return CheckedReader(self.services, request.replica_id, request.isolation_level, peer)
+            return FetchReader(self.services, request, peer.listener_name)
+        return CheckedReader(self.services, request, peer)
 
     def room(self) -> Room:
         """For an answer that is read now."""
@@ -414,6 +411,10 @@ class FetchHandler(Participant):
             for read in reads:
                 if read.leader is not None:
                     traffic.of(read.leader.tp.topic).bytes_out += read.size
+            return
+        for read in reads:
+            if read.size and read.leader is not None and read.leader.log.config.leader_throttled_replicas:
+                self.services.replicas.throttle.sent(read.leader, read.size)
 
     def send(self, wait: FetchWait | LongFetch, answer: Sequence[Outgoing]) -> None:
         """Hands a whole answer over, and lets the connection go on."""

@@ -28,6 +28,7 @@ _UNPACK_OFFSET: Final = INT64.unpack_from
 class FetchMemo:
     __slots__ = (
         "cursor",
+        "epoch",
         "head",
         "leader",
         "log",
@@ -61,6 +62,8 @@ class FetchMemo:
         #: Where the offset stands, from the frame's start.
         self.offset_at = REQUEST_FIELDS_BYTES + len(prefix)
         self.leader = leader
+        #: That of the leader when the request was fenced.
+        self.epoch = leader.epoch
         self.log = leader.log
         self.cursor = Cursor(leader.log)
         self.min_bytes = max(1, request.min_bytes)

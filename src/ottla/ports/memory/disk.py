@@ -115,6 +115,10 @@ class MemoryDisk:
         """Bit rot in one byte."""
         self._medium.names.file(path).flip(offset, bit)
 
+    def content(self, path: str) -> bytearray:
+        """What a file has, for an observer: no operation, no fault, no power needed. It is the disk's own."""
+        return self._medium.names.file(path).data
+
     # The port
 
     def open(self, path: str, *, create: bool = False) -> File:

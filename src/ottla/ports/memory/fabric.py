@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextvars import Context
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.ports.memory.loop import VirtualLoop
 from ottla.ports.memory.pipe import Pipe, Side
@@ -12,10 +13,17 @@ if TYPE_CHECKING:
     from ottla.ports.memory.network import MemoryNetwork
 
 
+#: How long TCP tries to bring what was sent to a peer that confirms nothing: Linux with tcp_retries2 = 15.
+GIVES_UP_S: Final = 924.6
+
+
 class Fabric:
     def __init__(self, loop: VirtualLoop, seed: int) -> None:
         self.loop = loop
         self.random = Random(seed)
+        #: What the network itself does belongs to no process.
+        self.context = Context()
+        self.gives_up_s = GIVES_UP_S
         #: With it a receiver gets a random part of what is there, as with small packets.
         self.chop = False
         #: By name and by address.
@@ -26,6 +34,8 @@ class Fabric:
         #: Least and most milliseconds: in general, and between two hosts.
         self._latency_ms = (0.0, 0.0)
         self._latencies_ms: dict[tuple[str, str], tuple[float, float]] = {}
+        #: Bytes a second, from a host to another; what is not named has no limit.
+        self._rates: dict[tuple[str, str], float] = {}
         #: Pipes that wait for a cut to heal, in the order in which they began to.
         self._held: dict[Pipe, None] = {}
         #: Open ends and the hosts they lie on: what `reset` and `kill` look for.
@@ -67,7 +77,7 @@ class Fabric:
             self._cuts -= {(a, b), (b, a)}
         held, self._held = self._held, {}
         for pipe in held:
-            self.loop.call_soon(pipe.flow)
+            self.loop.call_soon(pipe.flow, context=self.context)
 
     def reset(self, a: str, b: str) -> None:
         """Breaks every connection between two machines, as a firewall that forgets does."""
@@ -82,6 +92,13 @@ class Fabric:
         else:
             self._latencies_ms[a, b] = self._latencies_ms[b, a] = (least_ms, most_ms)
 
+    def rate(self, a: str, b: str, bytes_per_s: float | None) -> None:
+        """How much passes between two machines in a second; None: as much as is sent."""
+        for link in ((a, b), (b, a)):
+            self._rates.pop(link, None)
+            if bytes_per_s is not None:
+                self._rates[link] = bytes_per_s
+
     # For the connections
 
     def passes(self, source: str, target: str) -> bool:
@@ -91,6 +108,11 @@ class Fabric:
         """Seconds."""
         least, most = self._latencies_ms.get((source, target), self._latency_ms)
         return self.random.uniform(least, most) / 1_000 if most > 0 else 0.0
+
+    def passage(self, source: str, target: str, size: int) -> float:
+        """Seconds between the first byte and the last."""
+        rate = self._rates.get((source, target)) if self._rates else None
+        return 0.0 if rate is None else size / rate
 
     def chopped(self, size: int) -> int:
         return self.random.randint(1, size) if self.chop and size > 1 and self.random.random() < 0.5 else size
@@ -132,3 +154,6 @@ class Link:
 
     def delay(self) -> float:
         return self.fabric.delay(self._source, self._target)
+
+    def passage(self, size: int) -> float:
+        return self.fabric.passage(self._source, self._target, size)

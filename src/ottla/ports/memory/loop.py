@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable
-from contextvars import Context
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ottla.ports.memory.clock import Timeline
+from ottla.ports.memory.processes import PROCESS, Process, task_of_a_process
 
 if TYPE_CHECKING:
     from collections import deque
@@ -51,9 +51,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.turns = 0
         #: Called after each turn, for whoever checks what must hold at every moment. What it raises ends the run.
         self.after_turn: Callable[[], None] | None = None
+        #: The processes of which something ran in this turn, in order: only their state can have changed in it.
+        self.ran: dict[Process, None] = {}
+        #: Call-backs so far.
+        self.calls = 0
         self._order = None if seed is None else Random(seed)
         self._standstill_turns = 0
         self._fatal: BaseException | None = None
+        self.set_task_factory(task_of_a_process)
 
     def time(self) -> float:
         return self.timeline.seconds
@@ -70,7 +75,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.clear()
         if self._order is not None and len(batch) > 1:
             self._order.shuffle(batch)
+        ran = self.ran
+        ran.clear()
+        self.calls += len(batch)
         for position, handle in enumerate(batch):
+            process = handle._context.get(PROCESS)  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio keeps it there
+            if process is not None:
+                if process.stopped:
+                    process.set_aside.append(handle)
+                    continue
+                ran[process] = None
             if not handle.cancelled():
                 handle._run()  # noqa: SLF001 - how BaseEventLoop runs them
             if self._fatal is not None:
@@ -80,11 +94,31 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self.after_turn is not None:
             self.after_turn()
 
-    def cancel_timers(self, ends: Callable[[Context], bool]) -> None:
-        """Cancels the timers that were set in contexts like this: those of a process that is no more."""
+    # Processes
+
+    def suspend(self, process: Process) -> None:
+        """As SIGSTOP does: nothing of it runs until `go_on`."""
+        process.stopped = not process.ended
+
+    def go_on(self, process: Process) -> None:
+        """As SIGCONT does: everything that came due meanwhile is due now."""
+        process.stopped = False
+        aside, process.set_aside = process.set_aside, []
+        self._ready.extend(aside)
+
+    def end(self, process: Process) -> None:
+        """Cancels what it has set: its timers never go off, and its tasks end as far as they can."""
+        process.ended = True
+        for handle in process.set_aside:
+            if isinstance(handle, asyncio.TimerHandle):
+                handle.cancel()
+        self.go_on(process)
         for timer in list(self._scheduled):
-            if ends(timer._context):  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio keeps it there
+            if timer._context.get(PROCESS) is process:  # type: ignore[attr-defined]  # noqa: SLF001 - as above
                 timer.cancel()
+        for task in process.tasks:
+            if task is not asyncio.current_task(self):
+                task.cancel()
 
     def _drop_cancelled_timers(self) -> None:
         # A heap of thousands of cancelled time-outs would be kept until each is due.

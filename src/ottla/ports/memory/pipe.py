@@ -2,7 +2,8 @@
 
 What was sent is first on the way, each piece with its own time of arrival, never before the piece in front of it; then
 it lies in the receiver's buffer. Both together are bounded: a sender that finds no room waits, as with a full window.
-While the link is cut nothing arrives and nothing is lost: TCP sends it again until the link is healed.
+While the link is cut nothing arrives and nothing is lost: TCP sends it again until the link is healed, or until it
+gives up. Then the sender's connection is broken, and its peer knows nothing of that before it sends something itself.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Pipe:
     __slots__ = (
         "_due_pieces",
         "_held",
+        "_held_since",
         "_last_arrival",
         "_refused",
         "_way",
@@ -57,6 +59,8 @@ class Pipe:
         self._held = 0
         #: The sender has found no room, and waits to be woken.
         self._refused = False
+        #: When the link was first found cut with something on the way; None while it is not.
+        self._held_since: float | None = None
 
     def room(self) -> int:
         return PIPE_BYTES - self._held
@@ -73,12 +77,14 @@ class Pipe:
 
     def put(self, piece: bytes | None) -> None:
         self._way.append(piece)
-        loop = self.link.fabric.loop
-        self._last_arrival = max(self._last_arrival, loop.time() + self.link.delay())
-        if self._last_arrival <= loop.time():
-            loop.call_soon(self._one_is_due)
+        fabric = self.link.fabric
+        loop, now = fabric.loop, fabric.loop.time()
+        self._last_arrival = max(self._last_arrival, now + self.link.delay()) + self.link.passage(len(piece or b""))
+        # In nobody's context: what is on the way arrives whatever becomes of who has sent it.
+        if self._last_arrival <= now:
+            loop.call_soon(self._one_is_due, context=fabric.context)
         else:
-            loop.call_at(self._last_arrival, self._one_is_due)
+            loop.call_at(self._last_arrival, self._one_is_due, context=fabric.context)
 
     def _one_is_due(self) -> None:
         # Counted, not named: whichever of two call-backs runs first, the piece in front arrives first.
@@ -88,14 +94,15 @@ class Pipe:
     def flow(self) -> None:
         """Lets arrive what is due, unless the link is cut; called again when it is healed."""
         if self.link.is_cut():
-            self.link.fabric.hold(self)
+            self._hold()
             return
+        self._held_since = None
         due, self._due_pieces = self._due_pieces, 0
-        for _ in range(due):
+        for _ in range(min(due, len(self._way))):
             piece = self._way.popleft()
             if piece is RESET:
                 self.receiver.broken()
-            elif self.receiver.closed:
+            elif self.receiver.closed or self.receiver.forgotten:
                 if piece != END:
                     self.receiver.refuse()
             elif piece == END:
@@ -105,13 +112,27 @@ class Pipe:
                 self.arrived += piece
                 self.receiver.on_change()
 
+    def _hold(self) -> None:
+        fabric = self.link.fabric
+        fabric.hold(self)
+        if self._held_since is None and not self.sender.failed:
+            self._held_since = since = fabric.loop.time()
+            fabric.loop.call_later(fabric.gives_up_s, self._give_up, since, context=fabric.context)
+
+    def _give_up(self, since: float) -> None:
+        """Nothing was confirmed for so long that the sender's system breaks the connection, and forgets it."""
+        if self._held_since == since and self.link.is_cut():
+            self._way.clear()
+            self._due_pieces = 0
+            self.sender.timed_out()
+
     def take(self, size: int) -> bytes:
         data = bytes(memoryview(self.arrived)[:size])
         del self.arrived[:size]
         self._held -= len(data)
         if self._refused and data:
             self._refused = False
-            self.link.fabric.loop.call_soon(self._tell_room)
+            self.link.fabric.loop.call_soon(self._tell_room, context=self.link.fabric.context)
         return data
 
     def _tell_room(self) -> None:
@@ -123,11 +144,13 @@ class Side:
 
     __slots__ = (
         "_error",
+        "_reset_exchanged",
         "_sending_ended",
         "accepted",
         "address",
         "closed",
         "failed",
+        "forgotten",
         "inbound",
         "on_change",
         "outbound",
@@ -143,6 +166,10 @@ class Side:
         self.closed = False
         #: The peer has reset the connection.
         self.failed = False
+        #: The peer could not be reached for so long that the connection is over here; the peer does not know.
+        self.forgotten = False
+        #: A reset was sent, or has come: no other one is due.
+        self._reset_exchanged = False
         #: Raised by the next call, once, as a socket does.
         self._error: OSError | None = None
         self._sending_ended = False
@@ -195,7 +222,8 @@ class Side:
 
     def abort(self) -> None:
         if not self.closed:
-            self.refuse()
+            if not self.failed:
+                self.refuse()
             self._gone()
 
     def vanish(self) -> None:
@@ -204,16 +232,25 @@ class Side:
         self._gone()
 
     def refuse(self) -> None:
-        if not self.failed:
+        if not self._reset_exchanged:
+            self._reset_exchanged = True
             self._sending_ended = True
             self.outbound.put(RESET)
             self.failed = True
 
     def broken(self) -> None:
         """A reset has arrived."""
+        self._reset_exchanged = True
         if not self.failed:
             self.failed = True
             self._error = ConnectionResetError(errno.ECONNRESET, "the peer has reset the connection")
+            self.on_change()
+
+    def timed_out(self) -> None:
+        """What was sent was not confirmed for too long."""
+        if not self.failed:
+            self.failed = self.forgotten = True
+            self._error = TimeoutError(errno.ETIMEDOUT, "the peer has confirmed nothing for too long")
             self.on_change()
 
     def _gone(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextvars import copy_context
 from typing import Any, Final
 
 from ottla.ports.disk import Buffer
@@ -23,6 +24,9 @@ class MemoryTransport(asyncio.Transport):
     def __init__(self, loop: VirtualLoop, side: Side, peer: tuple[str, int], protocol: asyncio.BaseProtocol) -> None:
         super().__init__({"peername": peer, "sockname": side.address, "socket": None})
         self._loop = loop
+        #: Of whoever has connected: what arrives is its business, and waits while its process stands still.
+        self._context = copy_context()
+        self._work_is_due = False
         self._side = side
         self._protocol = protocol
         self._unsent = bytearray()
@@ -36,16 +40,19 @@ class MemoryTransport(asyncio.Transport):
 
     def start(self) -> None:
         self._protocol.connection_made(self)
-        self._side.on_change = self._work
+        self._side.on_change = self._work_soon
         self._work_soon()
 
     # The connection's life
 
     def _work_soon(self) -> None:
-        self._loop.call_soon(self._work)
+        if not self._work_is_due:
+            self._work_is_due = True
+            self._loop.call_soon(self._work, context=self._context)
 
     def _work(self) -> None:
         """Receives and sends what can be, after anything has changed."""
+        self._work_is_due = False
         if self._side.closed:
             return
         try:
@@ -100,7 +107,7 @@ class MemoryTransport(asyncio.Transport):
                 self._side.close()
             else:
                 self._side.abort()
-            self._loop.call_soon(self._protocol.connection_lost, error)
+            self._loop.call_soon(self._protocol.connection_lost, error, context=self._context)
 
     # asyncio.Transport
 

@@ -172,7 +172,9 @@ class ReplicaFolders(DirectoryTable):
             raise reason
         return deletion.removals
 
-    def delete_many(self, partitions: Sequence[TopicPartition]) -> DiskSteps[Deletion]:
+    def delete_many(
+        self, partitions: Sequence[TopicPartition], kind: FolderKind = FolderKind.DELETE
+    ) -> DiskSteps[Deletion]:
         """Takes the partitions' names from their folders, durably; the files are there until the removals have run.
 
         With the copies of those that are being moved. Nothing to remove where one is not here. Checkpoints are to be
@@ -183,7 +185,7 @@ class ReplicaFolders(DirectoryTable):
             going: dict[LogDirectory, list[tuple[TopicPartition, str, str]]] = defaultdict(list)
             for partition in batch:
                 for directory, name in self._take_out(partition):
-                    gone = directory.name_of_gone(partition, FolderKind.DELETE, self._entropy)
+                    gone = directory.name_of_gone(partition, kind, self._entropy)
                     going[directory].append((partition, name, gone))
                 yield None
             for directory, folders in going.items():

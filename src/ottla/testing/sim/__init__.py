@@ -8,6 +8,7 @@ Everything that happens is chosen by the seed: the order of call-backs, the dela
 a power cut leaves. A run that failed is repeated with its seed, and its trace is the same byte for byte.
 """
 
-from ottla.testing.sim.world import BrokerFault, SimulatedBroker, Simulation
+from ottla.testing.sim.machines import BrokerFault, SimulatedMachine
+from ottla.testing.sim.world import SimulatedBroker, Simulation
 
-__all__ = ["BrokerFault", "SimulatedBroker", "Simulation"]
+__all__ = ["BrokerFault", "SimulatedBroker", "SimulatedMachine", "Simulation"]

@@ -7,7 +7,7 @@ producer's order, or that nobody sent.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ottla.model import TopicPartition
 from ottla.testing.sim.trace import Trace
@@ -27,15 +27,24 @@ class History:
         self.sent: dict[TopicPartition, dict[str, list[bytes]]] = defaultdict(dict)
         #: What was acknowledged, and at which offset; None where the answer did not say.
         self.acknowledged: dict[TopicPartition, dict[bytes, int | None]] = defaultdict(dict)
+        #: What was acknowledged by a leader alone, and may be lost with it.
+        self.uncertain: dict[TopicPartition, dict[bytes, int | None]] = defaultdict(dict)
+        #: Called with the end of what was acknowledged for certain, at that moment.
+        self.on_acknowledged: Callable[[TopicPartition, int], None] | None = None
         #: What consumers saw on the way.
         self.seen: dict[TopicPartition, dict[int, bytes]] = defaultdict(dict)
 
     def send(self, tp: TopicPartition, producer: str, values: Sequence[bytes]) -> None:
         self.sent[tp].setdefault(producer, []).extend(values)
 
-    def acknowledge(self, tp: TopicPartition, values: Sequence[bytes], first_offset: int | None) -> None:
+    def acknowledge(
+        self, tp: TopicPartition, values: Sequence[bytes], first_offset: int | None, *, certain: bool = True
+    ) -> None:
+        """Not `certain`: a leader that fails may take it with itself, as under acks=1."""
         self._trace.say("acknowledged", f"{tp} {first_offset} {len(values)} from {values[0][:20]!r}")
-        known = self.acknowledged[tp]
+        if certain and self.on_acknowledged is not None and first_offset is not None:
+            self.on_acknowledged(tp, first_offset + len(values))
+        known = self.acknowledged[tp] if certain else self.uncertain[tp]
         for place, value in enumerate(values):
             known[value] = None if first_offset is None else first_offset + place
 

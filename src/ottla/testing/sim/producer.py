@@ -2,6 +2,9 @@
 
 A batch keeps its records and its sequence however often it is sent. After a fault everything that is not acknowledged
 is sent again in its order. What would be fatal to a real client is a fault of the broker here.
+
+Each partition's batches are a lane, which goes to the broker that leads it and, when all in flight is answered or lost,
+to the next one. Lanes of one broker share its connection and their requests.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Clock
@@ -19,6 +22,7 @@ from ottla.protocol.generated.init_producer_id import InitProducerIdRequest
 from ottla.protocol.generated.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.records.record import Record, encode_batch
 from ottla.testing.sim.history import History, HistoryFault
+from ottla.testing.sim.routing import MOVED
 from ottla.testing.sim.wire import Client, Unreachable, Wire
 
 IN_FLIGHT_MAX: Final = 5
@@ -33,8 +37,28 @@ RETRIABLE: Final = frozenset(
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        *MOVED,
     }
 )
+#: What comes after these failures is not known to be another leader's business, but may be.
+_BACK_OFF_S: Final = (0.01, 0.2)
+
+
+class Routes(Protocol):
+    """Who leads what: a `ClusterClient`, or a `Client` where there is one broker."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def leader_of(self, tp: TopicPartition) -> int: ...
+
+    def broker(self, broker: int) -> Client: ...
+
+    def forget(self, tp: TopicPartition) -> None: ...
+
+    async def ask(self, message: Any, version: int) -> Any: ...
+
+    async def ask_leader(self, tp: TopicPartition, message: Any, version: int) -> Any: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +80,8 @@ class Lane:
     in_flight: int = 0
     #: Something in flight failed: nothing more is sent before all of it is answered.
     rewinding: bool = False
+    #: The broker that it was led by leads it no more.
+    moved: bool = False
     sequence: int = 0
     made: int = 0
 
@@ -72,7 +98,7 @@ class IdempotentProducer:
 
     def __init__(
         self,
-        client: Client,
+        client: Routes,
         clock: Clock,
         history: History,
         random: Random,
@@ -83,8 +109,11 @@ class IdempotentProducer:
         version: int = 9,
         padding: int = 0,
         gives_up: bool = False,
+        certain: bool = True,
     ) -> None:
         self.name = client.name
+        #: Whether what is acknowledged must be there in the end.
+        self._certain = certain
         #: Whether a gap in the sequence ends a partition's load: without a flush the broker may have lost a batch that
         #: it acknowledged, and then has to say so. Nothing of what was acknowledged may be missing all the same.
         self._gives_up = gives_up
@@ -101,30 +130,76 @@ class IdempotentProducer:
         self._epoch = -1
 
     async def run(self) -> None:
-        while not all(lane.done for lane in self._lanes):
-            try:
-                wire = await self._client.connected()
-                if self._producer_id < 0:
-                    await self._introduce(wire)
-                await self._send_all(wire)
-            except Unreachable:
-                for lane in self._lanes:
-                    lane.in_flight, lane.rewinding = 0, False
-                await asyncio.sleep(self._random.uniform(0.01, 0.2))
+        at_work: dict[int, tuple[asyncio.Task[None], list[Lane]]] = {}
+        try:
+            while not all(lane.done for lane in self._lanes):
+                try:
+                    if self._producer_id < 0:
+                        await self._introduce()
+                    await self._assign(at_work)
+                except Unreachable:
+                    await self._pause()
+                    continue
+                if not at_work:
+                    await self._pause()
+                    continue
+                tasks = [task for task, _ in at_work.values()]
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for broker in [broker for broker, (task, _) in at_work.items() if task.done()]:
+                    at_work.pop(broker)[0].result()
+        finally:
+            for task, _ in at_work.values():
+                task.cancel()
 
-    async def _introduce(self, wire: Wire) -> None:
+    async def _pause(self) -> None:
+        await asyncio.sleep(self._random.uniform(*_BACK_OFF_S))
+
+    async def _introduce(self) -> None:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
-        answer = await wire.ask(request, 4)
+        answer = await self._client.ask(request, 4)
         if answer.error_code == ErrorCode.NONE:
             self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
         else:
             self._count(ErrorCode(answer.error_code))
             raise Unreachable("no producer id")
 
-    async def _send_all(self, wire: Wire) -> None:
+    async def _assign(self, at_work: dict[int, tuple[asyncio.Task[None], list[Lane]]]) -> None:
+        """Gives each lane that nobody works on to the one that works for its leader."""
+        busy = {id(lane) for _, lanes in at_work.values() for lane in lanes}
+        for lane in self._lanes:
+            if lane.done or id(lane) in busy:
+                continue
+            try:
+                broker = await self._client.leader_of(lane.tp)
+            except Unreachable:
+                if at_work:
+                    continue  # tried again when the first of the others has ended
+                raise
+            lane.moved = False
+            if broker in at_work and not at_work[broker][0].done():
+                at_work[broker][1].append(lane)
+            else:
+                lanes = [lane]
+                at_work[broker] = asyncio.get_running_loop().create_task(self._serve(broker, lanes)), lanes
+
+    async def _serve(self, broker: int, lanes: list[Lane]) -> None:
+        """Ends when its lanes are done or moved, or when the connection is lost."""
+        try:
+            await self._send_all(await self._client.broker(broker).connected(), lanes)
+        except Unreachable:
+            for lane in lanes:
+                lane.in_flight, lane.rewinding = 0, False
+                self._client.forget(lane.tp)
+            await self._pause()
+
+    async def _send_all(self, wire: Wire, lanes: list[Lane]) -> None:
         flying: deque[InFlight] = deque()
-        while flying or not all(lane.done for lane in self._lanes):
-            chosen = self._choose() if len(flying) < IN_FLIGHT_MAX else []
+        while True:
+            # Those that have moved go as soon as nothing of them is in flight here.
+            lanes[:] = [lane for lane in lanes if not lane.done and (lane.in_flight or not lane.moved)]
+            if not (flying or lanes):
+                return
+            chosen = self._choose(lanes) if len(flying) < IN_FLIGHT_MAX else []
             if chosen:
                 flying.append((wire.send(self._request(chosen), self.version), chosen))
                 if self._random.random() < 0.3:
@@ -134,17 +209,20 @@ class IdempotentProducer:
                 self._take(await wire.answer(future), asked)
             else:
                 await asyncio.sleep(0.05)  # all were refused: a client backs off
+            if any(lane.moved and not lane.in_flight for lane in lanes) and not flying:
+                await self._pause()
+                return
 
-    def _choose(self) -> list[tuple[Lane, SentBatch]]:
+    def _choose(self, lanes: Sequence[Lane]) -> list[tuple[Lane, SentBatch]]:
         """The next batch of some partitions, and of each at most one."""
-        ready = [lane for lane in self._lanes if self._may_send(lane)]
+        ready = [lane for lane in lanes if self._may_send(lane)]
         if not ready:
             return []
         chosen = self._random.sample(ready, self._random.randint(1, len(ready)))
         return [(lane, self._next(lane)) for lane in chosen]
 
     def _may_send(self, lane: Lane) -> bool:
-        return not lane.rewinding and (lane.in_flight < len(lane.unacknowledged) or lane.left > 0)
+        return not (lane.rewinding or lane.moved) and (lane.in_flight < len(lane.unacknowledged) or lane.left > 0)
 
     def _next(self, lane: Lane) -> SentBatch:
         if lane.in_flight == len(lane.unacknowledged):
@@ -193,7 +271,9 @@ class IdempotentProducer:
             return  # given up
         lane.in_flight -= 1
         if error in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
-            self._history.acknowledge(lane.tp, batch.values, offset if error == ErrorCode.NONE else None)
+            self._history.acknowledge(
+                lane.tp, batch.values, offset if error == ErrorCode.NONE else None, certain=self._certain
+            )
             # Not always the first: one before it may have failed, and is sent again as a repetition.
             lane.unacknowledged.remove(batch)
         else:
@@ -208,6 +288,9 @@ class IdempotentProducer:
                     f"{self.name}: {lane.tp}, sequence {batch.sequence} of {batch.values[0]!r}: {error.name}"
                 )
             lane.rewinding = True
+            if error in MOVED:
+                lane.moved = True
+                self._client.forget(lane.tp)
         if lane.in_flight == 0:
             lane.rewinding = False
 
@@ -216,10 +299,22 @@ class IdempotentProducer:
 
 
 class PlainProducer:
-    """Sends each value once, one at a time, and does not ask again: what is not answered may be there or not."""
+    """Sends each value once, one at a time, and does not ask again: what is not answered may be there or not.
+
+    Under acks=1 a leader may lose what it has acknowledged, with itself; under acks=0 nothing is acknowledged.
+    """
 
     def __init__(
-        self, client: Client, clock: Clock, history: History, random: Random, tp: TopicPartition, count: int
+        self,
+        client: Routes,
+        clock: Clock,
+        history: History,
+        random: Random,
+        tp: TopicPartition,
+        count: int,
+        *,
+        acks: int = 1,
+        certain: bool = True,
     ) -> None:
         self.name = client.name
         self._client = client
@@ -228,24 +323,32 @@ class PlainProducer:
         self._random = random
         self._tp = tp
         self._count = count
+        self._acks = acks
+        #: Whether what is acknowledged must be there in the end.
+        self._certain = certain
 
     async def run(self) -> None:
         for number in range(self._count):
             value = b"%s:%d" % (self.name.encode(), number)
             self._history.send(self._tp, self.name, [value])
-            data = encode_batch([Record(0, self._clock.wall_ms(), None, value)])
-            partition = PartitionProduceData(index=self._tp.partition, records=data)
-            request = ProduceRequest(
-                acks=1,
-                timeout_ms=2000,
-                topic_data=[TopicProduceData(name=self._tp.topic, partition_data=[partition])],
-            )
             try:
-                said = (await self._client.ask(request, 9)).responses[0].partition_responses[0]
+                await self._send(value)
             except Unreachable:
                 # On the old connection it may still be on its way: what follows must not overtake it.
                 await asyncio.sleep(1.0)
-                continue
-            if said.error_code == ErrorCode.NONE:
-                self._history.acknowledge(self._tp, [value], said.base_offset)
             await asyncio.sleep(self._random.expovariate(1 / 0.05))
+
+    async def _send(self, value: bytes) -> None:
+        data = encode_batch([Record(0, self._clock.wall_ms(), None, value)])
+        partition = PartitionProduceData(index=self._tp.partition, records=data)
+        topics = [TopicProduceData(name=self._tp.topic, partition_data=[partition])]
+        request = ProduceRequest(acks=self._acks, timeout_ms=2000, topic_data=topics)
+        if self._acks == 0:
+            leader = await self._client.leader_of(self._tp)
+            (await self._client.broker(leader).connected()).send(request, 9)
+            return
+        said = (await self._client.ask_leader(self._tp, request, 9)).responses[0].partition_responses[0]
+        if said.error_code == ErrorCode.NONE:
+            self._history.acknowledge(self._tp, [value], said.base_offset, certain=self._certain)
+        elif said.error_code in MOVED:
+            self._client.forget(self._tp)

@@ -11,7 +11,9 @@ from ottla.protocol.generated.list_offsets import ListOffsetsPartition, ListOffs
 from ottla.records.batch import LOG_OVERHEAD, batch_size
 from ottla.records.record import decode_batch
 from ottla.testing.sim.history import History, HistoryFault, Row
-from ottla.testing.sim.wire import Client, Unreachable
+from ottla.testing.sim.producer import Routes
+from ottla.testing.sim.routing import MOVED
+from ottla.testing.sim.wire import Unreachable
 
 
 class ReadFault(Exception):
@@ -23,14 +25,14 @@ class ReadFault(Exception):
 
 
 async def fetch(
-    client: Client, tp: TopicPartition, offset: int, *, wait_ms: int = 0, version: int = 12, bytes_max: int = 1 << 20
+    client: Routes, tp: TopicPartition, offset: int, *, wait_ms: int = 0, version: int = 12, bytes_max: int = 1 << 20
 ) -> tuple[list[Row], int]:
     """Records from `offset` on, and the high watermark. Raises Unreachable and ReadFault."""
     asked = FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=bytes_max)
     request = FetchRequest(
         max_wait_ms=wait_ms, min_bytes=1, max_bytes=bytes_max, topics=[FetchTopic(topic=tp.topic, partitions=[asked])]
     )
-    answer: Any = await client.ask(request, version)
+    answer: Any = await client.ask_leader(tp, request, version)
     partition = answer.responses[0].partitions[0]
     if partition.error_code != ErrorCode.NONE:
         raise ReadFault(tp, ErrorCode(partition.error_code))
@@ -50,17 +52,17 @@ def _rows(data: bytes, offset: int) -> list[Row]:
     return rows
 
 
-async def end_offset(client: Client, tp: TopicPartition, timestamp: int = -1) -> int:
+async def end_offset(client: Routes, tp: TopicPartition, timestamp: int = -1) -> int:
     asked = ListOffsetsPartition(partition_index=tp.partition, timestamp=timestamp)
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=tp.topic, partitions=[asked])])
-    partition = (await client.ask(request, 7)).topics[0].partitions[0]
+    partition = (await client.ask_leader(tp, request, 7)).topics[0].partitions[0]
     if partition.error_code != ErrorCode.NONE:
         raise ReadFault(tp, ErrorCode(partition.error_code))
     offset: int = partition.offset
     return offset
 
 
-async def read_all(client: Client, tp: TopicPartition, *, start: int = 0) -> list[Row]:
+async def read_all(client: Routes, tp: TopicPartition, *, start: int = 0) -> list[Row]:
     """Everything from `start` to the high watermark."""
     end, rows = await end_offset(client, tp), []
     offset = start
@@ -73,7 +75,7 @@ async def read_all(client: Client, tp: TopicPartition, *, start: int = 0) -> lis
     return rows
 
 
-async def follow(client: Client, tp: TopicPartition, history: History) -> None:
+async def follow(client: Routes, tp: TopicPartition, history: History) -> None:
     """A consumer that never stops: what it sees must stay, and its position must stay valid."""
     offset = 0
     while True:
@@ -83,6 +85,8 @@ async def follow(client: Client, tp: TopicPartition, history: History) -> None:
             await asyncio.sleep(0.1)
             continue
         except ReadFault as fault:
+            if fault.error in MOVED:
+                client.forget(tp)
             if fault.error == ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise HistoryFault(f"{tp}: offset {offset} follows what was seen and is out of range") from fault
             await asyncio.sleep(0.1)

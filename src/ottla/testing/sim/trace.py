@@ -15,9 +15,9 @@ class Trace:
     def say(self, who: str, what: str) -> None:
         self.lines.append(f"{self._timeline.seconds:12.6f} {who}: {what}")
 
-    def log_line(self, line: str) -> None:
+    def log_line(self, line: str, process: str | None = None) -> None:
         """A broker's own log line."""
-        self.say("log", line.rstrip("\n"))
+        self.say("log" if process is None else f"log of {process}", line.rstrip("\n"))
 
     def text(self) -> str:
         return "\n".join(self.lines)

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import Any, Final
 
+from ottla.model import TopicPartition
 from ottla.ports import Network
 from ottla.protocol.apis import api
 from ottla.protocol.fields import INT32, LENGTH_BYTES
@@ -139,6 +140,26 @@ class Client:
     async def ask(self, message: Message, version: int) -> Any:
         """One attempt; raises Unreachable."""
         return await (await self.connected()).ask(message, version)
+
+    # One broker is all there is
+
+    async def leader_of(self, tp: TopicPartition) -> int:
+        del tp
+        return 0
+
+    def broker(self, broker: int) -> Client:
+        del broker
+        return self
+
+    def forget(self, tp: TopicPartition) -> None:
+        """Nobody else could lead it."""
+
+    async def ask_leader(self, tp: TopicPartition, message: Message, version: int) -> Any:
+        del tp
+        return await self.ask(message, version)
+
+    async def ask_controller(self, message: Message, version: int) -> Any:
+        return await self.ask(message, version)
 
     def close(self) -> None:
         if self._wire is not None:

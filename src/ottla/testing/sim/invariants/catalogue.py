@@ -1,0 +1,41 @@
+"""All invariants, in the order in which they are called: what later ones rely on stands first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ottla.testing.sim.invariants.fencing import EpochsNeverFall, FencedChangesNothing, OneOwnerPerSession
+from ottla.testing.sim.invariants.invariant import Invariant
+from ottla.testing.sim.invariants.isr import ElectedFromIsr, LeaderInIsr, MaximalIsr, StrongIsr, WeakIsr
+from ottla.testing.sim.invariants.leaders import LeaderCandidateCompleteness, LeaderCompleteness, OneLeaderPerEpoch
+from ottla.testing.sim.invariants.logs import (
+    AcknowledgedIsCommitted,
+    ConsistentRead,
+    LogMatching,
+    WatermarkInLog,
+    WatermarksNeverFall,
+)
+
+ALL: Final[tuple[type[Invariant], ...]] = (
+    LogMatching,
+    OneLeaderPerEpoch,
+    # From here on it is known what is committed.
+    ConsistentRead,
+    WatermarksNeverFall,
+    WatermarkInLog,
+    LeaderInIsr,
+    ElectedFromIsr,
+    MaximalIsr,
+    EpochsNeverFall,
+    FencedChangesNothing,
+    OneOwnerPerSession,
+    WeakIsr,
+    StrongIsr,
+    LeaderCompleteness,
+    LeaderCandidateCompleteness,
+    AcknowledgedIsCommitted,
+)
+
+
+def every_invariant() -> list[Invariant]:
+    return [kind() for kind in ALL]

@@ -1,0 +1,225 @@
+"""The state that the invariants speak of: replicas, their logs and watermarks, what the tree says, what is committed.
+
+It is filled by whoever observes (`take_role`, `log_grew`, `tree_changed`, ...). `settle` ends a turn: every invariant
+is called for what has changed in it, and then the changes are forgotten. Tests of the invariants fill it by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.model import TopicPartition
+from ottla.testing.sim.invariants.shadow_log import SeenBatch, ShadowLog
+
+if TYPE_CHECKING:
+    from ottla.testing.sim.invariants.invariant import Invariant
+
+#: A topic that is deleted and created again is another one.
+PartitionKey = tuple[TopicPartition, bytes]
+
+
+class Changed:
+    """Bits. (Plain numbers: an IntFlag costs a microsecond for each `|`.)"""
+
+    NOTHING: Final = 0
+    ROLE: Final = 1
+    WATERMARK: Final = 2
+    GREW: Final = 4
+    CUT: Final = 8
+    ISR: Final = 16
+
+
+@dataclass(slots=True, eq=False)
+class Replica:
+    """As it was seen last. Of a broker that is gone: as its last life left it."""
+
+    partition: Partition
+    broker: int
+    #: Whatever tells two processes of a broker apart.
+    life: object = None
+    leads: bool = False
+    follows: bool = False
+    epoch: int = -1
+    high_watermark: int = 0
+    #: Of a leader: the members that it counts now, and with those that a pending change adds or removes.
+    isr: frozenset[int] = frozenset()
+    maximal_isr: frozenset[int] = frozenset()
+    log: ShadowLog = field(default_factory=ShadowLog)
+    #: In this turn.
+    changed: int = Changed.NOTHING
+    #: Batches that came in this turn: their places in the log begin here.
+    new_from: int = 0
+    #: Batches below the watermark that were compared with what is committed.
+    compared: int = 0
+    #: The watermark that this life had, as far as its log was not cut since.
+    watermark_before: int = 0
+
+    def __str__(self) -> str:
+        role = "leader" if self.leads else "follower" if self.follows else "no role"
+        return (
+            f"broker {self.broker} ({role} in {self.epoch}, log to {self.log.end}, watermark {self.high_watermark}"
+            + (f", isr {sorted(self.isr)}, maximal {sorted(self.maximal_isr)})" if self.leads else ")")
+        )
+
+
+class TreeState(NamedTuple):
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    #: The version of its znode.
+    partition_epoch: int
+    controller_epoch: int
+
+
+class TreeChange(NamedTuple):
+    """A write of a partition's state."""
+
+    partition: Partition
+    before: TreeState | None
+    after: TreeState | None
+    #: Who wrote it, and who owned /controller when it was written. 0: nobody.
+    session: int
+    controller_session: int
+    #: As /controller_epoch was when it was written.
+    controller_epoch: int
+    #: Whether its topic lets replicas outside of the ISR lead.
+    unclean_allowed: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Partition:
+    tp: TopicPartition
+    topic_id: bytes
+    #: By broker.
+    replicas: dict[int, Replica] = field(default_factory=dict)
+    tree: TreeState | None = None
+    #: Who led in which leader epoch.
+    leaders: dict[int, int] = field(default_factory=dict)
+    #: Sums of all logs, by the end and the leader epoch of a batch.
+    chains: dict[tuple[int, int], int] = field(default_factory=dict)
+    #: Sums of what was below anybody's watermark, by the end of a batch.
+    committed: dict[int, int] = field(default_factory=dict)
+    #: The highest watermark that anybody ever had, as far as whole batches go.
+    watermark: int = 0
+    #: Somebody outside of the ISR was elected, as its topic allows: nothing committed is certain any more.
+    unclean: bool = False
+
+    def __str__(self) -> str:
+        replicas = "; ".join(str(replica) for _, replica in sorted(self.replicas.items()))
+        return f"{self.tp}: tree {self.tree}, committed to {self.watermark}: {replicas}"
+
+    def holds_committed(self, replica: Replica | None, end: int | None = None) -> bool:
+        """Whether a replica has everything that is committed, or all of that below `end`."""
+        wanted = self.watermark if end is None else min(end, self.watermark)
+        if wanted == 0:
+            return True
+        return replica is not None and replica.log.holds(wanted, self.committed.get(wanted))
+
+
+class Cluster:
+    def __init__(self, invariants: Sequence[Invariant] = ()) -> None:
+        self.partitions: dict[PartitionKey, Partition] = {}
+        #: Who uses which session.
+        self.session_owners: dict[int, object] = {}
+        self._invariants = tuple(invariants)
+        self._changed: dict[Replica, None] = {}
+        self._tree_changes: list[TreeChange] = []
+        #: How often what happened.
+        self.elections = self.truncations = self.isr_changes = 0
+
+    def partition(self, tp: TopicPartition, topic_id: bytes = b"") -> Partition:
+        found = self.partitions.get((tp, topic_id))
+        if found is None:
+            found = self.partitions[tp, topic_id] = Partition(tp, topic_id)
+        return found
+
+    def replica(self, tp: TopicPartition, broker: int, topic_id: bytes = b"") -> Replica:
+        partition = self.partition(tp, topic_id)
+        found = partition.replicas.get(broker)
+        if found is None:
+            found = partition.replicas[broker] = Replica(partition, broker)
+        return found
+
+    # What observers have seen
+
+    def note(self, replica: Replica, changed: int) -> None:
+        if replica not in self._changed:
+            self._changed[replica] = None
+            replica.new_from = len(replica.log.ends)
+        replica.changed |= changed
+
+    def take_role(self, replica: Replica, *, leads: bool, epoch: int, life: object = None) -> None:
+        self.note(replica, Changed.ROLE)
+        if life is not replica.life:
+            replica.watermark_before = 0
+        replica.leads, replica.follows, replica.epoch, replica.life = leads, not leads, epoch, life
+
+    def resign(self, replica: Replica) -> None:
+        self.note(replica, Changed.ROLE)
+        replica.leads = replica.follows = False
+
+    def begin_log(self, replica: Replica, start: int) -> None:
+        """It is read anew from its start."""
+        self.note(replica, Changed.CUT)
+        replica.log = ShadowLog(start)
+        replica.compared = replica.new_from = 0
+
+    def log_grew(self, replica: Replica, batches: Iterable[SeenBatch]) -> None:
+        self.note(replica, Changed.GREW)
+        for batch in batches:
+            replica.log.append(batch, replica.partition.chains)
+
+    def log_was_cut(self, replica: Replica, end: int) -> None:
+        self.note(replica, Changed.CUT)
+        self.truncations += 1
+        replica.log.cut(end)
+        kept = len(replica.log.ends)
+        replica.compared = min(replica.compared, kept)
+        replica.new_from = min(replica.new_from, kept)
+        replica.watermark_before = min(replica.watermark_before, replica.log.end)
+
+    def take_watermark(self, replica: Replica, high_watermark: int) -> None:
+        self.note(replica, Changed.WATERMARK)
+        replica.high_watermark = high_watermark
+
+    def take_isr(self, replica: Replica, isr: frozenset[int], maximal: frozenset[int]) -> None:
+        self.note(replica, Changed.ISR)
+        replica.isr, replica.maximal_isr = isr, maximal
+
+    def tree_changed(self, change: TreeChange) -> None:
+        before, after = change.before, change.after
+        if before is not None and after is not None:
+            self.elections += before.leader_epoch != after.leader_epoch
+            self.isr_changes += set(before.isr) != set(after.isr)
+            if after.leader >= 0 and after.leader not in before.isr and change.unclean_allowed:
+                change.partition.unclean = True
+        change.partition.tree = after
+        self._tree_changes.append(change)
+
+    def uses_session(self, session: int, owner: object) -> None:
+        for invariant in self._invariants:
+            invariant.session_used(self, session, owner)
+
+    def acknowledged(self, tp: TopicPartition, topic_id: bytes, end: int) -> None:
+        """A client was told, under acks=all, that everything of its own below `end` is stored."""
+        for invariant in self._invariants:
+            invariant.acknowledged(self, self.partition(tp, topic_id), end)
+
+    # The end of a turn
+
+    def settle(self) -> None:
+        """Raises InvariantBroken."""
+        if not (self._changed or self._tree_changes):
+            return
+        changed, self._changed = self._changed, {}
+        tree_changes, self._tree_changes = self._tree_changes, []
+        for invariant in self._invariants:
+            for replica in changed:
+                if replica.changed & invariant.looks_at:
+                    invariant.replica_changed(self, replica)
+            for change in tree_changes:
+                invariant.tree_changed(self, change)
+        for replica in changed:
+            replica.changed = Changed.NOTHING

@@ -1,0 +1,71 @@
+"""What an observer remembers of a replica's log: where each batch ends, its leader epoch, and a sum of all up to it.
+
+Two logs agree up to an offset exactly when their sums there are equal, so that no comparison reads a log twice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class SeenBatch(NamedTuple):
+    base: int
+    #: The offset behind its last record.
+    end: int
+    epoch: int
+    #: The checksum of all that a leader does not change in it.
+    checksum: int
+
+
+class ShadowLog:
+    __slots__ = ("chains", "ends", "epochs", "start")
+
+    def __init__(self, start: int = 0) -> None:
+        #: The first offset that it can hold.
+        self.start = start
+        #: Of each batch, in order.
+        self.ends: list[int] = []
+        self.epochs: list[int] = []
+        self.chains: list[int] = []
+
+    @property
+    def end(self) -> int:
+        return self.ends[-1] if self.ends else self.start
+
+    @property
+    def last_epoch(self) -> int:
+        return self.epochs[-1] if self.epochs else -1
+
+    def append(self, batch: SeenBatch, known: Mapping[tuple[int, int], int]) -> None:
+        """`known` has the sums of others by end and leader epoch: a log that begins in the middle goes on from one."""
+        if self.chains:
+            chain = hash((self.chains[-1], *batch))
+        elif batch.base > 0 and (batch.end, batch.epoch) in known:
+            chain = known[batch.end, batch.epoch]
+        else:
+            chain = hash((0, *batch))
+        self.ends.append(batch.end)
+        self.epochs.append(batch.epoch)
+        self.chains.append(chain)
+
+    def cut(self, end: int) -> None:
+        """Nothing at or above `end` is there any more."""
+        keep = bisect_right(self.ends, end)
+        del self.ends[keep:], self.epochs[keep:], self.chains[keep:]
+
+    def batches_below(self, offset: int) -> int:
+        """How many batches lie wholly below it."""
+        return bisect_right(self.ends, offset)
+
+    def chain_at(self, end: int) -> int | None:
+        """The sum up to the batch that ends there; None where none does."""
+        place = bisect_left(self.ends, end)
+        return self.chains[place] if place < len(self.ends) and self.ends[place] == end else None
+
+    def holds(self, end: int, chain: int | None) -> bool:
+        """Whether everything below `end` is there, as the log with that sum has it."""
+        if end <= self.start:
+            return True  # it begins behind that: the records are gone for all
+        return end <= self.end and (chain is None or self.chain_at(end) == chain)

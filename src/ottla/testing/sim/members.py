@@ -1,0 +1,250 @@
+"""Members of a group as real consumers are: they join, share partitions, commit positions, and find their coordinator.
+
+What is acknowledged is kept in a `CommitHistory`, which knows what may not be: a commit of a generation that was over
+when it was sent, and a position that an acknowledged commit had replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
+from ottla.protocol.generated.heartbeat import HeartbeatRequest
+from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.protocol.generated.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.protocol.generated.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from ottla.testing.sim.history import HistoryFault
+from ottla.testing.sim.routing import ClusterClient
+from ottla.testing.sim.trace import Trace
+from ottla.testing.sim.wire import Unreachable
+
+#: The coordinator is another one, is being loaded, or could not store it: the same is asked again.
+_AGAIN: Final = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+    }
+)
+#: The member is to join anew.
+_REJOIN: Final = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID})
+
+
+class GroupRefusal(Exception):
+    """The group's coordinator refused, with an error that a member acts on."""
+
+    def __init__(self, what: str, error: ErrorCode) -> None:
+        super().__init__(f"{what}: {error.name}")
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    member: str
+    generation: int
+    position: int
+    sent_at: float
+    #: None where nobody knows whether it was stored.
+    acknowledged_at: float | None = None
+
+
+class CommitHistory:
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._commits: dict[tuple[str, TopicPartition], list[Commit]] = defaultdict(list)
+
+    @property
+    def acknowledged_count(self) -> int:
+        return sum(commit.acknowledged_at is not None for each in self._commits.values() for commit in each)
+
+    def note(self, group: str, tp: TopicPartition, commit: Commit) -> None:
+        """Raises HistoryFault where a generation was acknowledged that was over when the commit was sent."""
+        self._trace.say("commit", f"{group} {tp} {commit}")
+        known = self._commits[group, tp]
+        if commit.acknowledged_at is not None:
+            for other in known:
+                if (
+                    other.acknowledged_at is not None
+                    and other.generation > commit.generation
+                    and other.acknowledged_at < commit.sent_at
+                ):
+                    raise HistoryFault(f"{group} {tp}: {commit} was taken after {other}: an old generation")
+        known.append(commit)
+
+    def check(self, group: str, tp: TopicPartition, found: int) -> None:
+        """The position at the end: that of a commit which no acknowledged one has replaced."""
+        commits = self._commits[group, tp]
+        latest = max((each.sent_at for each in commits if each.acknowledged_at is not None), default=None)
+        possible = {
+            each.position
+            for each in commits
+            if latest is None or each.acknowledged_at is None or each.acknowledged_at >= latest
+        }
+        if latest is None:
+            possible.add(-1)
+        if found not in possible:
+            raise HistoryFault(f"{group} {tp}: the position is {found}, and can be one of {sorted(possible)} only")
+
+
+class Member:
+    """Joins, commits rising positions of what it is given, and goes on until it is cancelled."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        group: str,
+        partitions: list[TopicPartition],
+        history: CommitHistory,
+        random: Random,
+    ) -> None:
+        self.name = client.name
+        self._client = client
+        self._group = group
+        self._partitions = partitions
+        self._history = history
+        self._random = random
+        self._coordinator: int | None = None
+        self._id = ""
+        self._generation = -1
+        self._assigned: list[TopicPartition] = []
+        self._position = 0
+        self.generations = 0
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                await self._join()
+                beat = loop.time()
+                while True:
+                    await asyncio.sleep(self._random.uniform(0.05, 0.5))
+                    if loop.time() - beat > 1.0:
+                        beat = loop.time()
+                        await self._heartbeat()
+                    if self._assigned:
+                        await self._commit(self._random.choice(self._assigned))
+            except Unreachable:
+                self._coordinator = None
+                await asyncio.sleep(self._random.uniform(0.05, 0.3))
+            except GroupRefusal as refusal:
+                if refusal.error in _AGAIN:
+                    self._coordinator = None
+                elif refusal.error == ErrorCode.UNKNOWN_MEMBER_ID:
+                    self._id = ""
+                elif refusal.error not in _REJOIN:
+                    raise HistoryFault(f"{self.name}: {refusal}") from refusal
+                await asyncio.sleep(self._random.uniform(0.01, 0.2))
+
+    async def _ask(self, message: Any, version: int) -> Any:
+        if self._coordinator is None:
+            self._coordinator = await coordinator_of(self._client, self._group)
+        return await self._client.broker(self._coordinator).ask(message, version)
+
+    def _check(self, what: str, number: int) -> None:
+        if number != ErrorCode.NONE:
+            raise GroupRefusal(what, ErrorCode(number))
+
+    async def _join(self) -> None:
+        protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
+        while True:
+            request = JoinGroupRequest(
+                group_id=self._group,
+                session_timeout_ms=6_000,
+                rebalance_timeout_ms=3_000,
+                member_id=self._id,
+                protocol_type="consumer",
+                protocols=[protocol],
+            )
+            joined = await self._ask(request, 5)
+            if joined.error_code != ErrorCode.MEMBER_ID_REQUIRED:
+                break
+            self._id = joined.member_id
+        self._check("join", joined.error_code)
+        self._id, self._generation = joined.member_id, joined.generation_id
+        assignments = self._divide(joined) if joined.leader == self._id else []
+        sync = SyncGroupRequest(
+            group_id=self._group, generation_id=self._generation, member_id=self._id, assignments=assignments
+        )
+        synced = await self._ask(sync, 3)
+        self._check("sync", synced.error_code)
+        numbers = bytes(synced.assignment)
+        self._assigned = [self._partitions[number] for number in numbers]
+        self.generations += 1
+
+    def _divide(self, joined: Any) -> list[SyncGroupRequestAssignment]:
+        """A byte a partition is all that these members need to understand one another."""
+        members = sorted(member.member_id for member in joined.members)
+        shares: dict[str, bytearray] = {member: bytearray() for member in members}
+        for number in range(len(self._partitions)):
+            shares[members[number % len(members)]].append(number)
+        return [SyncGroupRequestAssignment(member_id=each, assignment=bytes(shares[each])) for each in members]
+
+    async def _heartbeat(self) -> None:
+        request = HeartbeatRequest(group_id=self._group, generation_id=self._generation, member_id=self._id)
+        self._check("heartbeat", (await self._ask(request, 3)).error_code)
+
+    async def _commit(self, tp: TopicPartition) -> None:
+        loop = asyncio.get_running_loop()
+        self._position += 1
+        position = self._position * 1_000 + self._random.randrange(1_000)
+        sent = loop.time()
+        part = OffsetCommitRequestPartition(partition_index=tp.partition, committed_offset=position)
+        request = OffsetCommitRequest(
+            group_id=self._group,
+            generation_id_or_member_epoch=self._generation,
+            member_id=self._id,
+            topics=[OffsetCommitRequestTopic(name=tp.topic, partitions=[part])],
+        )
+
+        def note(acknowledged_at: float | None) -> None:
+            commit = Commit(self.name, self._generation, position, sent, acknowledged_at)
+            self._history.note(self._group, tp, commit)
+
+        try:
+            answer = await self._ask(request, 7)
+        except (Unreachable, asyncio.CancelledError):
+            note(None)
+            raise
+        error = answer.topics[0].partitions[0].error_code
+        if error == ErrorCode.NONE:
+            note(loop.time())
+        elif error in _AGAIN:
+            note(None)
+        self._check("commit", error)
+
+
+async def coordinator_of(client: ClusterClient, group: str) -> int:
+    """Raises Unreachable and GroupRefusal."""
+    answer = await client.ask(FindCoordinatorRequest(key=group), 3)
+    if answer.error_code != ErrorCode.NONE:
+        raise GroupRefusal("find the coordinator", ErrorCode(answer.error_code))
+    await client.refresh()
+    return int(answer.node_id)
+
+
+async def committed(client: ClusterClient, group: str, tp: TopicPartition) -> int:
+    """Raises Unreachable and GroupRefusal."""
+    topics = [OffsetFetchRequestTopics(name=tp.topic, partition_indexes=[tp.partition])]
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)])
+    coordinator = await coordinator_of(client, group)
+    (answer,) = (await client.broker(coordinator).ask(request, 8)).groups
+    if answer.error_code != ErrorCode.NONE:
+        raise GroupRefusal("fetch the offset", ErrorCode(answer.error_code))
+    return int(answer.topics[0].partitions[0].committed_offset)

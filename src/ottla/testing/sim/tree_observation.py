@@ -1,0 +1,130 @@
+"""Reads a tree's transactions into the state that the invariants speak of: partitions' states, and who may write them.
+
+A transaction is seen when it is durable and before anybody hears of it. What a start finds in the tree that was not
+seen (a write whose process ended before it could answer) is taken over as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+from ottla.coordination import znodes
+from ottla.coordination.interface import Create, CreatedNode, Delete, SetData, Stat
+from ottla.coordination.requests import WriteRequest
+from ottla.coordination.store import TreeStore
+from ottla.coordination.tree import AppliedTransaction, CloseSession, TreeOp
+from ottla.model import TopicPartition
+from ottla.testing.sim.invariants.cluster import Cluster, TreeChange, TreeState
+from ottla.testing.sim.trace import Trace
+
+_STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+_TOPIC: Final = re.compile(r"/brokers/topics/([^/]+)")
+
+
+class TreeObserver:
+    def __init__(self, cluster: Cluster, trace: Trace, *, unclean_allowed: bool = False) -> None:
+        self._cluster = cluster
+        self._trace = trace
+        self._unclean_allowed = unclean_allowed
+        self._topic_ids: dict[str, bytes] = {}
+        self._states: dict[str, TreeState] = {}
+        #: Session of the owner of /controller; 0: nobody's.
+        self.controller_session = 0
+        self.controller_epoch = 0
+        self.transactions = 0
+        self.expiries = 0
+
+    def watch(self, store: TreeStore) -> None:
+        """A store that is open, from now on."""
+        self._take_over(store)
+        hooked = cast("Any", store)
+        answer = hooked._answer  # noqa: SLF001 - the moment between durable and known has no other name
+
+        def observed(batch: Sequence[WriteRequest]) -> None:
+            for write in batch:
+                if isinstance(write.outcome, AppliedTransaction):
+                    self._transaction(write.session_id, write.ops, write.outcome)
+            answer(batch)
+
+        hooked._answer = observed  # noqa: SLF001
+
+    def _take_over(self, store: TreeStore) -> None:
+        tree = store._tree  # noqa: SLF001 - read as it lies there
+        self.controller_session = 0
+        self._topic_ids.clear()
+        for path, node in sorted(tree.nodes.items()):
+            if path == znodes.CONTROLLER:
+                self.controller_session = node.stat().ephemeral_owner
+            elif path == znodes.CONTROLLER_EPOCH:
+                self.controller_epoch = znodes.decode_epoch(path, node.data)
+            elif found := _TOPIC.fullmatch(path):
+                self._topic_ids[found[1]] = bytes(znodes.decode_topic(path, node.data).topic_id)
+            elif _STATE.fullmatch(path):
+                stat = node.stat()
+                if path not in self._states or self._states[path].partition_epoch != stat.version:
+                    self._states.pop(path, None)
+                    self._state_written(self.controller_session, path, node.data, stat.version)
+
+    def _transaction(self, session: int, ops: Sequence[TreeOp], done: AppliedTransaction) -> None:
+        self.transactions += 1
+        # Whoever becomes the controller in a transaction may write in it; whoever ceases to be it may not write more.
+        for op, result in zip(ops, done.results, strict=True):
+            if isinstance(op, Create) and op.path == znodes.CONTROLLER and isinstance(result, CreatedNode):
+                self.controller_session = session
+                self._trace.say("tree", f"{session:#x} is the controller")
+            elif isinstance(op, SetData | Create) and op.path == znodes.CONTROLLER_EPOCH:
+                self.controller_epoch = znodes.decode_epoch(op.path, op.data)
+        for op, result in zip(ops, done.results, strict=True):
+            self._operation(session, op, result)
+
+    def _operation(self, session: int, op: TreeOp, result: object) -> None:
+        if isinstance(op, CloseSession):
+            self._trace.say("tree", f"the session {op.session_id:#x} ends")
+            self.expiries += 1
+            if op.session_id == self.controller_session:
+                self.controller_session = 0
+        elif isinstance(op, Delete):
+            if op.path == znodes.CONTROLLER:
+                self.controller_session = 0
+            elif op.path in self._states:
+                self._state_deleted(session, op.path)
+            elif found := _TOPIC.fullmatch(op.path):
+                self._topic_ids.pop(found[1], None)
+        elif isinstance(op, Create | SetData):
+            version = result.stat.version if isinstance(result, CreatedNode) else 0
+            if isinstance(result, Stat):
+                version = result.version
+            if _STATE.fullmatch(op.path):
+                self._state_written(session, op.path, op.data, version)
+            elif found := _TOPIC.fullmatch(op.path):
+                self._topic_ids[found[1]] = bytes(znodes.decode_topic(op.path, op.data).topic_id)
+
+    def _state_written(self, session: int, path: str, data: bytes, version: int) -> None:
+        state = znodes.decode_state(path, data)
+        after = TreeState(int(state.leader), int(state.leader_epoch), tuple(state.isr), version, state.controller_epoch)
+        before = self._states.get(path)
+        self._states[path] = after
+        self._trace.say("tree", f"{path.removeprefix('/brokers/topics/')} {after}")
+        self._say(session, path, before, after)
+
+    def _state_deleted(self, session: int, path: str) -> None:
+        self._say(session, path, self._states.pop(path), None)
+
+    def _say(self, session: int, path: str, before: TreeState | None, after: TreeState | None) -> None:
+        found = _STATE.fullmatch(path)
+        assert found is not None
+        topic, partition = found[1], int(found[2])
+        key = self._cluster.partition(TopicPartition(topic, partition), self._topic_ids.get(topic, b""))
+        self._cluster.tree_changed(
+            TreeChange(
+                key,
+                before,
+                after,
+                session,
+                self.controller_session,
+                self.controller_epoch,
+                self._unclean_allowed,
+            )
+        )

@@ -1,0 +1,371 @@
+"""Each invariant is broken once by a faked state, and holds in the sound states beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ottla.model import TopicPartition
+from ottla.testing.sim.invariants import ALL, Cluster, InvariantBroken, TreeChange, TreeState, every_invariant
+from ottla.testing.sim.invariants.cluster import Replica
+from ottla.testing.sim.invariants.shadow_log import SeenBatch
+
+TP = TopicPartition("t", 0)
+
+
+class Faked:
+    """Three replicas of one partition, in the tree in leader epoch 1, led by broker 1."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster(every_invariant())
+        self.version = -1
+        self.tree(1, 1, (1, 2, 3))
+        for broker in (1, 2, 3):
+            self.role(broker, 1, leads=broker == 1)
+        self.settle()
+
+    def replica(self, broker: int) -> Replica:
+        return self.cluster.replica(TP, broker)
+
+    def role(self, broker: int, epoch: int, *, leads: bool, life: object = None) -> None:
+        self.cluster.take_role(self.replica(broker), leads=leads, epoch=epoch, life=life)
+        if leads:
+            self.isr(broker, (1, 2, 3))
+
+    def isr(self, broker: int, isr: tuple[int, ...], maximal: tuple[int, ...] | None = None) -> None:
+        self.cluster.take_isr(self.replica(broker), frozenset(isr), frozenset(isr if maximal is None else maximal))
+
+    def append(self, broker: int, *epochs: int, content: int = 0) -> None:
+        """A batch of one record for each leader epoch."""
+        replica = self.replica(broker)
+        end = replica.log.end
+        batches = [SeenBatch(end + n, end + n + 1, epoch, content) for n, epoch in enumerate(epochs)]
+        self.cluster.log_grew(replica, batches)
+
+    def cut(self, broker: int, end: int) -> None:
+        self.cluster.log_was_cut(self.replica(broker), end)
+
+    def watermark(self, broker: int, offset: int) -> None:
+        self.cluster.take_watermark(self.replica(broker), offset)
+
+    def tree(
+        self,
+        leader: int,
+        epoch: int,
+        isr: tuple[int, ...],
+        *,
+        version: int | None = None,
+        session: int = 7,
+        owner: int = 7,
+        controller_epoch: int = 5,
+        written: int = 5,
+        unclean: bool = False,
+    ) -> None:
+        partition = self.cluster.partition(TP)
+        self.version = self.version + 1 if version is None else version
+        after = TreeState(leader, epoch, isr, self.version, written)
+        self.cluster.tree_changed(
+            TreeChange(partition, partition.tree, after, session, owner, controller_epoch, unclean)
+        )
+
+    def settle(self) -> None:
+        self.cluster.settle()
+
+    def committed(self) -> None:
+        """Two records of leader epoch 1 everywhere, below everybody's watermark."""
+        for broker in (1, 2, 3):
+            self.append(broker, 1, 1)
+        self.settle()
+        for broker in (1, 2, 3):
+            self.watermark(broker, 2)
+        self.settle()
+
+
+Scene = Callable[[Faked], None]
+
+
+def one_leader(faked: Faked) -> None:
+    faked.role(2, 1, leads=True)
+
+
+def one_leader_in_time(faked: Faked) -> None:
+    faked.cluster.resign(faked.replica(1))
+    faked.settle()
+    faked.role(3, 1, leads=True)
+
+
+def other_content(faked: Faked) -> None:
+    faked.append(1, 1)
+    faked.append(2, 1, content=9)
+
+
+def other_batches_before(faked: Faked) -> None:
+    faked.append(1, 1, 2)
+    faked.append(2, 2)
+    faked.append(2, 2)
+
+
+def shown_and_then_replaced(faked: Faked) -> None:
+    faked.append(1, 1)
+    faked.watermark(1, 1)
+    faked.isr(1, (1,), (1, 2, 3))
+    faked.cluster.partition(TP).tree = TreeState(1, 1, (1,), 0, 5)
+    faked.settle()
+    faked.role(2, 2, leads=False)
+    faked.append(2, 2)
+    faked.watermark(2, 1)
+
+
+def falling(faked: Faked) -> None:
+    faked.committed()
+    faked.watermark(1, 1)
+
+
+def falling_on_a_promotion(faked: Faked) -> None:
+    faked.committed()
+    faked.tree(2, 2, (2, 3))
+    faked.role(2, 2, leads=True)
+    faked.watermark(2, 1)
+
+
+def above_the_log(faked: Faked) -> None:
+    faked.watermark(2, 1)
+
+
+def leader_outside(faked: Faked) -> None:
+    faked.tree(1, 2, (2, 3))
+
+
+def nobody_in_sync(faked: Faked) -> None:
+    faked.tree(-1, 2, ())
+
+
+def elected_from_outside(faked: Faked) -> None:
+    faked.tree(1, 1, (1, 2))
+    faked.tree(3, 2, (3,))
+
+
+def not_counted(faked: Faked) -> None:
+    faked.isr(1, (1, 2))
+
+
+def joined_uncounted(faked: Faked) -> None:
+    faked.tree(1, 1, (1, 2))
+    faked.isr(1, (1, 2))
+    faked.settle()
+    faked.tree(1, 1, (1, 2, 3))
+
+
+def behind_in_the_leaders_own(faked: Faked) -> None:
+    """The tree's ISR has shrunk already, and everybody in it has all: only the leader's own set has not."""
+    faked.tree(1, 1, (1, 2))
+    faked.append(1, 1)
+    faked.append(2, 1)
+    faked.settle()
+    faked.watermark(1, 1)
+
+
+def behind_in_the_trees(faked: Faked) -> None:
+    faked.isr(1, (1, 2), (1, 2, 3))
+    faked.append(1, 1)
+    faked.append(2, 1)
+    faked.settle()
+    faked.watermark(1, 1)
+
+
+def cut_below_the_watermark(faked: Faked) -> None:
+    faked.committed()
+    faked.cut(3, 1)
+    faked.watermark(3, 1)
+
+
+def leader_that_lacks_some(faked: Faked) -> None:
+    faked.tree(1, 1, (1, 2))
+    faked.isr(1, (1, 2))
+    faked.append(1, 1)
+    faked.append(2, 1)
+    faked.settle()
+    faked.watermark(1, 1)
+    faked.settle()
+    faked.role(3, 2, leads=True)
+
+
+def candidate_that_lacks_some(faked: Faked) -> None:
+    faked.tree(1, 1, (1, 2))
+    faked.isr(1, (1, 2), (1, 2, 3))
+    faked.append(1, 1)
+    faked.append(2, 1)
+    faked.settle()
+    faked.watermark(1, 1)
+    faked.settle()
+    # Nobody believes to lead.
+    faked.cluster.resign(faked.replica(1))
+    faked.settle()
+    faked.tree(-1, 2, (2, 3))
+
+
+def wrong_session(faked: Faked) -> None:
+    faked.tree(1, 1, (1, 2), session=6)
+
+
+def earlier_controller_epoch(faked: Faked) -> None:
+    faked.tree(1, 1, (1, 2, 3), controller_epoch=6)
+
+
+def controller_epoch_of_nobody(faked: Faked) -> None:
+    faked.tree(1, 1, (1, 2), written=9)
+
+
+def leader_epoch_falls(faked: Faked) -> None:
+    faked.tree(1, 0, (1, 2, 3))
+
+
+def written_over(faked: Faked) -> None:
+    faked.tree(1, 1, (1, 2), version=4)
+
+
+def two_leaders_in_the_tree(faked: Faked) -> None:
+    faked.tree(2, 1, (1, 2, 3))
+
+
+def one_session_twice(faked: Faked) -> None:
+    faked.cluster.uses_session(4, "one")
+    faked.cluster.uses_session(4, "one")
+    faked.cluster.uses_session(4, "another")
+
+
+def acknowledged_early(faked: Faked) -> None:
+    faked.append(1, 1)
+    faked.settle()
+    faked.cluster.acknowledged(TP, b"", 1)
+
+
+BAD: dict[Scene, str] = {
+    one_leader: "OneLeaderPerEpoch",
+    one_leader_in_time: "OneLeaderPerEpoch",
+    other_content: "LogMatching",
+    other_batches_before: "LogMatching",
+    shown_and_then_replaced: "ConsistentRead",
+    falling: "WatermarksNeverFall",
+    falling_on_a_promotion: "WatermarksNeverFall",
+    above_the_log: "WatermarkInLog",
+    leader_outside: "LeaderInIsr",
+    nobody_in_sync: "LeaderInIsr",
+    elected_from_outside: "ElectedFromIsr",
+    not_counted: "MaximalIsr",
+    joined_uncounted: "MaximalIsr",
+    behind_in_the_leaders_own: "WeakIsr",
+    behind_in_the_trees: "StrongIsr",
+    cut_below_the_watermark: "WeakIsr",
+    leader_that_lacks_some: "LeaderCompleteness",
+    candidate_that_lacks_some: "LeaderCandidateCompleteness",
+    wrong_session: "FencedChangesNothing",
+    earlier_controller_epoch: "FencedChangesNothing",
+    controller_epoch_of_nobody: "FencedChangesNothing",
+    leader_epoch_falls: "EpochsNeverFall",
+    written_over: "EpochsNeverFall",
+    two_leaders_in_the_tree: "EpochsNeverFall",
+    one_session_twice: "OneOwnerPerSession",
+    acknowledged_early: "AcknowledgedIsCommitted",
+}
+
+
+@pytest.mark.parametrize("scene", BAD, ids=lambda scene: scene.__name__)
+def test_a_bad_state_is_caught_by_name(scene: Scene) -> None:
+    faked = Faked()
+
+    def play() -> None:
+        scene(faked)
+        faked.settle()
+
+    with pytest.raises(InvariantBroken) as caught:
+        play()
+    assert caught.value.name == BAD[scene], caught.value
+
+
+def test_every_invariant_has_a_bad_state() -> None:
+    assert set(BAD.values()) == {kind.__name__ for kind in ALL}
+
+
+def test_a_sound_failover_breaks_nothing() -> None:
+    faked = Faked()
+    faked.committed()
+    # The leader appends alone, and dies; the next one cuts nothing, and the first cuts what nobody was shown.
+    faked.append(1, 1)
+    faked.settle()
+    faked.cluster.resign(faked.replica(1))
+    faked.tree(2, 2, (2, 3), controller_epoch=5)
+    faked.role(2, 2, leads=True)
+    faked.isr(2, (2, 3))
+    faked.settle()
+    faked.role(3, 2, leads=False)
+    faked.append(2, 2)
+    faked.append(3, 2)
+    faked.settle()
+    faked.watermark(2, 3)
+    faked.settle()
+    faked.role(1, 2, leads=False, life="next")
+    faked.watermark(1, 0)
+    faked.cut(1, 2)
+    faked.append(1, 2)
+    faked.settle()
+    faked.isr(2, (2, 3), (1, 2, 3))
+    faked.settle()
+    faked.tree(2, 2, (2, 3, 1))
+    faked.settle()
+    assert (faked.cluster.elections, faked.cluster.isr_changes, faked.cluster.truncations) == (1, 2, 1)
+    faked.cluster.acknowledged(TP, b"", 3)
+
+
+def test_a_fenced_leader_may_believe_to_lead_on() -> None:
+    faked = Faked()
+    faked.committed()
+    faked.tree(2, 2, (2, 3))
+    faked.role(2, 2, leads=True)
+    faked.isr(2, (2, 3))
+    faked.append(1, 1)
+    faked.append(2, 2)
+    faked.append(3, 2)
+    faked.settle()
+    faked.watermark(2, 3)
+    faked.settle()
+
+
+def test_an_unclean_election_may_lose_what_was_committed_and_still_logs_match() -> None:
+    faked = Faked()
+    faked.committed()
+    faked.cut(3, 2)
+    faked.tree(1, 1, (1,), unclean=True)
+    faked.isr(1, (1,))
+    faked.append(1, 1)
+    faked.settle()
+    faked.watermark(1, 3)
+    faked.settle()
+    faked.tree(3, 2, (3,), unclean=True)
+    faked.role(3, 2, leads=True)
+    faked.isr(3, (3,))
+    faked.append(3, 2)
+    faked.watermark(3, 3)
+    faked.settle()
+    faked.append(2, 2, content=9)
+    with pytest.raises(InvariantBroken, match="LogMatching"):
+        faked.settle()
+
+
+def test_a_log_that_begins_at_the_leaders_start_agrees_with_it() -> None:
+    faked = Faked()
+    faked.committed()
+    faked.cluster.begin_log(faked.replica(3), 1)
+    faked.append(3, 1)
+    faked.settle()
+    assert faked.replica(3).log.chains == faked.replica(1).log.chains[1:]
+
+
+def test_a_topic_that_is_created_again_is_another_one() -> None:
+    faked = Faked()
+    faked.committed()
+    replica = faked.cluster.replica(TP, 1, b"another id")
+    faked.cluster.take_role(replica, leads=True, epoch=0)
+    faked.cluster.log_grew(replica, [SeenBatch(0, 1, 1, 77)])
+    faked.settle()
