@@ -116,6 +116,13 @@ async def load_states(coordination: Coordination, partitions: Sequence[tuple[str
     return states
 
 
+async def load_topic_configs(coordination: Coordination) -> dict[str, dict[str, str]]:
+    """Of all topics that have a node for them."""
+    names = [name for name in await children_of(coordination, TOPIC_CONFIGS) if topic_name_fault(name) is None]
+    nodes = await _nodes(coordination, {name: topic_config_path(name) for name in names})
+    return {name: decode_config(path, data) for name, path, (data, _) in nodes}
+
+
 async def load_broker_configs(coordination: Coordination) -> dict[str, dict[str, str]]:
     found = await children_of(coordination, BROKER_CONFIGS)
     names = [name for name in found if name.isdigit() or name == DEFAULT_BROKER]

@@ -174,7 +174,7 @@ class SimulatedClient(asyncio.Protocol):
         answer = self.answer(xid)
         assert answer is not None, "the connection was closed"
         header, fields = answer
-        return header.error if header.error else fields
+        return header.error or fields
 
     def answer(self, xid: int) -> Any:
         return next((each for each in self.frames if not isinstance(each, NodeEvent) and each[0].xid == xid), None)

@@ -11,12 +11,12 @@ from random import Random
 from typing import Any
 
 import pytest
+from ottla.groups.javahash import partition_of
 from tests.groups.world import subscription
 from tests.handlers.commit.room import PARTITIONS, Room
 
 from ottla.config import Config
 from ottla.coordinators.caller import Caller
-from ottla.groups.javahash import partition_of
 from ottla.handlers.commit import recognised
 from ottla.handlers.commit.memo import LEFT_ALONE, REMEMBERED_BYTES_MAX, CommitMemo, CommitSeed
 from ottla.model import OFFSETS_TOPIC, ErrorCode

@@ -11,7 +11,7 @@ alter.log.dirs.replication.quota.window.size.seconds  INT  1  1..  LOW  read-onl
     How long one sample for the throttle of moves between directories lasts.
 auto.leader.rebalance.enable  BOOLEAN  true  -  HIGH  read-only  later
     Whether leadership goes back to the preferred replicas by itself.
-controlled.shutdown.enable  BOOLEAN  true  -  MEDIUM  read-only  later
+controlled.shutdown.enable  BOOLEAN  true  -  MEDIUM  read-only  used
     Whether a broker hands over its leaderships before it stops.
 controller.socket.timeout.ms  INT  30000  -  MEDIUM  read-only  unused
     How long a request to or from the controller waits.

@@ -11,9 +11,9 @@ broker.id.generation.enable  BOOLEAN  true  -  MEDIUM  read-only  used
     Whether a broker without a number is given the next free one.
 control.plane.listener.name  STRING  -  -  HIGH  read-only  used
     A listener of its own for the controller's requests to brokers.
-controlled.shutdown.max.retries  INT  3  -  MEDIUM  read-only  later
+controlled.shutdown.max.retries  INT  3  -  MEDIUM  read-only  used
     How often a stopping broker asks the controller to take its leaderships.
-controlled.shutdown.retry.backoff.ms  LONG  5000  -  MEDIUM  read-only  later
+controlled.shutdown.retry.backoff.ms  LONG  5000  -  MEDIUM  read-only  used
     How long a stopping broker waits between two such requests.
 delegation.token.master.key  PASSWORD  -  -  MEDIUM  read-only  unused
     The old name of delegation.token.secret.key.
