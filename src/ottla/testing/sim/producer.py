@@ -110,8 +110,11 @@ class IdempotentProducer:
         padding: int = 0,
         gives_up: bool = False,
         certain: bool = True,
+        pause_s: float = 0.006,
     ) -> None:
         self.name = client.name
+        #: Between two requests, on the average.
+        self._pause_s = pause_s
         #: Whether what is acknowledged must be there in the end.
         self._certain = certain
         #: Whether a gap in the sequence ends a partition's load: without a flush the broker may have lost a batch that
@@ -203,7 +206,7 @@ class IdempotentProducer:
             if chosen:
                 flying.append((wire.send(self._request(chosen), self.version), chosen))
                 if self._random.random() < 0.3:
-                    await asyncio.sleep(self._random.expovariate(1 / 0.02))
+                    await asyncio.sleep(self._random.expovariate(0.3 / self._pause_s))
             elif flying:
                 future, asked = flying.popleft()
                 self._take(await wire.answer(future), asked)
