@@ -23,7 +23,7 @@ OTHERS: Final = {
     "coordination/codec.py": "the tree's journal: docs/formats/coordination-journal.md",
     "coordination/journal.py": "the tree's journal: docs/formats/coordination-journal.md",
     "coordination/snapshot.py": "the tree's snapshot: docs/formats/coordination-journal.md",
-    "groups/javahash.py": "Java's hash of a text, over its UTF-16",
+    "javahash.py": "Java's hash of a text, over its UTF-16",
     "java_properties.py": "text: \\uXXXX",
     "model.py": "the version's bits and the dashes of a UUID",
     "ports/real/entropy.py": "a number out of random bytes",

@@ -44,6 +44,7 @@ from ottla.model import BrokerId
 from ottla.native import compiled_run
 from ottla.ports import Ports
 from ottla.replication.deadlines import Deadlines
+from ottla.replication.fetching.fetchers import Fetchers, open_fetchers
 from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
 from ottla.replication.round import Round
@@ -118,6 +119,7 @@ class Broker:
         self._started = False
         self._stopping = False
         self._reports: ReplicaReports | None = None
+        self.fetchers: Fetchers | None = None
 
     @property
     def connection_count(self) -> int:
@@ -274,6 +276,7 @@ class Broker:
         def take_settings(changed: Config) -> None:
             server.take_limits(limits_of(changed.server))
             directories.cordon(changed.storage.cordoned_log_dirs)
+            fetchers.reconfigure()
 
         announced = BrokerAnnouncements(self.broker_id, ports.clock, live, self.metadata, replicas, take_settings)
         settings = ControllerSettings(
@@ -306,7 +309,8 @@ class Broker:
         this_round.join(journals)
         self._reports = ReplicaReports(controller, self.broker_id, self._give_up)
         # A coordinator of another kind takes its place here.
-        replicas.open(self._reports, [GroupPartitions(groups, journals)])
+        self.fetchers = fetchers = open_fetchers(self.broker_id, replicas, ports, live, self.metadata)
+        replicas.open(self._reports, [GroupPartitions(groups, journals), fetchers])
         return Services(
             broker_id=self.broker_id,
             live=live,
@@ -366,6 +370,8 @@ class Broker:
             self.services.round.stop()
             if self.services.groups_on_demand.made is not None:
                 await self.services.groups_on_demand.made.close()
+        if self.fetchers is not None:
+            self.fetchers.close()
         if self._deadlines is not None:
             self._deadlines.close()
         if self._dispatcher is not None:

@@ -96,7 +96,9 @@ def assemble(reader: PropertyReader, static: Mapping[str, str], data_directory: 
         server=_server(reader),
         log=_log(reader),
         storage=_storage(reader, data_directory),
-        replication=reader.slice(ReplicationConfig),
+        replication=reader.slice(
+            ReplicationConfig, socket_receive_buffer_bytes=_if_set(reader, "replica.socket.receive.buffer.bytes")
+        ),
         groups=_groups(reader),
         transactions=reader.slice(TransactionsConfig),
         coordination=_coordination(reader),

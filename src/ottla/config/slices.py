@@ -98,7 +98,8 @@ class ReplicationConfig(NamedTuple):
     fetch_wait_ms_max: Annotated[int, "replica.fetch.wait.max.ms"]
     fetch_backoff_ms: Annotated[int, "replica.fetch.backoff.ms"]
     socket_timeout_ms: Annotated[int, "replica.socket.timeout.ms"]
-    socket_receive_buffer_bytes: Annotated[int, "replica.socket.receive.buffer.bytes"]
+    #: Of the sockets that followers fetch through; -1: the system's choice. None where nobody has chosen.
+    socket_receive_buffer_bytes: int | None
     high_watermark_checkpoint_interval_ms: Annotated[int, "replica.high.watermark.checkpoint.interval.ms"]
     auto_leader_rebalance: Annotated[bool, "auto.leader.rebalance.enable"]
     leader_imbalance_check_interval_seconds: Annotated[int, "leader.imbalance.check.interval.seconds"]

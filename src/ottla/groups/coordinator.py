@@ -11,10 +11,10 @@ from ottla.coordinators.long_work import LongWork
 from ottla.groups.consumer.patterns import TopicPatterns
 from ottla.groups.consumer.topics import TopicHashes
 from ottla.groups.group import Group
-from ottla.groups.javahash import partition_of
 from ottla.groups.no_shard import NoShard
 from ottla.groups.shard import GroupShard, ShardContext
 from ottla.groups.state import Counts, Done
+from ottla.javahash import partition_of
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.updates import MetadataUpdate
 from ottla.model import OFFSETS_TOPIC, ErrorCode

@@ -150,6 +150,29 @@ class BrokerLink:
         self._why = "it was not reached"
         self._throttle: asyncio.TimerHandle | None = None
         self._closed = False
+        #: Whether there is to be a connection though nobody calls.
+        self._wanted = False
+        #: Of a user that sends frames of its own: called when there is a connection, and when there is none any more.
+        self.on_open: Callable[[BrokerConnection], None] | None = None
+        self.on_closed: Callable[[], None] | None = None
+
+    @property
+    def connection(self) -> BrokerConnection | None:
+        """For a user that sends frames of its own, which are its own to bound."""
+        return self._connection
+
+    def want(self) -> None:
+        """There is to be a connection from now on, and another whenever it is lost, until `close`."""
+        self._wanted = True
+        self.look()
+        self._serve()
+
+    def hang_up(self, why: str) -> None:
+        """Ends the connection though nothing is wrong with it; the next one is dialled at once."""
+        connection = self._connection
+        if connection is not None:
+            self._drop(connection, ConnectionLost(why))
+            self._serve()
 
     @property
     def waiting(self) -> int:
@@ -184,10 +207,9 @@ class BrokerLink:
             return
         self._address = address
         self._failures, self._not_before = 0, 0.0
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.on_lost = None
-            connection.abandon(ConnectionLost(f"broker {self.broker} is not the process that was asked any more"))
+        if self._connection is not None:
+            fault = ConnectionLost(f"broker {self.broker} is not the process that was asked any more")
+            self._drop(self._connection, fault)
         if self._dialling is not None:
             self._dialling.cancel()
             self._dialling = None
@@ -208,9 +230,7 @@ class BrokerLink:
             self._throttle.cancel()
         self._refuse_line(f"the link to broker {self.broker} is closed")
         if self._connection is not None:
-            self._connection.on_lost = None
-            self._connection.abandon(ClientClosed(f"the link to broker {self.broker} was closed"))
-            self._connection = None
+            self._drop(self._connection, ClientClosed(f"the link to broker {self.broker} was closed"))
 
     # The line
 
@@ -237,7 +257,7 @@ class BrokerLink:
         """Sends what waits, as far as there is room."""
         connection = self._connection
         if connection is None:
-            if self._line and self._dialling is None and not self._closed:
+            if (self._line or self._wanted) and self._dialling is None and self._address and not self._closed:
                 self._dialling = self._loop.create_task(self._dial())
             return
         while self._line and connection.sendable:
@@ -280,7 +300,7 @@ class BrokerLink:
 
     async def _dial(self) -> None:
         """Until there is a connection, or nobody waits for one. `look` cancels it when the address changes."""
-        while self._line:
+        while self._line or self._wanted:
             pause = self._not_before - self._loop.time()
             if pause > 0:
                 await asyncio.sleep(pause)
@@ -310,7 +330,21 @@ class BrokerLink:
         if connection.fault is not None:  # between the broker's first words and now
             self._lost(connection)
             return
+        if self.on_open is not None:
+            self.on_open(connection)
         self._serve()
+
+    def _drop(self, connection: BrokerConnection, fault: KafkaError) -> None:
+        """Ends a connection with which nothing is wrong."""
+        self._connection = None
+        connection.on_lost = None
+        connection.abandon(fault)
+        if self.on_closed is not None:
+            self.on_closed()
+
+    def answered(self) -> None:
+        """A user that sends frames of its own had an answer: the broker is well."""
+        self._failures = 0
 
     def _failed(self, fault: Exception) -> None:
         self._failures += 1
@@ -333,4 +367,6 @@ class BrokerLink:
         self._failures += 1
         self._not_before = self._loop.time() + self._backoff.pause_ms(self._failures) / 1000
         self._why = str(connection.fault)
+        if self.on_closed is not None:
+            self.on_closed()
         self._serve()

@@ -27,6 +27,8 @@ class TrafficByTopic:
         self._by_topic: dict[str, Traffic] = {}
         #: Of topics that are gone: the sum over all never falls.
         self.gone = Traffic()
+        #: What was fetched from leaders, of all topics.
+        self.replicated_bytes_in = 0
 
     def of(self, topic: str) -> Traffic:
         """The topic's, made on first use."""

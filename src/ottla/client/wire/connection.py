@@ -11,6 +11,7 @@ so that a fetch of fifty megabytes is copied no more often than one of fifty byt
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
@@ -27,7 +28,7 @@ from ottla.client.wire.pending import Pending, decoded
 from ottla.model import ErrorCode
 from ottla.protocol.apis import ApiKey, api
 from ottla.protocol.errors import DecodeError, EncodeError
-from ottla.protocol.fields import INT32, LENGTH_BYTES
+from ottla.protocol.fields import INT16, INT32, LENGTH_BYTES
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.header import RequestHeader, encode_request
 from ottla.protocol.message import Message
@@ -119,6 +120,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
             )
         return chosen
 
+    def set_receive_buffer(self, size: int) -> None:
+        """How many bytes the system holds of what was received and not read; without it the system chooses."""
+        assert self._transport is not None
+        found = self._transport.get_extra_info("socket")
+        if found is not None:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+
     def serves(self, api_key: int, version: int = 0) -> bool:
         low, high = self._versions.get(api_key, (0, -1))
         return low <= version <= high
@@ -132,13 +140,31 @@ class BrokerConnection(asyncio.BufferedProtocol):
         future: asyncio.Future[Answer] = self._loop.create_future()
         now = self._loop.time()
         deadline = now + timeout_ms / 1000
-        self._pending.append(Pending(request.API_KEY, version, self._correlation_id, response_type, future, deadline))
-        if self._timer is None or deadline < self._timer_at:
-            self._set_timer(deadline)
+        self._expect(Pending(request.API_KEY, version, self._correlation_id, response_type, future, deadline))
         self.last_used = now
         assert self._transport is not None
         self._transport.write(frame)
         return future
+
+    def send_frame(
+        self,
+        frame: bytearray,
+        version: int,
+        correlation_at: int,
+        taker: Callable[[bytes | memoryview], None],
+        timeout_ms: int,
+    ) -> None:
+        """Writes a request that its sender has encoded, but for the correlation id. `taker` is called with the frame of
+        the answer, where that is received; of the connection's end the sender hears by `on_lost` alone."""
+        if self.fault is not None:
+            raise _copied(self.fault)
+        key = INT16.unpack_from(frame, LENGTH_BYTES)[0]
+        INT32.pack_into(frame, correlation_at, self._next_correlation_id())
+        now = self._loop.time()
+        self._expect(Pending(key, version, self._correlation_id, None, taker, now + timeout_ms / 1000))
+        self.last_used = now
+        assert self._transport is not None
+        self._transport.write(frame)
 
     def send_unanswered(self, request: Message, version: int) -> None:
         """Writes a request that the broker does not answer (Produce with acks=0)."""
@@ -189,9 +215,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._transport.abort()
         pending, self._pending = self._pending, deque()
         for one in pending:
-            if not one.future.done():
-                one.future.set_exception(_copied(fault))
-                one.future.exception()  # the caller may have gone: that is no news for the log
+            future = one.answer_to
+            if isinstance(future, asyncio.Future) and not future.done():
+                future.set_exception(_copied(fault))
+                future.exception()  # the caller may have gone: that is no news for the log
         self._frame_view = None
         self._wake_room(all_=True)
         if self.on_lost is not None:
@@ -199,14 +226,22 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     # Sending
 
+    def _next_correlation_id(self) -> int:
+        self._correlation_id = 0 if self._correlation_id == CORRELATION_MAX else self._correlation_id + 1
+        return self._correlation_id
+
+    def _expect(self, pending: Pending) -> None:
+        self._pending.append(pending)
+        if self._timer is None or pending.deadline < self._timer_at:
+            self._set_timer(pending.deadline)
+
     def _framed(self, request: Message, version: int) -> bytes:
         if self.fault is not None:
             raise _copied(self.fault)
-        self._correlation_id = 0 if self._correlation_id == CORRELATION_MAX else self._correlation_id + 1
         header = RequestHeader(
             api_key=request.API_KEY,
             api_version=version,
-            correlation_id=self._correlation_id,
+            correlation_id=self._next_correlation_id(),
             client_id=self._client_id,
         )
         try:
@@ -321,6 +356,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 BadAnswer(f"{self.peer} answered request {correlation_id}, but {pending.correlation_id} was next")
             )
             return
+        future = pending.answer_to
+        if not isinstance(future, asyncio.Future):
+            self._pending.popleft()
+            self.last_used = self._loop.time()
+            future(frame)
+            return
         try:
             answer = decoded(frame, pending)
         except DecodeError as error:
@@ -333,8 +374,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         throttle_ms: int = getattr(answer, "throttle_time_ms", 0)
         if throttle_ms > 0:
             self.throttled_until = self.last_used + throttle_ms / 1000
-        if not pending.future.done():
-            pending.future.set_result(answer)
+        if not future.done():
+            future.set_result(answer)
         if self._room:
             self._wake_room()
 

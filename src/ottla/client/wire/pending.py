@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from ottla.model import ErrorCode
@@ -15,22 +16,23 @@ from ottla.protocol.message import Message
 class Pending:
     """A request that waits for its answer."""
 
-    __slots__ = ("api_key", "correlation_id", "deadline", "future", "response_type", "version")
+    __slots__ = ("answer_to", "api_key", "correlation_id", "deadline", "response_type", "version")
 
     def __init__(
         self,
         api_key: int,
         version: int,
         correlation_id: int,
-        response_type: type[Message],
-        future: asyncio.Future[Any],
+        response_type: type[Message] | None,
+        answer_to: asyncio.Future[Any] | Callable[[bytes | memoryview], None],
         deadline: float,
     ) -> None:
         self.api_key = api_key
         self.version = version
         self.correlation_id = correlation_id
         self.response_type = response_type
-        self.future = future
+        #: Gets the decoded answer; what is called instead gets the frame as it was received.
+        self.answer_to = answer_to
         #: In the loop's own time.
         self.deadline = deadline
 
@@ -43,5 +45,6 @@ def decoded(frame: bytes | memoryview, pending: Pending) -> Message:
         (error,) = INT16.unpack_from(frame, pos)
         if error == ErrorCode.UNSUPPORTED_VERSION:
             version = 0  # a broker that does not know the version answers in the one that all can read
+    assert pending.response_type is not None
     answer, _ = pending.response_type.decode(frame, version, pos)
     return answer

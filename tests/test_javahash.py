@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.groups.javahash import java_hash, partition_of
+from ottla.javahash import java_hash, partition_of
 
 
 @pytest.mark.parametrize(

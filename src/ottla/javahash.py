@@ -1,4 +1,5 @@
-"""The hash that decides which partition of the offsets topic holds a group: Java's `String.hashCode`, as Kafka uses it.
+"""Java's `String.hashCode`: by it Kafka decides which partition of the offsets topic holds a group, and which of a
+broker's fetchers has a partition.
 
 h = h * 31 + unit over the UTF-16 code units, in 32 bits with sign.
 """

@@ -1,0 +1,1 @@
+"""Followers fetch: what this broker follows is asked of its leaders, and appended as it comes."""

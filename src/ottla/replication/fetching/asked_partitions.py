@@ -1,0 +1,183 @@
+"""The partitions of one fetcher: which of them may be asked for now, which wait, and for how long.
+
+The fetcher sends when it likes and asks here what to say; an answer's errors come here as times to wait.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+from ottla import logs
+from ottla.model import TopicPartition
+from ottla.protocol.hot.follower_fetch import AskedRow
+from ottla.replication.fetching.partition import FetchedPartition, FetchState, Key
+from ottla.replication.fetching.surroundings import Surroundings
+from ottla.replication.throttles import names
+from ottla.storage.errors import FaultKind, StorageFault
+
+log_event = logs.logger("replication")
+
+#: How long a partition rests after an error that the next news of its role ends: both brokers hear of a new leader
+#: within milliseconds of each other, and acks=all waits for the first fetch.
+NEWS_MS: Final = 50
+
+
+class AskedPartitions:
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self.by_partition: dict[TopicPartition, FetchedPartition] = {}
+        self._by_key: dict[Key, FetchedPartition] = {}
+        self._by_id = True
+        #: Those of which the leader may have to be asked something else than before.
+        self.changed: dict[Key, None] = {}
+        #: (due, order, partition) of those that wait; one that is gone stays until its time.
+        self._waiting: list[tuple[int, int, FetchedPartition]] = []
+        self._order = count()
+        #: Those that were written and are not on the disk yet, where their topic asks for that.
+        self.flushing: dict[FetchedPartition, None] = {}
+        #: Those that were left out for the throttle.
+        self._throttled: dict[Key, None] = {}
+
+    def __len__(self) -> int:
+        return len(self.by_partition)
+
+    def add(self, partition: FetchedPartition, on_flushed: Callable[[], None]) -> None:
+        assert partition.tp not in self.by_partition, f"{partition.tp} is fetched twice"
+        self.by_partition[partition.tp] = partition
+        key = partition.name(by_id=self._by_id)
+        self._by_key[key] = partition
+        self.changed[key] = None
+
+        def flushed() -> None:
+            if self.flushing.pop(partition, False) is not False:
+                self.touch(partition)
+                on_flushed()
+
+        partition.follower.on_may_ask = flushed
+
+    def remove(self, tp: TopicPartition) -> FetchedPartition | None:
+        partition = self.by_partition.pop(tp, None)
+        if partition is not None:
+            if self._by_key.get(partition.key) is partition:
+                del self._by_key[partition.key]
+            self.touch(partition)
+            self.flushing.pop(partition, None)
+            partition.follower.on_may_ask = None
+        return partition
+
+    def name(self, *, by_id: bool) -> None:
+        """All are named so from now on, to a leader that has been asked nothing yet."""
+        self._by_id = by_id
+        self._by_key = {one.name(by_id=by_id): one for one in self.by_partition.values()}
+        self.flushing.clear()
+        self._throttled.clear()
+        self.changed = dict.fromkeys(self._by_key)
+
+    @property
+    def have_ids(self) -> bool:
+        """Whether each can be named by its topic's id."""
+        return all(any(one.follower.log.topic_id) for one in self.by_partition.values())
+
+    def of(self, key: Key) -> FetchedPartition | None:
+        return self._by_key.get(key)
+
+    def take_changed(self) -> dict[Key, None]:
+        changed, self.changed = self.changed, {}
+        return changed
+
+    def all_keys(self) -> dict[Key, None]:
+        return dict.fromkeys(self._by_key)
+
+    def row(self, key: Key) -> AskedRow | None:
+        """What is asked of this one now; None where nothing is."""
+        one = self._by_key.get(key)
+        if one is None or one.state is not FetchState.FETCHING or not one.is_current:
+            return None
+        if not one.follower.may_ask:
+            self.flushing[one] = None
+            return None
+        if self._is_throttled(one):
+            self._throttled[key] = None
+            return None
+        try:
+            return one.row(self._around.config.fetch_bytes_max)
+        except StorageFault as fault:
+            self.storage_failed(one, fault)
+            return None
+
+    def _is_throttled(self, one: FetchedPartition) -> bool:
+        throttled = one.follower.log.config.follower_throttled_replicas
+        return (
+            bool(throttled)
+            and one.lag != 0
+            and names(throttled, one.tp.partition, self._around.broker_id)
+            and self._around.quota.is_exceeded
+        )
+
+    # -- those that wait
+
+    def touch(self, one: FetchedPartition) -> None:
+        """It stands elsewhere now than its leader was asked."""
+        self.changed[one.key] = None
+
+    def wait(self, one: FetchedPartition, pause_ms: int) -> None:
+        one.state = FetchState.WAITING
+        one.failures += 1
+        one.due_ms = self._around.now_ms() + pause_ms
+        heapq.heappush(self._waiting, (one.due_ms, next(self._order), one))
+        self.touch(one)
+
+    def wait_for_news(self, one: FetchedPartition) -> None:
+        self.wait(one, NEWS_MS)
+
+    def wait_longer(self, one: FetchedPartition) -> None:
+        """As `wait`, from a short pause to `replica.fetch.backoff.ms`, twice as long each time."""
+        longest = self._around.config.fetch_backoff_ms
+        self.wait(one, min(longest, NEWS_MS << min(one.failures, 16)))
+
+    def back_off(self, one: FetchedPartition) -> None:
+        self.wait(one, self._around.config.fetch_backoff_ms)
+
+    def take_out(self, one: FetchedPartition) -> None:
+        one.state = FetchState.OUT
+        self.touch(one)
+
+    def revive(self, now_ms: int) -> None:
+        """Those whose time has come are asked for again."""
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= now_ms:
+            one = heapq.heappop(waiting)[2]
+            if one.state is FetchState.WAITING and one.due_ms <= now_ms:
+                one.state = FetchState.FETCHING
+                if self.by_partition.get(one.tp) is one:
+                    self.touch(one)
+        if self._throttled:
+            self.changed.update(self._throttled)
+            self._throttled.clear()
+
+    def due_ms(self) -> int | None:
+        """When the next one is to be asked for again."""
+        while self._waiting and self.by_partition.get(self._waiting[0][2].tp) is not self._waiting[0][2]:
+            heapq.heappop(self._waiting)
+        return self._waiting[0][0] if self._waiting else None
+
+    @property
+    def has_throttled(self) -> bool:
+        return bool(self._throttled)
+
+    # -- faults here
+
+    def storage_failed(self, one: FetchedPartition, fault: StorageFault) -> None:
+        """Of a full disk the rest is fetched again; with a directory that failed all of its partitions go."""
+        if fault.directory_failed:
+            self.take_out(one)
+            self._around.replicas.fail_directory_of(one.tp, str(fault))
+            return
+        log_event.warning_limited("a fetched batch was not appended", key=str(one.tp), partition=one.tp, reason=fault)
+        if fault.kind is FaultKind.LOG_DAMAGED:
+            self.take_out(one)
+        else:
+            self.back_off(one)

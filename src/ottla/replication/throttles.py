@@ -1,0 +1,55 @@
+"""How fast throttled replicas are copied (KIP-73): a rate on either side, and the replicas that it holds for.
+
+A topic names its throttled replicas by `leader.replication.throttled.replicas` and
+`follower.replication.throttled.replicas`; the broker's `*.replication.throttled.rate` is for all of them together. One
+that is in sync is never throttled: it would leave the in-sync replicas for it.
+
+The rate is that of Kafka: what was counted in the last samples of a second each, over the time that they span.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ottla.ports import Clock
+
+#: Kafka's replication.quota.window.num and replication.quota.window.size.seconds by default.
+SAMPLES: Final = 11
+SAMPLE_MS: Final = 1_000
+ALL_REPLICAS: Final = ("*",)
+
+
+class ReplicationQuota:
+    """One side's: what was counted, against the rate of the moment."""
+
+    def __init__(self, clock: Clock, bytes_a_second: Callable[[], int]) -> None:
+        self._clock = clock
+        self._bytes_a_second = bytes_a_second
+        #: Begin and bytes of each sample, the oldest first: at most SAMPLES.
+        self._samples: deque[list[int]] = deque(maxlen=SAMPLES)
+
+    def record(self, size: int) -> None:
+        """So much was sent or fetched for a throttled replica."""
+        now_ms = self._clock.monotonic_ms()
+        samples = self._samples
+        if samples and now_ms < samples[-1][0] + SAMPLE_MS:
+            samples[-1][1] += size
+        else:
+            samples.append([now_ms, size])
+
+    @property
+    def is_exceeded(self) -> bool:
+        samples, now_ms = self._samples, self._clock.monotonic_ms()
+        while samples and samples[0][0] <= now_ms - SAMPLES * SAMPLE_MS:
+            samples.popleft()
+        if not samples:
+            return False
+        span_ms = max(now_ms - samples[0][0], SAMPLE_MS)
+        return sum(size for _, size in samples) * 1000 > self._bytes_a_second() * span_ms
+
+
+def names(replicas: Sequence[str], partition: int, broker: int) -> bool:
+    """Whether a topic's list of throttled replicas has this one."""
+    return bool(replicas) and (tuple(replicas) == ALL_REPLICAS or f"{partition}:{broker}" in replicas)
