@@ -20,6 +20,7 @@ from ottla.ports import Clock, Workers
 from ottla.replication.flushing import Flushing
 from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
+from ottla.replication.isr_progress import Beat
 from ottla.replication.leader import Leader
 from ottla.replication.moves import Moves
 from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
@@ -344,6 +345,17 @@ class Replicas:
         for tp, reason in deletion.refused.items():
             log_event.error("a partition could not be deleted", partition=tp, reason=reason)
         return dict.fromkeys(deletion.refused, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def follower_fetched(
+        self, leader: Leader, replica: int, offset: int, broker_epoch: int = -1, beat: Beat | None = None
+    ) -> None:
+        """A replica asks for an offset, in a read that was in order: it has everything below."""
+        now_ms = self._clock.monotonic_ms()
+        follower = leader.isr.followers[replica]
+        follower.broker_epoch = broker_epoch
+        follower.follows_beat(beat)
+        if leader.follower_fetched(replica, offset, now_ms):
+            self.waiters.changed(leader.tp)
 
     def epoch(self, tp: TopicPartition) -> int:
         role = self.leaders.get(tp) or self.followers.get(tp)

@@ -40,7 +40,8 @@ class Shelf:
         self.errors: dict[int, ErrorCode] = {}
         self.read_partitions: list[int] = []
 
-    def note_follower(self, asked: AskedPartition) -> None: ...
+    is_follower = False
+    beat = None
 
     def topic_name(self, topic_id: bytes) -> str | None:
         return self.names.get(topic_id)
@@ -48,7 +49,9 @@ class Shelf:
     def limit(self, leader: Leader) -> int:
         return leader.end
 
-    def read(self, asked: AskedPartition, max_bytes: int, *, whole_first_batch: bool) -> PartitionRead:
+    def read(
+        self, asked: AskedPartition, max_bytes: int, *, whole_first_batch: bool, is_new: bool = False
+    ) -> PartitionRead:
         self.read_partitions.append(asked.partition)
         error = self.errors.get(asked.partition, ErrorCode.NONE)
         if isinstance(asked.topic, bytes) and asked.topic not in self.names:

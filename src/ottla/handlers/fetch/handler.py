@@ -180,9 +180,6 @@ class FetchHandler(Participant):
         """A request without a session."""
         peer, asked = wait.peer, wait.asked
         self._metrics.total_fetches.value += len(asked)
-        if request.replica_id >= 0:
-            for one in asked:
-                wait.reader.note_follower(one)
         if (
             self._policy.remembers
             and len(asked) == 1
@@ -307,8 +304,8 @@ class FetchHandler(Participant):
 
     def reader(self, peer: Peer, request: FetchRequest) -> FetchReader:
         if self.services.authorizer.allows_all:
-            return FetchReader(self.services, request.replica_id, request.isolation_level)
-        return CheckedReader(self.services, request.replica_id, request.isolation_level, peer)
+            return FetchReader(self.services, request, peer.listener_name)
+        return CheckedReader(self.services, request, peer)
 
     def room(self) -> Room:
         """For an answer that is read now."""

@@ -231,7 +231,8 @@ class WatchedFetch(FetchWait):
         """What the answer is made of. They hold their files open."""
         handler, watched = self.handler, self.watched
         if self._unwatched is not None:
-            reads = yield from self.reader.read_steps(self._unwatched, self.max_bytes, handler.room())
+            is_new, self.is_new = self.is_new, False
+            reads = yield from self.reader.read_steps(self._unwatched, self.max_bytes, handler.room(), is_new=is_new)
             if self._is_late or self.is_enough(reads):
                 return reads
             let_go(reads)

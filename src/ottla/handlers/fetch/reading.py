@@ -15,8 +15,10 @@ from ottla.handlers.calls.peer import Peer
 from ottla.handlers.fetch.asked import AskedPartition
 from ottla.handlers.fetch.cold_reads import is_warm
 from ottla.handlers.fetch.room import Room
-from ottla.model import ErrorCode, TopicPartition
+from ottla.model import BrokerId, ErrorCode, TopicPartition
 from ottla.ports import File
+from ottla.protocol.hot.fetch import FetchRequest
+from ottla.replication.isr_progress import Beat
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.steps import Steps
@@ -135,35 +137,47 @@ def let_go(reads: Iterable[PartitionRead]) -> None:
 class FetchReader:
     """One kind of reader: a consumer with its isolation level, or a follower."""
 
-    __slots__ = ("_committed", "_is_follower", "_services", "replica_id")
+    __slots__ = ("_committed", "_is_refused", "_services", "beat", "is_follower", "replica_epoch", "replica_id")
 
-    def __init__(self, services: Services, replica_id: int, isolation_level: int) -> None:
+    def __init__(self, services: Services, request: FetchRequest, listener: str) -> None:
         self._services = services
-        self.replica_id = replica_id
+        self.replica_id = request.replica_id
+        #: The registration that a follower fetches under; -1 before version 15.
+        self.replica_epoch = request.replica_epoch
         #: Tools for debugging give -2, which makes them no followers.
-        self._is_follower = replica_id >= 0
-        self._committed = isolation_level == READ_COMMITTED
+        self.is_follower = request.replica_id >= 0
+        self._committed = request.isolation_level == READ_COMMITTED
+        #: Clients that say they are followers would commit what no replica has: where brokers have a listener of their
+        #: own, followers come by that.
+        server = services.config.server
+        self._is_refused = self.is_follower and len(server.listeners) > 1 and listener != server.inter_broker_listener
+        #: Of a follower's session.
+        self.beat: Beat | None = None
 
-    def read_all(self, asked: Iterable[AskedPartition], max_bytes: int, room: Room) -> list[PartitionRead]:
+    def read_all(
+        self, asked: Iterable[AskedPartition], max_bytes: int, room: Room, *, is_new: bool = False
+    ) -> list[PartitionRead]:
+        """`is_new`: for the first time for this request. A follower's offset counts once."""
         reads = []
         left = max_bytes
         whole_first_batch = True
         for one in asked:
-            read = self.read(one, left, whole_first_batch=whole_first_batch)
+            read = self.read(one, left, whole_first_batch=whole_first_batch, is_new=is_new)
             if read.size:
                 left = read.fit(room, left)
                 whole_first_batch = False
             reads.append(read)
         return reads
 
-    def read_steps(self, asked: Iterable[AskedPartition], max_bytes: int, room: Room) -> Steps[list[PartitionRead]]:
+    def read_steps(
+        self, asked: Iterable[AskedPartition], max_bytes: int, room: Room, *, is_new: bool = False
+    ) -> Steps[list[PartitionRead]]:
         """The same in steps. The reads hold their files open, and have to be let go."""
         reads: list[PartitionRead] = []
         left, whole_first_batch = max_bytes, True
         try:
             for done, one in enumerate(asked, 1):
-                self.note_follower(one)
-                read = self.read(one, left, whole_first_batch=whole_first_batch)
+                read = self.read(one, left, whole_first_batch=whole_first_batch, is_new=is_new)
                 reads.append(read)
                 if read.size:
                     left = read.fit(room, left)
@@ -176,18 +190,12 @@ class FetchReader:
             raise
         return reads
 
-    def note_follower(self, asked: AskedPartition) -> None:
-        """The offset that a follower asks for shows what it has, which may commit what others wait for."""
-        if not self._is_follower:
-            return
-        leader = self.leader(asked)
-        if isinstance(leader, Leader) and leader.follower_fetched(self.replica_id, asked.fetch_offset):
-            self._services.replicas.waiters.changed(leader.tp)
-
     def topic_name(self, topic_id: bytes) -> str | None:
         return self._services.metadata.topic_name(topic_id)
 
-    def read(self, asked: AskedPartition, max_bytes: int, *, whole_first_batch: bool) -> PartitionRead:
+    def read(
+        self, asked: AskedPartition, max_bytes: int, *, whole_first_batch: bool, is_new: bool = False
+    ) -> PartitionRead:
         leader = self.leader(asked)
         if isinstance(leader, ErrorCode):
             return PartitionRead(asked, leader)
@@ -199,12 +207,27 @@ class FetchReader:
             return read
         try:
             self._read(read, leader, max_bytes, whole_first_batch=whole_first_batch)
+            if self.is_follower:
+                self._of_follower(read, leader, is_new=is_new)
         except OffsetOutsideLog:
             # With none of the log's offsets, as Kafka answers.
             return PartitionRead(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
         except StorageFault as fault:
             read.refuse(fault)
         return read
+
+    def _of_follower(self, read: PartitionRead, leader: Leader, *, is_new: bool) -> None:
+        """A follower that asks for an offset has everything below it, which may commit what others wait for.
+
+        It counts where the read itself was in order: in this leader epoch, from a log that is the beginning of this
+        one, within its bounds. What was committed by it, it is answered.
+        """
+        if is_new and read.diverging is None:
+            self._services.replicas.follower_fetched(
+                leader, self.replica_id, read.asked.fetch_offset, self.replica_epoch, self.beat
+            )
+            read.high_watermark = leader.high_watermark
+            read.last_stable_offset = leader.last_stable_offset
 
     def _read(self, read: PartitionRead, leader: Leader, max_bytes: int, *, whole_first_batch: bool) -> None:
         """Raises OffsetOutOfRange and StorageFault."""
@@ -220,16 +243,18 @@ class FetchReader:
                 raise OffsetOutsideLog(asked.fetch_offset, log.start_offset, log.end_offset)
             return
         read.slice = log.read(asked.fetch_offset, limit, self.limit(leader), whole_first_batch=whole_first_batch)
-        if self._committed and not self._is_follower:
+        if self._committed and not self.is_follower:
             read.aborted = log.aborted_in(asked.fetch_offset, read.slice, read.last_stable_offset)
 
     def limit(self, leader: Leader) -> int:
         """Where this reader's view of the log ends."""
-        if self._is_follower:
+        if self.is_follower:
             return leader.log.end_offset
         return leader.last_stable_offset if self._committed else leader.high_watermark
 
     def leader(self, asked: AskedPartition) -> Leader | ErrorCode:
+        if self._is_refused:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         name = asked.topic
         if isinstance(name, bytes):
             known = self._services.metadata.topic_name(name)
@@ -241,9 +266,16 @@ class FetchReader:
         if leader is None:
             return self._services.replicas.why_not_leader(tp)
         # Only a broker that holds a replica may say how far that replica is: the high watermark rests on it.
-        if self._is_follower and self.replica_id not in leader.isr.followers:
+        if self.is_follower and not self._is_replica(leader):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return leader
+
+    def _is_replica(self, leader: Leader) -> bool:
+        """Whether the follower is assigned, and has not registered again since it sent this (KIP-903)."""
+        if self.replica_id not in leader.isr.followers:
+            return False
+        broker = self._services.metadata.brokers.get(BrokerId(self.replica_id))
+        return self.replica_epoch < 0 or broker is None or self.replica_epoch >= broker.epoch
 
     def _diverges(self, read: PartitionRead, leader: Leader) -> bool:
         """Whether what the reader has is not the beginning of this log (KIP-595)."""
@@ -266,8 +298,8 @@ class CheckedReader(FetchReader):
 
     __slots__ = ("_peer",)
 
-    def __init__(self, services: Services, replica_id: int, isolation_level: int, peer: Peer) -> None:
-        super().__init__(services, replica_id, isolation_level)
+    def __init__(self, services: Services, request: FetchRequest, peer: Peer) -> None:
+        super().__init__(services, request, peer.listener_name)
         self._peer = peer
 
     def leader(self, asked: AskedPartition) -> Leader | ErrorCode:

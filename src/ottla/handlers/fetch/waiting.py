@@ -29,6 +29,7 @@ class FetchWait:
         "client_id",
         "correlation",
         "handler",
+        "is_new",
         "max_bytes",
         "min_bytes",
         "peer",
@@ -46,6 +47,8 @@ class FetchWait:
         self.min_bytes = request.min_bytes
         self.max_bytes = min(request.max_bytes, handler.bytes_max)
         self.asked: list[AskedPartition] = []
+        #: Nothing was read for it yet.
+        self.is_new = True
         #: When its round began, where that has left it waiting.
         self.began_ms: int | None = None
         #: Known where quotas ask for it.
@@ -76,7 +79,11 @@ class FetchWait:
         reader = self.reader
         for one in self.asked:
             leader = reader.leader(one)
-            if not isinstance(leader, Leader) or reader.limit(leader) > one.fetch_offset:
+            if (
+                not isinstance(leader, Leader)
+                or reader.limit(leader) > one.fetch_offset
+                or leader.fencing(one.current_leader_epoch) != ErrorCode.NONE
+            ):
                 return True
         return False
 
@@ -91,7 +98,8 @@ class FetchWait:
         self.handler.settle(self, self._read())
 
     def _read(self) -> list[PartitionRead]:
-        return self.reader.read_all(self.asked, self.max_bytes, self.handler.room())
+        is_new, self.is_new = self.is_new, False
+        return self.reader.read_all(self.asked, self.max_bytes, self.handler.room(), is_new=is_new)
 
     def answer(self, reads: list[PartitionRead]) -> Answer:
         """What is to be said of them. It is sent now."""

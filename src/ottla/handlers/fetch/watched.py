@@ -40,13 +40,17 @@ _BY_PLACE: Final = attrgetter("place")
 class WatchedPartition:
     """One partition of a set, and what its client knows of it."""
 
-    __slots__ = ("asked", "error", "high_watermark", "key", "log_start_offset", "place", "stands_at", "within")
+    __slots__ = (
+        *("asked", "error", "high_watermark", "is_new", "key", "log_start_offset", "place", "stands_at", "within"),
+    )
 
     def __init__(self, within: WatchedPartitions, key: Key, asked: AskedPartition, place: int) -> None:
         #: The set; None once it has left that.
         self.within: WatchedPartitions | None = within
         self.key = key
         self.asked = asked
+        #: Nothing was read yet for what it asks for.
+        self.is_new = True
         #: Partitions are answered in the order of these numbers.
         self.place = place
         #: What the client was last answered. -1 behind an error: whatever comes behind that is news.
@@ -111,6 +115,7 @@ class WatchedPartitions:
             known = self._partitions[key] = WatchedPartition(self, key, asked, next(self._places))
         else:
             known.asked = asked
+            known.is_new = True
             known.error = None
         self._marked[known] = None
 
@@ -168,10 +173,10 @@ class WatchedPartitions:
         left, whole_first_batch = max_bytes, True
         for done, each in enumerate((yield from self._in_order()), 1):
             if each.within is self:
-                reader.note_follower(each.asked)
                 # Before it is read: what changes behind that is not to be missed.
                 self._watch(each, reader)
-                read = reader.read(each.asked, left, whole_first_batch=whole_first_batch)
+                is_new, each.is_new = each.is_new, False
+                read = reader.read(each.asked, left, whole_first_batch=whole_first_batch, is_new=is_new)
                 if read.size:
                     left = read.fit(room, left)
                     whole_first_batch = False
