@@ -82,6 +82,9 @@ class Lane:
     rewinding: bool = False
     #: The broker that it was led by leads it no more.
     moved: bool = False
+    #: Something of it was acknowledged. Until then one batch is in flight at a time: a broker that knows nothing of a
+    #: producer takes any sequence, and if the first batch failed would take the second (KAFKA-14359).
+    begun: bool = False
     sequence: int = 0
     made: int = 0
 
@@ -225,7 +228,9 @@ class IdempotentProducer:
         return [(lane, self._next(lane)) for lane in chosen]
 
     def _may_send(self, lane: Lane) -> bool:
-        return not (lane.rewinding or lane.moved) and (lane.in_flight < len(lane.unacknowledged) or lane.left > 0)
+        if lane.rewinding or lane.moved or (lane.in_flight and not lane.begun):
+            return False
+        return lane.in_flight < len(lane.unacknowledged) or lane.left > 0
 
     def _next(self, lane: Lane) -> SentBatch:
         if lane.in_flight == len(lane.unacknowledged):
@@ -279,6 +284,7 @@ class IdempotentProducer:
             )
             # Not always the first: one before it may have failed, and is sent again as a repetition.
             lane.unacknowledged.remove(batch)
+            lane.begun = True
         else:
             self._count(error)
             first = lane.unacknowledged[0] is batch
