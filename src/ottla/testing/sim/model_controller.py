@@ -11,8 +11,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
+from types import SimpleNamespace
 from typing import Any, Final
 
+from ottla.broker.broker import Broker
 from ottla.config.topic import effective_log_config
 from ottla.controller.interface import IsrChange, IsrResult, ProducerIdRange
 from ottla.metadata import BrokerEndpoints, Endpoint, MetadataUpdate, PartitionState
@@ -79,7 +81,22 @@ class ModelController:
         self._cluster = cluster
         self._brokers = dict(enumerate(cluster.brokers, 1))
         self._unsaid = {number: {} for number in self._brokers}
+        for broker in cluster.brokers:
+            broker.on_assembled = self._assembled
         cluster.task(self._go_on())
+
+    def _assembled(self, broker: Broker) -> None:
+        """Its own tree knows none of the topics, whose logs it is to open all the same."""
+        own: Any = broker
+        open_directories = own._open_directories  # noqa: SLF001 - as below
+
+        def opened(cluster: str, _: object) -> Any:
+            topics = {
+                name: SimpleNamespace(id=topic_id(name), configs=configs) for name, configs in self._configs.items()
+            }
+            return open_directories(cluster, SimpleNamespace(topics=topics))
+
+        own._open_directories = opened  # noqa: SLF001
 
     async def create(self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
         await self._until(lambda: len(self._registered) == len(self._brokers))
