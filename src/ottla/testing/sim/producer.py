@@ -135,6 +135,10 @@ class IdempotentProducer:
         self._producer_id = -1
         self._epoch = -1
 
+    def hurry(self) -> None:
+        """What is left is sent as fast as it is taken."""
+        self._pause_s = 0.001
+
     async def run(self) -> None:
         at_work: dict[int, tuple[asyncio.Task[None], list[Lane]]] = {}
         try:
@@ -324,8 +328,11 @@ class PlainProducer:
         *,
         acks: int = 1,
         certain: bool = True,
+        pause_s: float = 0.05,
     ) -> None:
         self.name = client.name
+        #: Between two values, on the average.
+        self._pause_s = pause_s
         self._client = client
         self._clock = clock
         self._history = history
@@ -345,7 +352,11 @@ class PlainProducer:
             except Unreachable:
                 # On the old connection it may still be on its way: what follows must not overtake it.
                 await asyncio.sleep(1.0)
-            await asyncio.sleep(self._random.expovariate(1 / 0.05))
+            await asyncio.sleep(self._random.expovariate(1 / self._pause_s))
+
+    def hurry(self) -> None:
+        """What is left is sent as fast as it is taken."""
+        self._pause_s = 0.001
 
     async def _send(self, value: bytes) -> None:
         data = encode_batch([Record(0, self._clock.wall_ms(), None, value)])

@@ -93,6 +93,7 @@ class ClusterSchedule:
         self.cluster = SimulatedCluster(self.simulation, backing(self.simulation), brokers, properties)
         self.faults = Faults(self.cluster, Random(random.getrandbits(64)))
         self.partitions: list[TopicPartition] = []
+        self.producers: list[IdempotentProducer | PlainProducer] = []
         self.outcome = Outcome(seed)
 
     def run(self) -> Outcome:
@@ -133,6 +134,8 @@ class ClusterSchedule:
         endless = [cluster.task(each) for each in self._endless()]
         await self._strike()
         await self.faults.heal_all()
+        for producer in self.producers:
+            producer.hurry()
         await self._settle(load)
         for task in endless:
             task.cancel()
@@ -154,7 +157,6 @@ class ClusterSchedule:
     def _load(self) -> list[Coroutine[Any, Any, None]]:
         profile, random, cluster = self.profile, self.random, self.cluster
         clock = self.simulation.world.machine(cluster.clients_host).clock
-        work: list[Coroutine[Any, Any, None]] = []
         for number in range(profile.producers):
             producer = IdempotentProducer(
                 cluster.client(f"p{number}"),
@@ -168,7 +170,7 @@ class ClusterSchedule:
                 gives_up=profile.unclean,
                 certain=not profile.unclean,
             )
-            work.append(producer.run())
+            self.producers.append(producer)
         for number in range(profile.plain_producers):
             plain = PlainProducer(
                 cluster.client(f"plain{number}"),
@@ -179,9 +181,10 @@ class ClusterSchedule:
                 profile.records // 2,
                 acks=random.choice((0, 1)),
                 certain=False,
+                pause_s=profile.seconds / profile.records,
             )
-            work.append(plain.run())
-        return work
+            self.producers.append(plain)
+        return [producer.run() for producer in self.producers]
 
     def _endless(self) -> list[Coroutine[Any, Any, None]]:
         """What goes on until it is stopped."""
