@@ -17,6 +17,7 @@ from ottla.broker.cleaning import Cleaning
 from ottla.broker.group_partitions import GroupPartitions, journal_settings
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.identity import coordination_directory, learn_identity, warn_if_stranger
+from ottla.broker.isr_requests import IsrRequests
 from ottla.broker.replica_reports import ReplicaReports
 from ottla.broker.tree_signs import TreeSigns
 from ottla.config import Config, LogConfig
@@ -120,6 +121,7 @@ class Broker:
         self._stopping = False
         self._reports: ReplicaReports | None = None
         self.fetchers: Fetchers | None = None
+        self._isr_requests: IsrRequests | None = None
 
     @property
     def connection_count(self) -> int:
@@ -308,6 +310,8 @@ class Broker:
         )
         this_round.join(journals)
         self._reports = ReplicaReports(controller, self.broker_id, self._give_up)
+        replicas.isr_changes.lag_ms_max = config.replication.lag_time_ms_max
+        self._isr_requests = IsrRequests(self.broker_id, replicas, controller, self.metadata, ports.clock)
         # A coordinator of another kind takes its place here.
         self.fetchers = fetchers = open_fetchers(self.broker_id, replicas, ports, live, self.metadata)
         replicas.open(self._reports, [GroupPartitions(groups, journals), fetchers])
@@ -384,6 +388,8 @@ class Broker:
             self.cleaning.close()
         if self._reports is not None:
             self._reports.close()
+        if self._isr_requests is not None:
+            self._isr_requests.close()
         if self._controller is not None:
             await self._controller.stop()
         if self._signs is not None:

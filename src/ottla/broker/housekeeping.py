@@ -66,6 +66,8 @@ class Housekeeping:
             ("recovery points", storage.flush_checkpoint_interval_ms, self._checkpoint_recovery_points),
             ("log starts", storage.start_offset_checkpoint_interval_ms, self._checkpoint_starts),
             ("high watermarks", replication.high_watermark_checkpoint_interval_ms, self._checkpoint_watermarks),
+            # Twice in the time that a follower has, as Kafka looks.
+            ("in-sync replicas", max(1, replication.lag_time_ms_max // 2), self._expire_followers),
             ("producers", storage.producer_id_check_interval_ms, self._expire_producers),
         ):
             self._every(name, interval_ms, self._in_steps(job))
@@ -239,6 +241,9 @@ class Housekeeping:
                 except Exception as fault:
                     _failed_at(log, fault)
             yield
+
+    def _expire_followers(self) -> Steps[None]:
+        return self._replicas.isr_changes.expiring(self._clock.monotonic_ms)
 
     def _expire_producers(self) -> Steps[None]:
         now_ms = self._clock.wall_ms()

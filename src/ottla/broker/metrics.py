@@ -53,6 +53,14 @@ class BrokerNumbers:
     def under_min_isr(self) -> Iterator[bool]:
         return (not leader.has_enough_replicas() for leader in self._leaders())
 
+    def isr_shrinks(self) -> Iterator[tuple[Labels, float]]:
+        replicas = self._replicas
+        yield (), 0 if replicas is None else replicas.isr_changes.shrinks
+
+    def isr_expands(self) -> Iterator[tuple[Labels, float]]:
+        replicas = self._replicas
+        yield (), 0 if replicas is None else replicas.isr_changes.expands
+
     def offline_directories(self) -> int:
         replicas = self._replicas
         if replicas is None:
@@ -119,8 +127,11 @@ def register_broker_metrics(broker: Broker) -> None:
         "Partitions led here with fewer in-sync replicas than min.insync.replicas.",
         numbers.under_min_isr,
     )
-    registry.counter(f"{replicas}isrshrinks_total", "Replicas taken out of an in-sync set.")
-    registry.counter(f"{replicas}isrexpands_total", "Replicas taken into an in-sync set.")
+    for name, text, read in (
+        ("isrshrinks_total", "Replicas taken out of an in-sync set.", numbers.isr_shrinks),
+        ("isrexpands_total", "Replicas taken into an in-sync set.", numbers.isr_expands),
+    ):
+        registry.gauges(f"{replicas}{name}", text, (), read, type_="counter")
     gauge(f"{controller}activecontrollercount", "1 on the broker that is the controller.", numbers.is_controller)
     registry.sum(
         f"{controller}offlinepartitionscount",

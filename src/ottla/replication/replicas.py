@@ -20,6 +20,7 @@ from ottla.ports import Clock, Workers
 from ottla.replication.flushing import Flushing
 from ottla.replication.follower import Follower
 from ottla.replication.isr import InSyncReplicas
+from ottla.replication.isr_changes import IsrChanges
 from ottla.replication.isr_progress import Beat
 from ottla.replication.leader import Leader
 from ottla.replication.moves import Moves
@@ -73,6 +74,8 @@ class Replicas:
         self._owner: ReplicaOwner | None = None
         self._listeners = RoleListeners((), self.leaders, self.followers, clock)
         directories.belong_to(self)
+        #: Who joins and who leaves the in-sync sets.
+        self.isr_changes = IsrChanges(self.leaders, waiters.changed)
         #: For metrics.
         self.traffic = TrafficByTopic()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
@@ -356,6 +359,8 @@ class Replicas:
         follower.follows_beat(beat)
         if leader.follower_fetched(replica, offset, now_ms):
             self.waiters.changed(leader.tp)
+        if replica not in leader.isr.maximal:
+            self.isr_changes.fetched(leader, follower, now_ms)
 
     def epoch(self, tp: TopicPartition) -> int:
         role = self.leaders.get(tp) or self.followers.get(tp)

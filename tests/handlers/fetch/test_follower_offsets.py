@@ -67,9 +67,7 @@ def test_a_read_that_is_not_in_order_shows_nothing(
 
 
 @pytest.mark.parametrize("in_session", [False, True])
-def test_the_same_in_a_session_and_without_one(
-    running: BrokerThread, peer: Peer, topic: str, in_session: bool
-) -> None:
+def test_the_same_in_a_session_and_without_one(running: BrokerThread, peer: Peer, topic: str, in_session: bool) -> None:
     follower = PlayedFollower(peer, topic)
     epoch = 0 if in_session else -1
     follower.fetch(3, leader_epoch=EPOCH, last_epoch=0, session_epoch=epoch)

@@ -41,7 +41,7 @@ replica.fetch.wait.max.ms  INT  500  -  HIGH  read-only  later
     How long a follower's fetch may wait for data; not more than replica.lag.time.max.ms.
 replica.high.watermark.checkpoint.interval.ms  LONG  5000  -  HIGH  read-only  used
     How often high watermarks are written to disk.
-replica.lag.time.max.ms  LONG  30000  -  HIGH  read-only  later
+replica.lag.time.max.ms  LONG  30000  -  HIGH  read-only  used
     A follower that has not caught up for so long leaves the in-sync replicas.
 replica.selector.class  STRING  -  -  MEDIUM  read-only  unused
     A Java class that picks the replica a consumer reads from; there is no JVM here to run it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.model import ZERO_TOPIC_ID, TopicPartition
 from ottla.ports.memory.processes import Process
@@ -196,14 +196,12 @@ def replicas_id(broker: SimulatedBroker) -> int:
 
 def isr_mark(leader: Leader) -> object:
     """Something that is another object after each change of what the leader counts."""
-    return leader.isr.members
+    return leader.isr.maximal
 
 
 def isr_of(leader: Leader) -> tuple[frozenset[int], frozenset[int]]:
     """The members that count now, and with those that a pending change adds or takes away."""
-    isr: Any = leader.isr
-    members = frozenset(isr.members)
-    return members, members
+    return leader.isr.members, leader.isr.maximal
 
 
 def topic_id_of(broker: SimulatedBroker, tp: TopicPartition) -> bytes:

@@ -1,0 +1,116 @@
+"""The leaders' questions about their in-sync sets, on their way to the controller and back.
+
+One request is under way at a time, with whatever has been asked since the last one. Each partition has its own answer.
+A request whose end nobody knows is sent again after a pause, with the same questions: a change that was made already is
+answered as done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Sequence
+from typing import Final
+
+from ottla import logs
+from ottla.controller.interface import Controller, IsrChange, IsrResult
+from ottla.metadata import MetadataCache
+from ottla.model import BrokerId, Epoch
+from ottla.ports import Clock
+from ottla.replication.isr_changes import IsrAsk, IsrChanges
+from ottla.replication.replicas import Replicas
+from ottla.steps import is_stray
+
+log_event = logs.logger("server")
+
+#: What one request carries: the controller writes a state of each into the tree.
+CHANGES_A_REQUEST_MAX: Final = 1_000
+#: Between two requests of which the first came to nothing, twice as long each time, as Kafka's first pause is.
+_AGAIN_MS: Final = 50
+_AGAIN_MS_MAX: Final = 1_000
+
+
+class IsrRequests:
+    def __init__(
+        self, broker_id: BrokerId, replicas: Replicas, controller: Controller, metadata: MetadataCache, clock: Clock
+    ) -> None:
+        self._broker_id = broker_id
+        self._changes: IsrChanges = replicas.isr_changes
+        self._controller = controller
+        self._metadata = metadata
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+        self._changes.on_ask = self._soon
+        self._changes.is_eligible = self._is_eligible
+
+    def close(self) -> None:
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def _is_eligible(self, replica: int, broker_epoch: int) -> bool:
+        """Whether the controller would take it: it lives, under the registration that it fetches by (KIP-903)."""
+        broker = self._metadata.brokers.get(BrokerId(replica))
+        return broker is not None and broker_epoch in {-1, broker.epoch}
+
+    def _soon(self) -> None:
+        if self._task is None and not self._closed:
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="changes of in-sync replicas")
+            self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if self._closed or (task.cancelled() and task.cancelling()):
+            return
+        if not task.cancelled() and task.exception() is not None:
+            error = "".join(traceback.format_exception(task.exception()))
+            log_event.error("changes of in-sync replicas failed, and are asked again", error=error)
+        if self._changes.has_asks:
+            self._soon()
+
+    async def _run(self) -> None:
+        """Until nothing is left to ask."""
+        pause_ms = _AGAIN_MS
+        while asks := self._changes.take(CHANGES_A_REQUEST_MAX):
+            if await self._ask(asks):
+                pause_ms = _AGAIN_MS
+                continue
+            await asyncio.sleep(pause_ms / 1000)
+            pause_ms = min(2 * pause_ms, _AGAIN_MS_MAX)
+
+    async def _ask(self, asks: Sequence[IsrAsk]) -> bool:
+        """Whether every partition was answered."""
+        results: dict[object, IsrResult] = {}
+        try:
+            changes = [self._change(ask) for ask in asks]
+            results = {each.tp: each for each in await self._controller.alter_isr(self._broker_id, changes)}
+        except (Exception, asyncio.CancelledError) as fault:
+            if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
+                raise
+            log_event.warning_limited("the controller could not be asked for in-sync replicas", reason=repr(fault))
+        for ask in asks:
+            result = results.get(ask.tp)
+            if result is None:
+                self._changes.unknown(ask)
+            else:
+                self._changes.answered(ask, result.error, result.state, self._clock.monotonic_ms())
+        return not any(self._changes.is_waiting(ask) for ask in asks)
+
+    def _change(self, ask: IsrAsk) -> IsrChange:
+        isr = sorted(ask.isr)
+        return IsrChange(
+            tp=ask.tp,
+            leader_epoch=Epoch(ask.leader_epoch),
+            partition_epoch=ask.partition_epoch,
+            isr=tuple(BrokerId(each) for each in isr),
+            isr_epochs=tuple(self._epoch_of(ask, each) for each in isr),
+        )
+
+    def _epoch_of(self, ask: IsrAsk, replica: int) -> int:
+        """The registration that a member has shown itself under; of this broker, its own. -1: nobody has said."""
+        follower = ask.leader.isr.followers.get(replica)
+        if follower is not None:
+            return follower.broker_epoch
+        broker = self._metadata.brokers.get(BrokerId(replica))
+        return -1 if broker is None else broker.epoch

@@ -1,0 +1,233 @@
+"""Who joins and who leaves the in-sync sets that are led here, and what the controller is asked for because of it.
+
+    in sync ──not caught up for replica.lag.time.max.ms──▶ asked to leave ──confirmed──▶ out of sync
+       ▲                                                                                     │
+       └──confirmed── asked to join ◀── has the watermark and the leader epoch's start ──────┘
+
+In sync is who was caught up with the log's end within that time, and not who merely fetches. Back in is let who has all
+that is committed: the high watermark, and where this leader epoch begins, since what a leader before it had committed
+may lie above the watermark. Below `min.insync.replicas` the watermark stands still, and by it a follower would join and
+leave for ever; there it has to have all of the log (KAFKA-19996).
+
+One change of a partition is under way at a time, and the leader counts both sets until its end is known (`isr.py`).
+What an answer means is Kafka's: refused for certain is given up, of what is unknown the same is asked again, and of a
+state that is behind the controller's the leader waits for the controller's word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from ottla import logs
+from ottla.metadata import PartitionState
+from ottla.model import ErrorCode, TopicPartition
+from ottla.replication.isr_progress import FollowerProgress
+from ottla.replication.leader import Leader
+from ottla.steps import Steps, pieces
+
+log_event = logs.logger("replication")
+
+#: Certain: the change was not made and never will be.
+_REFUSED: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
+#: The controller knows more than this leader, and says it with its next state of the partition.
+_BEHIND: Final = frozenset(
+    {
+        *(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.FENCED_LEADER_EPOCH),
+        *(ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST, ErrorCode.NEW_LEADER_ELECTED),
+    }
+)
+#: A follower that the controller did not take is not asked for again before. It is on its way out, or newly registered.
+_REFUSED_PAUSE_MS: Final = 500
+#: Kafka's `replica.lag.time.max.ms`.
+LAG_MS_MAX: Final = 30_000
+#: Leaders that are looked at in one step; each takes a microsecond.
+_LOOKED_AT: Final = 64
+
+
+class IsrAsk(NamedTuple):
+    """A change that a leader has asked for; by identity it is known whether the leader still waits for it."""
+
+    asked_by: Leader
+    leader_epoch: int
+    partition_epoch: int
+    isr: frozenset[int]
+
+    @property
+    def leader(self) -> Leader:
+        """Another object, where its log has moved since."""
+        return self.asked_by.present
+
+    @property
+    def tp(self) -> TopicPartition:
+        return self.asked_by.tp
+
+    @property
+    def is_open(self) -> bool:
+        leader = self.leader
+        return (
+            leader.active
+            and leader.isr.pending is self.isr
+            and (leader.epoch, leader.partition_epoch) == (self.leader_epoch, self.partition_epoch)
+        )
+
+
+class IsrChanges:
+    def __init__(self, leaders: Mapping[TopicPartition, Leader], changed: Callable[[TopicPartition], None]) -> None:
+        self._leaders = leaders
+        #: Called where a watermark has moved.
+        self._changed = changed
+        #: `replica.lag.time.max.ms`.
+        self.lag_ms_max = LAG_MS_MAX
+        #: How many records a follower of this topic may be behind, as Kafka 0.8 asked; None: only time decides. A burst
+        #: of more records than that empties the set.
+        self.lag_messages_max: Callable[[str], int | None] = lambda _: None
+        #: Whether the controller would take this broker, which fetches under this registration (-1: not said).
+        self.is_eligible: Callable[[int, int], bool] = lambda _, __: True
+        #: Called where there is something to ask.
+        self.on_ask: Callable[[], None] = lambda: None
+        self._asks: dict[TopicPartition, IsrAsk] = {}
+        #: For metrics.
+        self.shrinks = 0
+        self.expands = 0
+
+    # -- joining
+
+    def fetched(self, leader: Leader, follower: FollowerProgress, now_ms: int) -> None:
+        """A follower that is no member has asked for more."""
+        isr = leader.isr
+        if follower.id in isr.maximal or now_ms < follower.refused_until_ms:
+            return
+        is_eligible = self._is_eligible(follower)
+        joins = is_eligible and follower.is_caught_up(leader.log.end_offset, now_ms, self.lag_ms_max)
+        if joins != follower.joins:
+            follower.joins = joins
+            isr.recount()
+        if is_eligible and isr.pending is None and self._has_enough(leader, follower):
+            self._propose(leader, isr.members | {follower.id})
+
+    def _is_eligible(self, follower: FollowerProgress) -> bool:
+        return self.is_eligible(follower.id, follower.broker_epoch)
+
+    @staticmethod
+    def _has_enough(leader: Leader, follower: FollowerProgress) -> bool:
+        if not leader.has_enough_replicas():
+            return follower.end >= leader.log.end_offset
+        return follower.end >= leader.high_watermark and follower.end >= leader.epoch_start
+
+    # -- leaving
+
+    def expiring(self, now_ms: Callable[[], int]) -> Steps[None]:
+        """Looks at all followers of all leaders here. Often enough, twice in the time that they have, as in Kafka."""
+        for piece in pieces(list(self._leaders.values()), _LOOKED_AT):
+            for leader in piece:
+                if len(leader.isr.replicas) > 1 and leader.active:
+                    self.expire(leader, now_ms())
+            yield
+
+    def expire(self, leader: Leader, now_ms: int) -> None:
+        isr, end = leader.isr, leader.log.end_offset
+        lagging: set[int] = set()
+        for follower in isr.followers.values():
+            is_caught_up = follower.is_caught_up(end, now_ms, self.lag_ms_max)
+            if follower.joins and not (is_caught_up and self._is_eligible(follower)):
+                follower.joins = False
+                isr.recount()
+                self._advance(leader)
+            if follower.id in isr.members and not (is_caught_up and self._is_near(leader, follower)):
+                lagging.add(follower.id)
+        if lagging and isr.pending is None:
+            log_event.info(
+                "followers have not caught up in time and leave the in-sync replicas",
+                partition=leader.tp,
+                followers=sorted(lagging),
+                end=end,
+            )
+            self._propose(leader, isr.members - lagging)
+
+    def _is_near(self, leader: Leader, follower: FollowerProgress) -> bool:
+        messages_max = self.lag_messages_max(leader.tp.topic)
+        return messages_max is None or leader.log.end_offset - follower.end <= messages_max
+
+    # -- questions and answers
+
+    def _propose(self, leader: Leader, members: frozenset[int]) -> None:
+        leader.isr.propose(members)
+        self._asks[leader.tp] = IsrAsk(leader, leader.epoch, leader.partition_epoch, members)
+        self.on_ask()
+
+    def take(self, count_max: int) -> list[IsrAsk]:
+        """The next ones to ask. Each is to come back by `answered` or `unknown`."""
+        taken: list[IsrAsk] = []
+        while self._asks and len(taken) < count_max:
+            tp = next(iter(self._asks))
+            ask = self._asks.pop(tp)
+            if ask.is_open:
+                taken.append(ask)
+        return taken
+
+    @property
+    def has_asks(self) -> bool:
+        return bool(self._asks)
+
+    def is_waiting(self, ask: IsrAsk) -> bool:
+        """To be asked again."""
+        return self._asks.get(ask.tp) is ask
+
+    def unknown(self, ask: IsrAsk) -> None:
+        """Nobody knows whether it was done: the same is asked again, which changes nothing where it was."""
+        if ask.is_open:
+            self._asks.setdefault(ask.tp, ask)
+
+    def answered(self, ask: IsrAsk, error: ErrorCode, state: PartitionState | None, now_ms: int) -> None:
+        if not ask.is_open:
+            return  # the controller has decided again meanwhile, and that counts
+        leader = ask.leader
+        if error == ErrorCode.NONE:
+            if state is None:
+                self.unknown(ask)
+            else:
+                self._confirmed(leader, state)
+        elif error in _REFUSED:
+            self._refused(ask, error, now_ms)
+        elif error in _BEHIND:
+            log_event.warning_limited(
+                "the controller knows more of a partition than its leader", partition=ask.tp, error=error.name
+            )
+            if state is not None and state.partition_epoch > leader.partition_epoch:
+                self._confirmed(leader, state)
+        else:
+            self.unknown(ask)
+
+    def _refused(self, ask: IsrAsk, error: ErrorCode, now_ms: int) -> None:
+        isr = ask.leader.isr
+        log_event.warning_limited("the controller refused an in-sync set", partition=ask.tp, error=error.name)
+        for replica in ask.isr - isr.members:
+            if replica in isr.followers:
+                isr.followers[replica].refused_until_ms = now_ms + _REFUSED_PAUSE_MS
+                isr.followers[replica].joins = False
+        isr.refused()
+        self._advance(ask.leader)
+
+    def _confirmed(self, leader: Leader, state: PartitionState) -> None:
+        isr = leader.isr
+        if (
+            state.leader_epoch != leader.epoch
+            or state.leader != isr.local
+            or state.partition_epoch < leader.partition_epoch
+            or isr.local not in state.isr
+        ):
+            return
+        before = isr.members
+        leader.partition_epoch = state.partition_epoch
+        leader.controller_epoch = max(leader.controller_epoch, state.controller_epoch)
+        isr.confirmed(state.isr)
+        self.shrinks += bool(before - isr.members)
+        self.expands += bool(isr.members - before)
+        log_event.info("the in-sync replicas have changed", partition=leader.tp, isr=sorted(isr.members))
+        self._advance(leader)
+
+    def _advance(self, leader: Leader) -> None:
+        """Who is counted has changed; those who wait for a larger set are asked too."""
+        leader.advance()
+        self._changed(leader.tp)

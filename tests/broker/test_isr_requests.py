@@ -1,0 +1,203 @@
+"""The leaders' questions on their way to the controller: one request at a time, and again where nobody knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import pytest
+from tests.replication.roles_world import OTHER, US, RolesWorld
+
+from ottla.broker.isr_requests import IsrRequests
+from ottla.controller.interface import IsrChange, IsrResult
+from ottla.metadata import BrokerEndpoints, MetadataCache, MetadataUpdate
+from ottla.model import BrokerId, Epoch, ErrorCode
+from ottla.replication.replicas import Replicas
+
+THIRD = 3
+ALL = (US, OTHER, THIRD)
+
+Answer = Callable[[IsrChange], IsrResult | None]
+
+
+class PlayedController:
+    """Answers as the test says, when it says so."""
+
+    def __init__(self) -> None:
+        self.requests: list[list[IsrChange]] = []
+        self.at_once = 0
+        self.at_once_max = 0
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.faults: list[BaseException] = []
+        self.answer: Answer = self.done
+
+    def done(self, change: IsrChange) -> IsrResult | None:
+        state = RolesWorld.state(
+            change.leader_epoch,
+            replicas=ALL,
+            isr=change.isr,
+            partition=change.tp.partition,
+            partition_epoch=change.partition_epoch + 1,
+        )
+        return IsrResult(change.tp, ErrorCode.NONE, state)
+
+    async def alter_isr(self, broker_id: BrokerId, changes: Sequence[IsrChange]) -> list[IsrResult]:
+        assert broker_id == US
+        self.requests.append(list(changes))
+        self.at_once += 1
+        self.at_once_max = max(self.at_once, self.at_once_max)
+        try:
+            await self.may_answer.wait()
+        finally:
+            self.at_once -= 1
+        if self.faults:
+            raise self.faults.pop()
+        return [answer for change in changes if (answer := self.answer(change)) is not None]
+
+
+class RequestsWorld(RolesWorld):
+    def __init__(self, partitions: int = 1) -> None:
+        super().__init__()
+        self.metadata = MetadataCache()
+        brokers = [BrokerEndpoints(BrokerId(each), (), None, 70 + each) for each in ALL]
+        self.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), brokers=brokers))
+        states = [self.state(1, replicas=ALL, isr=(US, OTHER), partition=number) for number in range(partitions)]
+        self.replicas.apply(states, lambda _: self.config)
+        self.controller = PlayedController()
+        controller: Any = self.controller
+        self.requests = IsrRequests(BrokerId(US), self.replicas, controller, self.metadata, self.ports.clock)
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        self.ports.loop.run_until_complete(work)
+
+    def join(self, partition: int = 0, broker_epoch: int = 73) -> None:
+        replicas: Replicas = self.replicas
+        leader = next(each for tp, each in replicas.leaders.items() if tp.partition == partition)
+        replicas.follower_fetched(leader, THIRD, 0, broker_epoch)
+
+    def members(self, partition: int = 0) -> set[int]:
+        return next(set(each.isr.members) for tp, each in self.replicas.leaders.items() if tp.partition == partition)
+
+
+def test_a_change_is_asked_for_with_epochs_and_answered() -> None:
+    world = RequestsWorld()
+
+    async def work() -> None:
+        world.replicas.follower_fetched(world.leader, OTHER, 0, 72)
+        world.join()
+        await asyncio.sleep(1)
+
+    world.run(work())
+    ((change,),) = world.controller.requests
+    assert (change.isr, change.isr_epochs, change.leader_epoch, change.partition_epoch) == (ALL, (71, 72, 73), 1, 0)
+    assert world.members() == set(ALL)
+    assert world.leader.partition_epoch == 1
+
+
+def test_one_request_is_under_way_and_the_next_has_all_that_was_asked_since() -> None:
+    world = RequestsWorld(partitions=5)
+
+    async def work() -> None:
+        world.controller.may_answer.clear()
+        for number in range(5):
+            world.join(number)
+            await asyncio.sleep(0.1)
+        world.controller.may_answer.set()
+        await asyncio.sleep(1)
+
+    world.run(work())
+    assert [len(request) for request in world.controller.requests] == [1, 4]
+    assert world.controller.at_once_max == 1
+    assert all(world.members(number) == set(ALL) for number in range(5))
+
+
+@pytest.mark.parametrize("fault", [ConnectionError("planted"), asyncio.CancelledError()])
+def test_a_request_that_nobody_knows_the_end_of_is_sent_again(fault: BaseException) -> None:
+    world = RequestsWorld()
+    world.controller.faults = [fault]
+
+    async def work() -> None:
+        world.join()
+        await asyncio.sleep(5)
+
+    world.run(work())
+    first, second = world.controller.requests
+    assert first == second
+    assert world.members() == set(ALL)
+
+
+def test_partitions_that_an_answer_leaves_out_are_asked_again() -> None:
+    world = RequestsWorld(partitions=2)
+    left_out = [1]
+
+    def answer(change: IsrChange) -> IsrResult | None:
+        if change.tp.partition in left_out:
+            left_out.clear()
+            return None
+        return world.controller.done(change)
+
+    world.controller.answer = answer
+
+    async def work() -> None:
+        world.join(0)
+        world.join(1)
+        await asyncio.sleep(5)
+
+    world.run(work())
+    assert [[change.tp.partition for change in request] for request in world.controller.requests] == [[0, 1], [1]]
+    assert world.members(1) == set(ALL)
+
+
+def test_pauses_between_requests_that_come_to_nothing_grow() -> None:
+    world = RequestsWorld()
+    world.controller.answer = lambda change: IsrResult(change.tp, ErrorCode.NOT_CONTROLLER)
+
+    async def work() -> None:
+        world.join()
+        await asyncio.sleep(60)
+        world.requests.close()
+
+    world.run(work())
+    assert 55 < len(world.controller.requests) < 75
+
+
+@pytest.mark.parametrize("broker_epoch", [72, 74])
+def test_a_registration_that_this_broker_does_not_know_is_not_asked_for(broker_epoch: int) -> None:
+    world = RequestsWorld()
+
+    async def work() -> None:
+        world.join(broker_epoch=broker_epoch)
+        await asyncio.sleep(1)
+
+    world.run(work())
+    assert world.controller.requests == []
+
+
+def test_a_dead_broker_is_not_asked_for() -> None:
+    world = RequestsWorld()
+    world.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), brokers=[]))
+
+    async def work() -> None:
+        world.join()
+        await asyncio.sleep(1)
+
+    world.run(work())
+    assert world.controller.requests == []
+
+
+def test_nothing_is_asked_after_the_end() -> None:
+    world = RequestsWorld()
+
+    async def work() -> None:
+        world.controller.may_answer.clear()
+        world.join()
+        await asyncio.sleep(1)
+        world.requests.close()
+        world.controller.may_answer.set()
+        await asyncio.sleep(10)
+
+    world.run(work())
+    assert len(world.controller.requests) == 1
+    assert world.members() == {US, OTHER}
