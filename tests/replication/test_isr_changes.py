@@ -302,6 +302,34 @@ def test_one_that_the_controller_would_not_take_is_not_asked_for() -> None:
     assert (world.asked, seen) == (0, [(OTHER, 77)])
 
 
+def test_one_that_rests_joins_as_soon_as_the_controller_would_take_it() -> None:
+    """With all that there is it does not name its partition again before there is more."""
+    world = IsrWorld(isr=(US,))
+    world.changes.is_eligible = lambda *_: False
+    world.fetch(OTHER, 0)
+    world.changes.is_eligible = lambda *_: True
+    world.expire(after_ms=LAG_MS // 2)
+    assert world.ask().isr == {US, OTHER}
+
+
+def test_one_that_came_while_another_change_was_under_way_joins_behind_it() -> None:
+    world = IsrWorld(isr=(US,))
+    world.fetch(OTHER, 0)
+    world.fetch(THIRD, 0)
+    world.answer(world.ask())
+    world.expire(after_ms=1)
+    assert world.ask().isr == set(ALL)
+
+
+def test_one_that_has_gone_is_not_asked_for() -> None:
+    world = IsrWorld(isr=(US,))
+    world.changes.is_eligible = lambda *_: False
+    world.fetch(OTHER, 0)
+    world.changes.is_eligible = lambda *_: True
+    world.expire(after_ms=LAG_MS + 1)
+    assert world.asked == 0
+
+
 # Answers
 
 

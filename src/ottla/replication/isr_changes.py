@@ -144,6 +144,16 @@ class IsrChanges:
                 end=end,
             )
             self._propose(leader, isr.members - lagging)
+        self._look_again(leader, now_ms)
+
+    def _look_again(self, leader: Leader, now_ms: int) -> None:
+        """Lets those in who could not be at their last fetch: the controller did not know them yet, or another change
+        was under way. With all that there is, a follower does not name its partition again until there is more.
+        """
+        isr = leader.isr
+        for follower in isr.followers.values():
+            if follower.id not in isr.maximal and now_ms - follower.last_fetch_ms <= self.lag_ms_max:
+                self.fetched(leader, follower, now_ms)
 
     def _is_near(self, leader: Leader, follower: FollowerProgress) -> bool:
         messages_max = self.lag_messages_max(leader.tp.topic)

@@ -210,7 +210,7 @@ class Rounds:
                 # Behind all requests: a crowd that takes long answers slowly would hold them up.
                 self.sending.takes_more(connection)
             if events & (READABLE | BROKEN):
-                self._receive(connection)
+                self._receive(connection, broken=bool(events & BROKEN))
         except Exception as fault:
             self._failed(connection, fault)
 
@@ -265,7 +265,7 @@ class Rounds:
 
     # -- receiving
 
-    def _receive(self, connection: Connection) -> None:
+    def _receive(self, connection: Connection, *, broken: bool = False) -> None:
         try:
             received = self._incoming.receive(connection)
         except BlockingIOError:
@@ -278,6 +278,10 @@ class Rounds:
             self._cut(connection, connection.buffer)
         elif received == 0:
             self._peer_gone(connection)
+        elif broken:
+            # What it has sent fills its room, so that nothing was received that would have said so. The network would
+            # name it again in each round, whether it is muted or not.
+            self._lost(connection)
         else:
             connection.mute(True)
 

@@ -132,6 +132,26 @@ def test_a_change_between_a_look_and_its_answer_is_not_missed() -> None:
     assert watching.fetch() == [0]
 
 
+def test_a_change_that_the_look_itself_makes_is_not_missed() -> None:
+    """A follower's request moves the watermark, and the partition is marked while it is read."""
+    watching = Watching(0)
+    shelf: Any = watching.shelf
+    read = shelf.read
+
+    def moving(*args: Any, **options: Any) -> PartitionRead:
+        watching.waiters.changed(TopicPartition("t", 0))
+        return read(*args, **options)
+
+    watching.fetch()
+    watching.grow(0, 0)
+    shelf.read = moving
+    watching.look()
+    shelf.read = read
+    watching.fetch()
+    watching.grow(0, 3)
+    assert watching.fetch() == [0]
+
+
 def test_a_new_high_watermark_or_log_start_is_said_once() -> None:
     watching = Watching(5)
     watching.ask(0, offset=5)

@@ -188,7 +188,9 @@ class WatchedPartitions:
                 is_news = full or each.is_news(read)
                 if is_news:
                     reads.append(read)
-                if (full or not is_news) and not _is_left(each, read, reader):
+                # Reading may itself change the partition: what a follower asks for moves its watermark. Then nobody
+                # watches it any more, and it is looked at again.
+                if (full or not is_news) and each.stands_at is not None and not _is_left(each, read, reader):
                     self._marked.pop(each, None)
             if not done % READS_A_STEP:
                 yield

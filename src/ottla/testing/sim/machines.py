@@ -7,14 +7,16 @@ cut the disk keeps what was synced and any part of the rest; the machine's peers
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.ports.memory import MemoryPorts
 from ottla.ports.memory.processes import Process
 
 if TYPE_CHECKING:
     from ottla.testing.sim.world import Simulation
+
+T = TypeVar("T")
 
 
 class BrokerFault(Exception):
@@ -116,6 +118,10 @@ class SimulatedMachine:
             self.say("has stopped")
             self._end()
             self.ports = self.simulation.world.kill(self.name)
+
+    def carry_out(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Has the process do something that nobody asks for over the network: it ends with the process."""
+        return self.simulation.loop.create_task(work, context=self.process.context())
 
     def kill(self) -> None:
         """Ends the process as SIGKILL does: what it has written stays."""

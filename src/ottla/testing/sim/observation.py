@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.model import ZERO_TOPIC_ID, TopicPartition
 from ottla.ports.memory.processes import Process
@@ -32,13 +32,13 @@ _SIZE_OVERHEAD: Final = 12
 class _SeenReplica:
     """What a replica was like when it was looked at last."""
 
-    __slots__ = ("end", "isr_mark", "log", "position", "replica", "role", "segment", "start", "watermark")
+    __slots__ = ("end", "epoch", "isr_mark", "log", "position", "replica", "role", "segment", "start", "watermark")
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
         self.role: Leader | Follower | None = None
         self.log: Log | None = None
-        self.start = self.end = self.watermark = -1
+        self.start = self.end = self.watermark = self.epoch = -1
         self.isr_mark: object = None
         #: Where in which segment the next batch will lie.
         self.segment: Segment | None = None
@@ -89,6 +89,7 @@ class Observer:
             if (
                 known is None
                 or known.role is not leader
+                or known.epoch != leader.epoch
                 or known.watermark != leader.high_watermark
                 or known.end != log.places.end_offset
                 or known.isr_mark is not isr_mark(leader)
@@ -102,6 +103,7 @@ class Observer:
             if (
                 known is None
                 or known.role is not follower
+                or known.epoch != follower.epoch
                 or known.watermark != follower.high_watermark
                 or known.end != log.places.end_offset
                 or known.start != log.places.start_offset
@@ -127,8 +129,8 @@ class Observer:
             known = seen[tp] = _SeenReplica(cluster.replica(tp, replicas_id(broker), topic_id))
         replica = known.replica
         leads = isinstance(role, Leader)
-        if known.role is not role:
-            known.role = role
+        if known.role is not role or known.epoch != role.epoch:
+            known.role, known.epoch = role, role.epoch
             cluster.take_role(replica, leads=leads, epoch=role.epoch, life=process)
             self._simulation.trace.say(
                 "cluster", f"{broker.name} {'leads' if leads else 'follows in'} {tp} {role.epoch}"
@@ -194,14 +196,12 @@ def replicas_id(broker: SimulatedBroker) -> int:
 
 def isr_mark(leader: Leader) -> object:
     """Something that is another object after each change of what the leader counts."""
-    return leader.isr.members
+    return leader.isr.maximal
 
 
 def isr_of(leader: Leader) -> tuple[frozenset[int], frozenset[int]]:
     """The members that count now, and with those that a pending change adds or takes away."""
-    isr: Any = leader.isr
-    members = frozenset(isr.members)
-    return members, members
+    return leader.isr.members, leader.isr.maximal
 
 
 def topic_id_of(broker: SimulatedBroker, tp: TopicPartition) -> bytes:

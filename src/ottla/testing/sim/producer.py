@@ -56,6 +56,8 @@ class Routes(Protocol):
 
     def forget(self, tp: TopicPartition) -> None: ...
 
+    def epoch_of(self, tp: TopicPartition) -> int: ...
+
     async def ask(self, message: Any, version: int) -> Any: ...
 
     async def ask_leader(self, tp: TopicPartition, message: Any, version: int) -> Any: ...
@@ -82,6 +84,9 @@ class Lane:
     rewinding: bool = False
     #: The broker that it was led by leads it no more.
     moved: bool = False
+    #: Something of it was acknowledged. Until then one batch is in flight at a time: a broker that knows nothing of a
+    #: producer takes any sequence, and if the first batch failed would take the second (KAFKA-14359).
+    begun: bool = False
     sequence: int = 0
     made: int = 0
 
@@ -110,8 +115,11 @@ class IdempotentProducer:
         padding: int = 0,
         gives_up: bool = False,
         certain: bool = True,
+        pause_s: float = 0.006,
     ) -> None:
         self.name = client.name
+        #: Between two requests, on the average.
+        self._pause_s = pause_s
         #: Whether what is acknowledged must be there in the end.
         self._certain = certain
         #: Whether a gap in the sequence ends a partition's load: without a flush the broker may have lost a batch that
@@ -128,6 +136,10 @@ class IdempotentProducer:
         self._lanes = [Lane(tp, count) for tp in partitions]
         self._producer_id = -1
         self._epoch = -1
+
+    def hurry(self) -> None:
+        """What is left is sent as fast as it is taken."""
+        self._pause_s = 0.001
 
     async def run(self) -> None:
         at_work: dict[int, tuple[asyncio.Task[None], list[Lane]]] = {}
@@ -203,7 +215,7 @@ class IdempotentProducer:
             if chosen:
                 flying.append((wire.send(self._request(chosen), self.version), chosen))
                 if self._random.random() < 0.3:
-                    await asyncio.sleep(self._random.expovariate(1 / 0.02))
+                    await asyncio.sleep(self._random.expovariate(0.3 / self._pause_s))
             elif flying:
                 future, asked = flying.popleft()
                 self._take(await wire.answer(future), asked)
@@ -222,7 +234,9 @@ class IdempotentProducer:
         return [(lane, self._next(lane)) for lane in chosen]
 
     def _may_send(self, lane: Lane) -> bool:
-        return not (lane.rewinding or lane.moved) and (lane.in_flight < len(lane.unacknowledged) or lane.left > 0)
+        if lane.rewinding or lane.moved or (lane.in_flight and not lane.begun):
+            return False
+        return lane.in_flight < len(lane.unacknowledged) or lane.left > 0
 
     def _next(self, lane: Lane) -> SentBatch:
         if lane.in_flight == len(lane.unacknowledged):
@@ -276,6 +290,7 @@ class IdempotentProducer:
             )
             # Not always the first: one before it may have failed, and is sent again as a repetition.
             lane.unacknowledged.remove(batch)
+            lane.begun = True
         else:
             self._count(error)
             first = lane.unacknowledged[0] is batch
@@ -315,8 +330,11 @@ class PlainProducer:
         *,
         acks: int = 1,
         certain: bool = True,
+        pause_s: float = 0.05,
     ) -> None:
         self.name = client.name
+        #: Between two values, on the average.
+        self._pause_s = pause_s
         self._client = client
         self._clock = clock
         self._history = history
@@ -336,7 +354,11 @@ class PlainProducer:
             except Unreachable:
                 # On the old connection it may still be on its way: what follows must not overtake it.
                 await asyncio.sleep(1.0)
-            await asyncio.sleep(self._random.expovariate(1 / 0.05))
+            await asyncio.sleep(self._random.expovariate(1 / self._pause_s))
+
+    def hurry(self) -> None:
+        """What is left is sent as fast as it is taken."""
+        self._pause_s = 0.001
 
     async def _send(self, value: bytes) -> None:
         data = encode_batch([Record(0, self._clock.wall_ms(), None, value)])

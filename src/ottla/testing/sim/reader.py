@@ -28,7 +28,14 @@ async def fetch(
     client: Routes, tp: TopicPartition, offset: int, *, wait_ms: int = 0, version: int = 12, bytes_max: int = 1 << 20
 ) -> tuple[list[Row], int]:
     """Records from `offset` on, and the high watermark. Raises Unreachable and ReadFault."""
-    asked = FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=bytes_max)
+    await client.leader_of(tp)
+    asked = FetchPartition(
+        partition=tp.partition,
+        # A leader that does not know yet that it was replaced would call what others showed out of range.
+        current_leader_epoch=client.epoch_of(tp),
+        fetch_offset=offset,
+        partition_max_bytes=bytes_max,
+    )
     request = FetchRequest(
         max_wait_ms=wait_ms, min_bytes=1, max_bytes=bytes_max, topics=[FetchTopic(topic=tp.topic, partitions=[asked])]
     )
@@ -53,7 +60,10 @@ def _rows(data: bytes, offset: int) -> list[Row]:
 
 
 async def end_offset(client: Routes, tp: TopicPartition, timestamp: int = -1) -> int:
-    asked = ListOffsetsPartition(partition_index=tp.partition, timestamp=timestamp)
+    await client.leader_of(tp)
+    asked = ListOffsetsPartition(
+        partition_index=tp.partition, current_leader_epoch=client.epoch_of(tp), timestamp=timestamp
+    )
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=tp.topic, partitions=[asked])])
     partition = (await client.ask_leader(tp, request, 7)).topics[0].partitions[0]
     if partition.error_code != ErrorCode.NONE:

@@ -33,6 +33,8 @@ class ClusterClient:
         self._addresses: dict[int, Address] = {}
         #: Leader, -1 where nobody leads.
         self._leaders: dict[TopicPartition, int] = {}
+        #: Topic id and leader epoch of the newest answer: what is older comes from somebody who has not heard of it.
+        self._epochs: dict[TopicPartition, tuple[bytes, int]] = {}
         self.controller = -1
         #: How often it asked for metadata, and how often an answer named nobody.
         self.refreshes = 0
@@ -63,11 +65,19 @@ class ClusterClient:
     def _take(self, answer: Any) -> None:
         self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         self.controller = answer.controller_id
-        self._leaders = {
-            TopicPartition(topic.name, partition.partition_index): partition.leader_id
-            for topic in answer.topics
-            for partition in topic.partitions
-        }
+        self._leaders = {}
+        for topic in answer.topics:
+            topic_id = bytes(topic.topic_id)
+            for partition in topic.partitions:
+                tp = TopicPartition(topic.name, partition.partition_index)
+                known_id, known_epoch = self._epochs.get(tp, (topic_id, -1))
+                if known_id != topic_id or partition.leader_epoch >= known_epoch:
+                    self._epochs[tp] = topic_id, partition.leader_epoch
+                    self._leaders[tp] = partition.leader_id
+
+    def epoch_of(self, tp: TopicPartition) -> int:
+        """The newest leader epoch that it has heard of; -1 where it has of none."""
+        return self._epochs.get(tp, (b"", -1))[1]
 
     def forget(self, tp: TopicPartition) -> None:
         """Its leader is another one: an answer said so, or none came."""

@@ -42,11 +42,11 @@ class TreeObserver:
         hooked = cast("Any", store)
         answer = hooked._answer  # noqa: SLF001 - the moment between durable and known has no other name
 
-        def observed(batch: Sequence[WriteRequest]) -> None:
+        def observed(batch: Sequence[WriteRequest]) -> Any:
             for write in batch:
                 if isinstance(write.outcome, AppliedTransaction):
                     self._transaction(write.session_id, write.ops, write.outcome)
-            answer(batch)
+            return answer(batch)
 
         hooked._answer = observed  # noqa: SLF001
 

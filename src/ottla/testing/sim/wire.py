@@ -151,6 +151,10 @@ class Client:
         del broker
         return self
 
+    def epoch_of(self, tp: TopicPartition) -> int:
+        del tp
+        return -1
+
     def forget(self, tp: TopicPartition) -> None:
         """Nobody else could lead it."""
 

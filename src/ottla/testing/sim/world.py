@@ -125,6 +125,8 @@ class SimulatedBroker(SimulatedMachine):
         self.broker: Broker | None = None
         #: Why the broker ended its life by itself; None where it did not.
         self.gave_up: str | None = None
+        #: Called with each life's broker, before it is started.
+        self.on_assembled: Callable[[Broker], None] | None = None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -138,6 +140,8 @@ class SimulatedBroker(SimulatedMachine):
         broker = self.broker = assemble(
             Config.parse(self.properties), self.ports, self.name, on_lost=lambda reason: self._give_up(process, reason)
         )
+        if self.on_assembled is not None:
+            self.on_assembled(broker)
         await broker.start()
 
     def is_refusal(self, error: Exception) -> bool:

@@ -1,0 +1,230 @@
+"""What befalls a simulated cluster: each fault happens, lasts for a while, and is healed; all are healed in the end."""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ottla.testing.sim.cluster import SimulatedCluster
+    from ottla.testing.sim.machines import SimulatedMachine
+
+#: Seconds that a machine is down, a process stands still, a link is cut. The session of a broker lasts for 1.5 s on a
+#: tree of ours: some are shorter than that, most are longer.
+_DOWN_S: Final = (0.05, 8.0)
+_LASTS_S: Final = (0.2, 12.0)
+
+
+class Faults:
+    def __init__(self, cluster: SimulatedCluster, random: Random) -> None:
+        self._cluster = cluster
+        self._random = random
+        self._fabric = cluster.simulation.world.fabric
+        #: How often what happened.
+        self.counts: Counter[str] = Counter()
+        #: No more faults, and nothing that is left of one acts.
+        self.over = False
+        self._kinds: dict[str, Callable[[], None]] = {
+            "kill": self._kill,
+            "stop": self._stop,
+            "power": self._power,
+            "power_of_all": self._power_of_all,
+            "pause": lambda: self._pause(self._broker()),
+            "isolate": self._isolate,
+            "cut": lambda: self._cut(one_way=False),
+            "cut_one_way": lambda: self._cut(one_way=True),
+            "off_the_tree": self._off_the_tree,
+            "off_the_brokers": self._off_the_brokers,
+            "slow": self._slow,
+            "reset": self._reset,
+            "tree_kill": self._tree_kill,
+            "tree_pause": lambda: self._pause(self._random.choice(self._cluster.trees)),
+            "clock": self._clock,
+            "disk_full": self._disk_full,
+            "disk_fails": self._disk_fails,
+        }
+
+    def strike(self, kind: str) -> None:
+        self.counts[kind] += 1
+        self._cluster.simulation.trace.say("fault", kind)
+        self._kinds[kind]()
+
+    # Who, and for how long
+
+    def _broker(self) -> SimulatedMachine:
+        return self._random.choice(self._cluster.brokers)
+
+    def _two(self) -> tuple[SimulatedMachine, SimulatedMachine]:
+        first, second = self._random.sample(self._cluster.machines, 2)
+        return first, second
+
+    def _later(self, bounds: tuple[float, float], action: Callable[[], None]) -> None:
+        def act() -> None:
+            if not self.over:
+                action()
+
+        self._cluster.simulation.loop.call_later(self._random.uniform(*bounds), act)
+
+    def _start_later(self, machine: SimulatedMachine) -> None:
+        life = machine.lives
+
+        def start() -> None:
+            if machine.lives == life and not machine.runs:
+                self._cluster.start(machine)
+
+        self._later(_DOWN_S, start)
+
+    # Processes and machines
+
+    def _kill(self) -> None:
+        machine = self._broker()
+        if machine.runs:
+            machine.kill()
+            self._start_later(machine)
+
+    def _stop(self) -> None:
+        machine = self._broker()
+        if machine.serving.is_set() and not machine.is_paused:
+            self._cluster.task(self._stop_and_start(machine))
+
+    async def _stop_and_start(self, machine: SimulatedMachine) -> None:
+        life = machine.lives
+        await machine.stop()
+        if machine.lives == life and not machine.runs:
+            if self.over:
+                self._cluster.start(machine)
+            else:
+                self._start_later(machine)
+
+    def _power(self) -> None:
+        machine = self._broker()
+        if machine.runs:
+            machine.lose_power()
+            self._start_later(machine)
+
+    def _power_of_all(self) -> None:
+        for machine in self._cluster.machines:
+            if machine.runs:
+                machine.lose_power()
+                self._start_later(machine)
+
+    def _pause(self, machine: SimulatedMachine) -> None:
+        machine.pause()
+        self._later(_LASTS_S, machine.wake)
+
+    def _tree_kill(self) -> None:
+        machine = self._random.choice(self._cluster.trees)
+        if machine.runs:
+            machine.kill()
+            self._start_later(machine)
+
+    # Links
+
+    def _isolate(self) -> None:
+        machine = self._broker()
+        for other in self._cluster.machines:
+            if other is not machine:
+                self._cut_for_a_while(machine.name, other.name)
+        if self._random.random() < 0.5:
+            self._cut_for_a_while(machine.name, self._cluster.clients_host)
+
+    def _cut(self, *, one_way: bool) -> None:
+        first, second = self._two()
+        self._cut_for_a_while(first.name, second.name, one_way=one_way)
+
+    def _off_the_tree(self) -> None:
+        machine = self._broker()
+        one_way = self._random.random() < 0.3
+        for tree in self._cluster.trees:
+            ends = (machine.name, tree.name) if self._random.random() < 0.5 else (tree.name, machine.name)
+            self._cut_for_a_while(*ends, one_way=one_way)
+
+    def _off_the_brokers(self) -> None:
+        machine = self._broker()
+        one_way = self._random.random() < 0.3
+        for other in self._cluster.brokers:
+            if other is not machine:
+                self._cut_for_a_while(machine.name, other.name, one_way=one_way)
+
+    def _cut_for_a_while(self, first: str, second: str, *, one_way: bool = False) -> None:
+        self._fabric.cut(first, second, one_way=one_way)
+
+        def heal() -> None:
+            self._fabric.heal(first, second)
+            if self._random.random() < 0.3:
+                self._fabric.reset(first, second)
+
+        self._later(_LASTS_S, heal)
+
+    def _slow(self) -> None:
+        first, second = self._two()
+        most = self._random.choice((20.0, 200.0, 1500.0))
+        self._fabric.latency(most / 10, most, first.name, second.name)
+        if self._random.random() < 0.5:
+            self._fabric.rate(first.name, second.name, self._random.choice((2_000.0, 50_000.0)))
+
+        def heal() -> None:
+            self._fabric.latency(*self._cluster.latency_ms, first.name, second.name)
+            self._fabric.rate(first.name, second.name, None)
+
+        self._later(_LASTS_S, heal)
+
+    def _reset(self) -> None:
+        first, second = self._two()
+        self._fabric.reset(first.name, second.name)
+
+    # Clocks and disks
+
+    def _clock(self) -> None:
+        clock = self._random.choice(self._cluster.machines).ports.clock
+        if self._random.random() < 0.5:
+            clock.jump(self._random.choice((-3_600_000, -5_000, 5_000, 3_600_000)))
+        else:
+            clock.drift(self._random.uniform(-0.01, 0.01))
+
+    def _disk_full(self) -> None:
+        machine = self._broker()
+        disk = machine.ports.disk
+        disk.fail("append|write|create|make_directory", "*", errno.ENOSPC)
+        self._later(_LASTS_S, lambda: machine.ports.disk.stop_failing())
+
+    def _disk_fails(self) -> None:
+        """A directory that fails is served no more: its operator starts the broker again when the disk works."""
+        machine = self._broker()
+        machine.ports.disk.fail(
+            self._random.choice(("append", "write", "sync")),
+            self._random.choice(("*.log", "*/t*/*", "*")),
+            errno.EIO,
+            after=self._random.choice((0, 3, 20)),
+            times=self._random.choice((1, 3)),
+        )
+
+        def mend() -> None:
+            machine.ports.disk.stop_failing()
+            # What a failed sync has left in the system's memory is not on the medium: the machine starts again.
+            if machine.runs:
+                machine.lose_power()
+            self._start_later(machine)
+
+        self._later((1.0, 6.0), mend)
+
+    # The end
+
+    async def heal_all(self) -> None:
+        """Everything runs, everybody reaches everybody, disks work; what was lost stays lost."""
+        self.over = True
+        self._cluster.simulation.trace.say("fault", "everything is healed")
+        self._fabric.heal()
+        for first in self._cluster.machines:
+            for second in self._cluster.machines:
+                if first is not second:
+                    self._fabric.latency(*self._cluster.latency_ms, first.name, second.name)
+                    self._fabric.rate(first.name, second.name, None)
+        for machine in self._cluster.machines:
+            machine.ports.disk.stop_failing()
+            machine.wake()
+            if not machine.runs:
+                self._cluster.start(machine)

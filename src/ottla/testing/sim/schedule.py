@@ -1,0 +1,236 @@
+"""One schedule: a cluster, its load and its faults from one seed, and what must be true in the end.
+
+    ClusterSchedule(seed, PROFILES["any"]).run()      raises ScheduleFailed, with the seed and the trace's end
+
+After the last fault everything is healed. Then, within 30 virtual seconds: every request is answered, every
+acknowledged record is there once and in order, all replicas are in the ISR and equal, and the tree is as acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+from ottla.model import TopicPartition
+from ottla.testing.sim.cluster import Backing, SimulatedCluster
+from ottla.testing.sim.faults import Faults
+from ottla.testing.sim.history import HistoryFault
+from ottla.testing.sim.invariants import InvariantBroken
+from ottla.testing.sim.machines import BrokerFault
+from ottla.testing.sim.members import GroupRefusal, Member, committed
+from ottla.testing.sim.producer import IdempotentProducer, PlainProducer
+from ottla.testing.sim.profiles import Profile
+from ottla.testing.sim.reader import ReadFault, follow, read_all
+from ottla.testing.sim.wire import Unreachable
+from ottla.testing.sim.world import Simulation
+
+#: Virtual seconds from the healing until everything must be well again.
+LIVENESS_S: Final = 30.0
+#: Between two looks at whether it is.
+_LOOK_S: Final = 0.25
+GROUP: Final = "group"
+
+
+class ScheduleFailed(AssertionError):
+    """A seed has found something. `invariant` names what was broken, where it was one."""
+
+    def __init__(self, seed: int, profile: str, error: BaseException, tail: str) -> None:
+        super().__init__(f"seed {seed}, profile {profile!r}: {error!r}\n{tail}")
+        self.seed = seed
+        found = error
+        while not isinstance(found, InvariantBroken) and found.__cause__ is not None:
+            found = found.__cause__
+        self.invariant = found.name if isinstance(found, InvariantBroken) else type(found).__name__
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a schedule has done: how often each kind of event occurred in it."""
+
+    seed: int
+    digest: str = ""
+    acknowledged: int = 0
+    calls: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def counts(self) -> bool:
+        """A schedule in which nobody was elected, no log was cut and no ISR changed has shown nothing."""
+        return any(self.events[kind] for kind in ("elections", "truncations", "ISR changes"))
+
+
+BackingOf = Callable[[Simulation], Backing]
+
+
+class ClusterSchedule:
+    def __init__(self, seed: int, profile: Profile, backing: BackingOf) -> None:
+        self.seed = seed
+        self.profile = profile
+        self.simulation = Simulation(seed)
+        random = self.random = self.simulation.random
+        self.simulation.world.fabric.chop = random.random() < 0.2
+        self.simulation.world.fabric.gives_up_s = random.uniform(3.0, 30.0)
+        self.min_insync_replicas = random.choice(profile.min_insync_replicas)
+        brokers = random.choice(profile.brokers)
+        properties = {
+            "log.flush.interval.messages": "1" if profile.flush else str(2**63 - 1),
+            "offsets.topic.num.partitions": "2",
+            "offsets.topic.replication.factor": str(profile.replication_factor),
+            "group.initial.rebalance.delay.ms": "100",
+            "log.cleaner.enable": "false",
+            "replica.lag.time.max.ms": str(random.choice((2_000, 5_000, 10_000))),
+            "replica.high.watermark.checkpoint.interval.ms": str(random.choice((500, 5_000))),
+            "num.replica.fetchers": str(random.choice((1, 1, 2))),
+            "unclean.leader.election.enable": str(profile.unclean).lower(),
+            "auto.create.topics.enable": "false",
+            **profile.properties,
+        }
+        self.cluster = SimulatedCluster(self.simulation, backing(self.simulation), brokers, properties)
+        self.faults = Faults(self.cluster, Random(random.getrandbits(64)))
+        self.partitions: list[TopicPartition] = []
+        self.producers: list[IdempotentProducer | PlainProducer] = []
+        self.outcome = Outcome(seed)
+
+    def run(self) -> Outcome:
+        """Raises ScheduleFailed."""
+        with self.simulation as simulation:
+            try:
+                simulation.run(self._scenario())
+            except (Exception, BrokerFault) as error:
+                raise ScheduleFailed(self.seed, self.profile.name, error, simulation.trace.tail()) from error
+        return self._finished()
+
+    @property
+    def trace(self) -> str:
+        return self.simulation.trace.text()
+
+    def _finished(self) -> Outcome:
+        outcome, state = self.outcome, self.cluster.state
+        outcome.digest = self.simulation.trace.digest()
+        outcome.acknowledged = self.cluster.history.acknowledged_count
+        outcome.calls = self.simulation.loop.calls
+        outcome.events.update(self.faults.counts)
+        outcome.events["elections"] += state.elections
+        outcome.events["truncations"] += state.truncations
+        outcome.events["ISR changes"] += state.isr_changes
+        outcome.events["commits"] += self.cluster.commits.acknowledged_count
+        return outcome
+
+    # The scenario
+
+    async def _scenario(self) -> None:
+        cluster, profile = self.cluster, self.profile
+        await cluster.started()
+        configs = {"min.insync.replicas": str(self.min_insync_replicas)}
+        for number in range(profile.topics):
+            await cluster.backing.create(f"t{number}", profile.partitions, profile.replication_factor, configs)
+            self.partitions += [TopicPartition(f"t{number}", each) for each in range(profile.partitions)]
+        load = [cluster.task(each) for each in self._load()]
+        endless = [cluster.task(each) for each in self._endless()]
+        await self._strike()
+        await self.faults.heal_all()
+        for producer in self.producers:
+            producer.hurry()
+        await self._settle(load)
+        for task in endless:
+            task.cancel()
+        await self._verify()
+
+    async def _strike(self) -> None:
+        """Faults at their times, until theirs is over."""
+        profile, random, loop = self.profile, self.random, self.simulation.loop
+        kinds, weights = list(profile.faults), list(profile.faults.values())
+        end = loop.time() + profile.seconds
+        while True:
+            pause = random.expovariate(1 / profile.pause_s) if kinds else profile.seconds
+            if loop.time() + pause >= end:
+                await asyncio.sleep(end - loop.time())
+                return
+            await asyncio.sleep(pause)
+            self.faults.strike(random.choices(kinds, weights)[0])
+
+    def _load(self) -> list[Coroutine[Any, Any, None]]:
+        profile, random, cluster = self.profile, self.random, self.cluster
+        clock = self.simulation.world.machine(cluster.clients_host).clock
+        for number in range(profile.producers):
+            producer = IdempotentProducer(
+                cluster.client(f"p{number}"),
+                clock,
+                cluster.history,
+                Random(random.getrandbits(64)),
+                sorted(random.sample(self.partitions, random.randint(1, len(self.partitions)))),
+                profile.records,
+                padding=random.choice((0, 0, 500)),
+                pause_s=profile.seconds / profile.records,
+                gives_up=profile.unclean,
+                certain=not profile.unclean,
+            )
+            self.producers.append(producer)
+        for number in range(profile.plain_producers):
+            plain = PlainProducer(
+                cluster.client(f"plain{number}"),
+                clock,
+                cluster.history,
+                Random(random.getrandbits(64)),
+                random.choice(self.partitions),
+                profile.records // 2,
+                acks=random.choice((0, 1)),
+                certain=False,
+                pause_s=profile.seconds / profile.records,
+            )
+            self.producers.append(plain)
+        return [producer.run() for producer in self.producers]
+
+    def _endless(self) -> list[Coroutine[Any, Any, None]]:
+        """What goes on until it is stopped."""
+        profile, random, cluster = self.profile, self.random, self.cluster
+        work: list[Coroutine[Any, Any, None]] = []
+        if not profile.unclean:
+            for number in range(profile.readers):
+                tp = random.choice(self.partitions)
+                work.append(follow(cluster.client(f"reader{number}"), tp, cluster.history))
+        for number in range(profile.members):
+            client, own = cluster.client(f"member{number}"), Random(random.getrandbits(64))
+            work.append(Member(client, GROUP, self.partitions, cluster.commits, own).run())
+        return work
+
+    # The end
+
+    async def _settle(self, load: list[asyncio.Task[Any]]) -> None:
+        """Everything must be well within 30 seconds."""
+        loop = self.simulation.loop
+        deadline = loop.time() + LIVENESS_S
+        while True:
+            working = [task for task in load if not task.done()]
+            unwell = self.cluster.unequal() if not working else f"{len(working)} producers are not done"
+            if unwell is None:
+                self.simulation.trace.say("scenario", "all is well again")
+                return
+            if loop.time() >= deadline:
+                raise HistoryFault(f"not well {LIVENESS_S} s after the healing: {unwell}")
+            await asyncio.sleep(_LOOK_S)
+
+    async def _verify(self) -> None:
+        reader = self.cluster.client("verifying")
+        for tp in self.partitions:
+            rows = await self._patiently(partial(read_all, reader, tp))
+            self.cluster.history.check(tp, rows, durable=not self.profile.unclean)
+        if self.profile.members:
+            for tp in self.partitions:
+                found = await self._patiently(partial(committed, reader, GROUP, tp))
+                self.cluster.commits.check(GROUP, tp, found)
+
+    async def _patiently(self, attempt: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        deadline = self.simulation.loop.time() + LIVENESS_S
+        while True:
+            try:
+                return await attempt()
+            except (Unreachable, ReadFault, GroupRefusal) as fault:
+                if self.simulation.loop.time() >= deadline:
+                    raise HistoryFault(f"no answer {LIVENESS_S} s after all was well: {fault!r}") from fault
+            await asyncio.sleep(_LOOK_S)
