@@ -138,8 +138,14 @@ async def serve(
     ports = real_ports()
     stop = stopped_by_signals()
     asyncio.get_running_loop().set_exception_handler(report_unhandled)
+    orphaned = asyncio.Event()
+
+    def input_ended() -> None:
+        orphaned.set()
+        stop.set()
+
     if end_with_input:
-        stop_with_input(stop.set)
+        stop_with_input(input_ended)
     try:
         lost: list[str] = []
 
@@ -154,6 +160,8 @@ async def serve(
                 await prepare(broker)
             started(broker)
             await stop.wait()
+            # Whoever held our input held the others' too.
+            broker.hands_over = not orphaned.is_set()
             collecting.cancel()
         if lost:
             raise BrokerLost(f"the broker had to stop: {lost[0]}")

@@ -131,6 +131,8 @@ class Broker:
         self.lost: str | None = None
         self._started = False
         self._stopping = False
+        #: Whether a stop has others lead this broker's partitions first: not where the whole cluster stops.
+        self.hands_over = True
         self._reports: ReplicaReports | None = None
         self._isr_requests: IsrRequests | None = None
         self.fetchers: Fetchers | None = None
@@ -406,7 +408,10 @@ class Broker:
     async def stop(self) -> None:
         """Stops cleanly; fine at any stage of a start that failed."""
         self._stopping = True
-        if self._started and self.services is not None and self._announced is not None and self.lost is None:
+        is_announced = self._started and self.services is not None and self._announced is not None
+        if is_announced and self.hands_over and self.lost is None:
+            assert self.services is not None
+            assert self._announced is not None
             await hand_over(self.config.broker, self.services, self._announced.broker_epoch)
         if self._server is not None:
             self._server.stop_accepting()

@@ -14,6 +14,8 @@ log_event = logs.logger("server")
 
 #: For one try: a controller that answers does so in milliseconds, and a stop that waits for a dead one is no stop.
 _TRY_S_MAX: Final = 5.0
+#: Between two looks at who else is there.
+_LOOK_S: Final = 0.1
 
 
 async def hand_over(config: BrokerConfig, services: Services, broker_epoch: int) -> None:
@@ -21,13 +23,12 @@ async def hand_over(config: BrokerConfig, services: Services, broker_epoch: int)
 
     A broker that is alone has nobody to hand anything over to.
     """
-    others = services.metadata.brokers.keys() - {services.broker_id}
-    if not config.controlled_shutdown or not others:
+    if not config.controlled_shutdown or _is_alone(services):
         return
     why = "it was not asked"
     for attempt in range(max(1, config.controlled_shutdown_retries_max)):
-        if attempt:
-            await asyncio.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
+        if attempt and await _alone_within(services, config.controlled_shutdown_retry_backoff_ms / 1000):
+            return
         try:
             async with asyncio.timeout(_TRY_S_MAX):
                 answer = await services.controller.shut_down(BrokerId(services.broker_id), broker_epoch)
@@ -39,3 +40,16 @@ async def hand_over(config: BrokerConfig, services: Services, broker_epoch: int)
             return
         why = answer.error.name if answer.error is not ErrorCode.NONE else f"{len(answer.remaining)} are led here still"
     log_event.warning("the broker stops although it leads partitions", reason=why)
+
+
+def _is_alone(services: Services) -> bool:
+    return not services.metadata.brokers.keys() - {services.broker_id}
+
+
+async def _alone_within(services: Services, seconds: float) -> bool:
+    """Waits, and no longer than there are others: where all stop, the last one has nobody to wait for."""
+    left = seconds
+    while left > 0 and not _is_alone(services):
+        await asyncio.sleep(min(left, _LOOK_S))
+        left -= _LOOK_S
+    return _is_alone(services)
