@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import os
 
     from ottla.testing.awaited import AsyncBroker
-    from ottla.testing.cluster import Cluster
+    from ottla.testing.processes import Cluster
     from ottla.testing.in_process import InProcessBroker
 
 __all__ = ["AsyncBroker", "Cluster", "InProcessBroker", "async_broker", "broker", "cluster"]
@@ -83,11 +83,11 @@ def cluster(
     properties: Mapping[str, str] | None = None,
     zookeeper: str | None = None,
 ) -> Cluster:
-    """`n` brokers, each a process, and their tree another one: for tests that kill, pause and cut off (`cluster.py`).
+    """`n` brokers, each a process, and their tree another one: for tests that kill, pause and cut off (`processes.py`).
 
     `zookeeper` is a tree that is there, in place of one of its own.
     """
-    from ottla.testing.cluster import Cluster
+    from ottla.testing.processes import Cluster
 
     return Cluster(n, data=data, properties=properties, zookeeper=zookeeper)
 
@@ -100,7 +100,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that exist
 
             return InProcessBroker
         if name == "Cluster":
-            from ottla.testing.cluster import Cluster
+            from ottla.testing.processes import Cluster
 
             return Cluster
         if name == "AsyncBroker":

@@ -9,15 +9,16 @@ with ottla.testing.cluster(3) as cluster:
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
 
 from ottla.client.admin.admin import Admin
+from ottla.client.admin.results import TopicDescription
 from ottla.local_cluster.layout import BrokerPlan, Wishes, bound, listener
 from ottla.local_cluster.member import Member
 from ottla.local_cluster.supervisor import LocalCluster
@@ -97,14 +98,13 @@ class Cluster:
         """As Ctrl-C: the brokers, then the tree."""
 
         async def work() -> None:
-            cluster, self._cluster = self._cluster, None
-            links, self._links = self._links, None
-            if links is not None:
-                links.heal()
-            if cluster is not None:
-                await cluster.stop()
-            if links is not None:
-                await links.close()
+            if self._links is not None:
+                self._links.heal()
+            if self._cluster is not None:
+                await self._cluster.stop()
+            if self._links is not None:
+                await self._links.close()
+            self._cluster = self._links = None
 
         self._run(work())
 
@@ -163,14 +163,21 @@ class Cluster:
     def is_serving(self, broker: int) -> bool:
         return self._broker(broker).serving.is_set()
 
-    def leader(self, topic: str, partition: int = 0) -> int:
-        """-1 while nobody leads."""
+    def leader(self, topic: str, partition: int = 0, *, asked: Sequence[int] | None = None) -> int:
+        """-1 while nobody leads; as these brokers know, or any."""
+        leader = self._described(topic, asked).partitions[partition].leader
+        return -1 if leader is None else leader
 
-        async def work() -> int:
-            async with Admin(bootstrap_servers=self.bootstrap) as admin:
-                found = (await admin.describe_topics([topic]))[topic]
-                leader = found.partitions[partition].leader
-                return -1 if leader is None else leader
+    def isrs(self, topic: str) -> list[tuple[int, ...]]:
+        """The in-sync replicas of each partition."""
+        return [partition.isr for partition in self._described(topic, None).partitions]
+
+    def _described(self, topic: str, asked: Sequence[int] | None) -> TopicDescription:
+        bootstrap = ",".join(self.addresses[broker] for broker in asked or self.addresses)
+
+        async def work() -> TopicDescription:
+            async with Admin(bootstrap_servers=bootstrap) as admin:
+                return await admin.describe_topic(topic)
 
         return self._run(work())
 
@@ -191,13 +198,11 @@ class Cluster:
 
     def until(self, holds: Callable[[], bool], seconds: float = SECONDS_MAX) -> None:
         """Raises TimeoutError where it does not come to be."""
-
-        async def work() -> None:
-            async with asyncio.timeout(seconds):
-                while not holds():  # noqa: ASYNC110 - what is waited for is another process
-                    await asyncio.sleep(0.02)
-
-        self._run(work())
+        ends = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() >= ends:
+                raise TimeoutError(f"it did not come to be within {seconds:g} s")
+            time.sleep(0.02)
 
     # -- its parts
 

@@ -1,0 +1,194 @@
+"""A cluster of real processes, as `ottla up -n 3` starts it: what it survives, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ottla.testing
+from ottla.client.sync import Consumer, Producer
+from ottla.testing.processes import TREE, Cluster
+
+TOPIC = "orders"
+SECONDS_MAX = 120.0
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with ottla.testing.cluster(3) as running:
+        running.create_topic(TOPIC, partitions=3)
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def whole_again(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if "cluster" in request.fixturenames:
+        running: Cluster = request.getfixturevalue("cluster")
+        running.heal()
+        for broker in running.addresses:
+            running.resume(broker)
+        running.until(lambda: all(map(running.is_serving, running.addresses)))
+        until_whole(running)
+
+
+def until_whole(cluster: Cluster) -> None:
+    """All replicas of the topic are in sync."""
+    ends = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < ends:
+        if all(len(isr) == 3 for isr in cluster.isrs(TOPIC)):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{cluster.isrs(TOPIC)}\n" + "\n".join(cluster.log[-40:]))
+
+
+def produce(cluster: Cluster, values: list[bytes]) -> None:
+    """Returns when all are acknowledged by all that are in sync."""
+    with Producer(bootstrap_servers=cluster.bootstrap, acks="all", delivery_timeout_ms=60_000) as producer:
+        for delivery in [producer.send(TOPIC, value) for value in values]:
+            delivery.result(SECONDS_MAX)
+
+
+def read(cluster: Cluster) -> list[bytes]:
+    found: list[bytes] = []
+    with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([(TOPIC, number) for number in range(3)])
+        ends = consumer.end_offsets([(TOPIC, number) for number in range(3)])
+        count = sum(ends.values())
+        while len(found) < count:
+            found += [record.value for record in consumer.poll(timeout_ms=1_000)]
+    return found
+
+
+def batch(name: str, count: int = 200) -> list[bytes]:
+    return [b"%s-%d" % (name.encode(), number) for number in range(count)]
+
+
+def check(cluster: Cluster, expected: list[bytes]) -> None:
+    """Each of these is there once; what earlier tests have written is there too."""
+    found = read(cluster)
+    assert len(found) == len({*found})
+    assert {*expected} <= {*found}
+
+
+def test_what_is_produced_is_read(cluster: Cluster) -> None:
+    produce(cluster, batch("plain"))
+    check(cluster, batch("plain"))
+
+
+@pytest.mark.parametrize("times", [3])
+def test_leaders_are_killed_and_nothing_is_lost(cluster: Cluster, times: int) -> None:
+    for number in range(times):
+        before, after = batch(f"before-{number}"), batch(f"after-{number}")
+        produce(cluster, before)
+        killed = cluster.kill_leader(TOPIC, number % 3)
+        produce(cluster, after)
+        check(cluster, before + after)
+        cluster.until(lambda killed=killed: cluster.is_serving(killed))
+        until_whole(cluster)
+
+
+def test_a_paused_leader_is_replaced_and_comes_back_as_a_follower(cluster: Cluster) -> None:
+    paused = cluster.leader(TOPIC, 0)
+    cluster.pause(paused)
+    cluster.until(lambda: cluster.leader(TOPIC, 0, asked=[b for b in cluster.addresses if b != paused]) != paused)
+    produce(cluster, batch("paused"))
+    cluster.resume(paused)
+    until_whole(cluster)
+    check(cluster, batch("paused"))
+
+
+def test_without_the_tree_leaders_lead_and_it_comes_back(cluster: Cluster) -> None:
+    leaders = [cluster.leader(TOPIC, number) for number in range(3)]
+    cluster.kill_tree()
+    produce(cluster, batch("treeless"))
+    assert [cluster.leader(TOPIC, number) for number in range(3)] == leaders
+    cluster.create_topic("afterwards", partitions=1)
+    check(cluster, batch("treeless"))
+
+
+def test_a_follower_that_is_cut_off_leaves_and_joins_again(cluster: Cluster) -> None:
+    leader = cluster.leader(TOPIC, 1)
+    follower = next(broker for broker in cluster.addresses if broker != leader)
+    cluster.cut(leader, follower)
+    produce(cluster, batch("cut"))
+    cluster.heal()
+    until_whole(cluster)
+    check(cluster, batch("cut"))
+
+
+def test_a_broker_that_is_restarted_hands_over_first(cluster: Cluster) -> None:
+    leader = cluster.leader(TOPIC, 2)
+    cluster.restart(leader)
+    produce(cluster, batch("restarted"))
+    until_whole(cluster)
+    check(cluster, batch("restarted"))
+
+
+def test_it_goes_on_after_a_stop_over_the_same_folders(tmp_path: Path) -> None:
+    with ottla.testing.cluster(3, data=tmp_path) as first:
+        first.create_topic(TOPIC, partitions=3)
+        produce(first, batch("kept"))
+    with ottla.testing.cluster(3, data=tmp_path) as second:
+        check(second, batch("kept"))
+
+
+def test_what_one_broker_had_is_there_in_a_cluster(tmp_path: Path) -> None:
+    with ottla.testing.broker(data=tmp_path) as one:
+        one.create_topic(TOPIC, partitions=3)
+        with Producer(bootstrap_servers=one.bootstrap) as producer:
+            for delivery in [producer.send(TOPIC, value) for value in batch("one")]:
+                delivery.result(SECONDS_MAX)
+    with ottla.testing.cluster(3, data=tmp_path) as cluster:
+        check(cluster, batch("one"))
+
+
+def test_all_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ottla", "up", "-n", "3", "--port", "0", "--data", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as supervisor:
+        assert supervisor.stdout is not None
+        assert supervisor.stdout.readline().startswith("Ottla is listening on 127.0.0.1:")
+        members = children(supervisor.pid)
+        assert len(members) == 4
+        supervisor.kill()
+    ends = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < ends and any(map(is_there, members)):
+        time.sleep(0.05)
+    assert not any(map(is_there, members))
+
+
+def test_ctrl_c_ends_all_in_order(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ottla", "up", "-n", "3", "--port", "0", "--data", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stdout is not None
+        supervisor.stdout.readline()
+        members = children(supervisor.pid)
+        supervisor.send_signal(signal.SIGINT)
+        _, said = supervisor.communicate(timeout=SECONDS_MAX)
+    assert supervisor.returncode == 0
+    assert not any(map(is_there, members))
+    assert said.count("broker stopped") == 3
+
+
+def children(pid: int) -> list[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found]
+
+
+def is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def test_the_tree_is_an_end_of_links() -> None:
+    assert TREE == "tree"
