@@ -7,6 +7,7 @@ from typing import Final
 
 from ottla import logs
 from ottla.config.slices import BrokerConfig
+from ottla.controller.interface import ShutdownAnswer
 from ottla.handlers.calls.call import Services
 from ottla.model import BrokerId, ErrorCode
 
@@ -29,10 +30,8 @@ async def hand_over(config: BrokerConfig, services: Services, broker_epoch: int)
     for attempt in range(max(1, config.controlled_shutdown_retries_max)):
         if attempt and await _alone_within(services, config.controlled_shutdown_retry_backoff_ms / 1000):
             return
-        try:
-            async with asyncio.timeout(_TRY_S_MAX):
-                answer = await services.controller.shut_down(BrokerId(services.broker_id), broker_epoch)
-        except TimeoutError:
+        answer = await _asked(services, broker_epoch)
+        if answer is None:
             why = "the controller did not answer"
             continue
         if answer.error is ErrorCode.NONE and not answer.remaining:
@@ -40,6 +39,20 @@ async def hand_over(config: BrokerConfig, services: Services, broker_epoch: int)
             return
         why = answer.error.name if answer.error is not ErrorCode.NONE else f"{len(answer.remaining)} are led here still"
     log_event.warning("the broker stops although it leads partitions", reason=why)
+
+
+async def _asked(services: Services, broker_epoch: int) -> ShutdownAnswer | None:
+    """What the controller answers; None where it does not, or nobody is left who could."""
+    asking = asyncio.ensure_future(services.controller.shut_down(BrokerId(services.broker_id), broker_epoch))
+    left = _TRY_S_MAX
+    while left > 0 and not asking.done() and not _is_alone(services):
+        await asyncio.wait([asking], timeout=min(left, _LOOK_S))
+        left -= _LOOK_S
+    if not asking.done():
+        asking.cancel()
+        await asyncio.wait([asking])
+        return None
+    return asking.result()
 
 
 def _is_alone(services: Services) -> bool:
