@@ -18,6 +18,7 @@ from ottla.coordination.errors import (
     AuthenticationFailed,
     CoordinationError,
     OperationUnknown,
+    SessionClosed,
 )
 from ottla.coordination.served.access import ACCEPTED_SCHEMES
 from ottla.coordination.served.connection import Connection
@@ -142,7 +143,9 @@ class Requests:
     def _read(self, ticket: Ticket, action: Callable[[ZnodeTree], Any], *, is_long: bool = False) -> None:
         connection = ticket.connection
         try:
-            self._store.submit_read(connection.session_id, partial(_contained, action), ticket, is_long=is_long)
+            self._store.submit_read(
+                connection.session_id, partial(_contained, connection, action), ticket, is_long=is_long
+            )
         except CoordinationError as error:
             self._serving.rounds.close(connection, str(error))
             ticket.give_up()
@@ -229,13 +232,30 @@ def _raise(error: CoordinationError, _: ZnodeTree) -> NoReturn:
     raise error
 
 
-def _contained(action: Callable[[ZnodeTree], Any], tree: ZnodeTree) -> Any:
+def _contained(connection: Connection, action: Callable[[ZnodeTree], Any], tree: ZnodeTree) -> Any:
     """A fault of ours in one request is no fault of the store, which would give up for it."""
+    _check_waited_for(connection)
     try:
         return action(tree)
-    except CoordinationError:
-        raise
     except Exception as fault:
-        trace = "".join(traceback.format_exception(fault))
-        _log.error("a request could not be served", error=trace)
-        raise CoordinationError("a fault of this server") from fault
+        raise _said(fault) from fault
+
+
+def _contained_steps(connection: Connection, action: Callable[[ZnodeTree], Steps[Any]], tree: ZnodeTree) -> Steps[Any]:
+    _check_waited_for(connection)
+    try:
+        return (yield from action(tree))
+    except Exception as fault:
+        raise _said(fault) from fault
+
+
+def _check_waited_for(connection: Connection) -> None:
+    if connection.closed:
+        raise SessionClosed("nobody waits for it, and it must leave no watch")
+
+
+def _said(fault: Exception) -> CoordinationError:
+    if isinstance(fault, CoordinationError):
+        return fault
+    _log.error("a request could not be served", error="".join(traceback.format_exception(fault)))
+    return CoordinationError("a fault of this server")
