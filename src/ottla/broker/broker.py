@@ -327,7 +327,12 @@ class Broker:
             coordination, ports.clock, ports.entropy, lambda found: reach.receiver(own, found), settings
         )
         member = Member(
-            self.broker_id, cluster, tuple(self.endpoints), config.broker.rack, config.server.controller_listener
+            broker_id=self.broker_id,
+            cluster_id=cluster,
+            endpoints=tuple(self.endpoints),
+            rack=config.broker.rack,
+            controller_listener=config.server.controller_listener,
+            has_tree=not config.coordination.zookeeper_connect,
         )
         membership = self._membership = Membership(member, ports, announced, self.metadata, own, reopen)
         membership.on_session = self._another_session

@@ -64,6 +64,8 @@ class Member(NamedTuple):
     rack: str | None
     #: The listener on which a controller reaches brokers, and brokers their controller.
     controller_listener: str
+    #: Whether the tree is in this process: its fault is the end of the tree then, and else that of a session.
+    has_tree: bool
 
 
 class Membership:
@@ -161,7 +163,7 @@ class Membership:
     def _session_event(self, tree: BrokersTree, event: SessionEvent) -> None:
         if event is not SessionEvent.EXPIRED or tree is not self._tree or self.lost is not None:
             return
-        if tree.fault is not None:
+        if tree.fault is not None and self._member.has_tree:
             self._give_up(f"without the coordination tree nothing can be decided any more: {tree.fault}")
         elif self._rejoining is None and self._stands:
             log_event.warning("the session with the coordination tree is over: the broker begins another one")
