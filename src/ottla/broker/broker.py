@@ -122,6 +122,11 @@ class Broker:
         self._reports: ReplicaReports | None = None
 
     @property
+    def controller(self) -> ClusterController | None:
+        """This broker's own, whether it is the active one or not."""
+        return self._controller
+
+    @property
     def connection_count(self) -> int:
         return 0 if self._server is None else self._server.connection_count
 
