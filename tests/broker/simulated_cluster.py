@@ -120,6 +120,20 @@ class SimulatedCluster:
         owner = store._tree.nodes[f"/brokers/ids/{number}"].stat().ephemeral_owner
         await self.simulation.loop.create_task(store.sessions.end(owner, None), context=self.tree.process.context())
 
+    async def leave(self, number: int, way: str) -> None:
+        """The broker stops or is killed; its clients connect anew when they ask again."""
+        if way == "stop":
+            await self.brokers[number].stop()
+        else:
+            self.brokers[number].kill()
+        client = self._clients.pop(number, None)
+        if client is not None:
+            client.close()
+
+    @staticmethod
+    async def pause(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
     # Clients
 
     def client(self, number: int) -> Client:

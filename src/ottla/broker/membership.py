@@ -267,13 +267,18 @@ class Membership:
         try:
             data, _ = await tree.get(CONTROLLER, watch)
         except NoNode:
-            self.controller_id, self._controller_at = NO_BROKER, None
+            self._controller_is(NO_BROKER, None)
             if await tree.exists(CONTROLLER, watch) is not None:
                 watch(WatchEvent(EventType.NODE_CREATED, CONTROLLER))
             return
         found = decode_controller(CONTROLLER, data).broker_id
-        self._controller_at = None if found == self._member.broker_id else await self._address(tree, found)
-        self.controller_id = found
+        self._controller_is(found, None if found == self._member.broker_id else await self._address(tree, found))
+
+    def _controller_is(self, broker: BrokerId, address: BrokerAddress | None) -> None:
+        self.controller_id, self._controller_at = broker, address
+        if self._links is not None:
+            # Requests that wait for the former one are to go to the present one, and not to time out there.
+            self._links.look()
 
     async def _address(self, tree: BrokersTree, broker: BrokerId) -> BrokerAddress | None:
         from ottla.interbroker.links import BrokerAddress
