@@ -199,7 +199,8 @@ class FetchHandler(Participant):
             return
         wait.began_ms = self._round.began_ms
         peer.answer_later(partial(self._waiters.forget, wait))
-        self._waiters.park(wait, wait.partitions(), self.services.clock.monotonic_ms() + request.max_wait_ms)
+        deadline_ms = self.services.clock.monotonic_ms() + wait.wait_ms(request.max_wait_ms)
+        self._waiters.park(wait, wait.partitions(), deadline_ms)
 
     # -- requests that know what has changed, and long ones
 
@@ -406,7 +407,9 @@ class FetchHandler(Participant):
     def count(self, wait: FetchWait, reads: Sequence[PartitionRead]) -> None:
         """For metrics."""
         self._metrics.failed_fetches.value += sum(read.error != ErrorCode.NONE for read in reads)
-        if wait.reader.replica_id < 0:
+        if wait.reader.is_follower:
+            wait.reader.answered(reads)
+        else:
             traffic = self.services.replicas.traffic
             for read in reads:
                 if read.leader is not None:

@@ -246,6 +246,24 @@ class FetchReader:
         if self._committed and not self.is_follower:
             read.aborted = log.aborted_in(asked.fetch_offset, read.slice, read.last_stable_offset)
 
+    def lags(self, asked: Iterable[AskedPartition]) -> bool:
+        """Whether this follower was last answered an older watermark than there is."""
+        for one in asked:
+            leader = self.leader(one)
+            if isinstance(leader, Leader):
+                follower = leader.isr.followers.get(self.replica_id)
+                if follower is not None and follower.answered_watermark < leader.high_watermark:
+                    return True
+        return False
+
+    def answered(self, reads: Iterable[PartitionRead]) -> None:
+        """This follower is answered these."""
+        for read in reads:
+            if read.leader is not None and read.error == ErrorCode.NONE:
+                follower = read.leader.isr.followers.get(self.replica_id)
+                if follower is not None:
+                    follower.answered_watermark = read.high_watermark
+
     def limit(self, leader: Leader) -> int:
         """Where this reader's view of the log ends."""
         if self.is_follower:
