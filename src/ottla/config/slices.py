@@ -99,6 +99,8 @@ class ReplicationConfig(NamedTuple):
     fetch_backoff_ms: Annotated[int, "replica.fetch.backoff.ms"]
     socket_timeout_ms: Annotated[int, "replica.socket.timeout.ms"]
     socket_receive_buffer_bytes: Annotated[int, "replica.socket.receive.buffer.bytes"]
+    #: Names the replica that a consumer is to read from; None: the leader.
+    selector: Annotated[str | None, "replica.selector.class"]
     high_watermark_checkpoint_interval_ms: Annotated[int, "replica.high.watermark.checkpoint.interval.ms"]
     auto_leader_rebalance: Annotated[bool, "auto.leader.rebalance.enable"]
     leader_imbalance_check_interval_seconds: Annotated[int, "leader.imbalance.check.interval.seconds"]

@@ -1,4 +1,4 @@
-"""Followers' sessions: what has not changed costs nothing, a moved watermark is heard of, each request is a sign of life.
+"""Followers' sessions: what has not changed costs nothing, watermarks are heard of, each request is a sign of life.
 
 With them the walk-throughs of watermarks as they are often told: LEO is a log's end, remote LEO what a leader knows of
 its follower's, HW the watermark.

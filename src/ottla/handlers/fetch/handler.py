@@ -183,6 +183,7 @@ class FetchHandler(Participant):
         if (
             self._policy.remembers
             and len(asked) == 1
+            and not wait.reader.chooses
             and (self._quotas.unlimited or self._policy.is_free(peer.principal, wait.client_id))
         ):
             leader = wait.reader.leader(asked[0])
@@ -303,10 +304,10 @@ class FetchHandler(Participant):
         for peer, _ in made:
             peer.abort()
 
-    def reader(self, peer: Peer, request: FetchRequest) -> FetchReader:
+    def reader(self, peer: Peer, request: FetchRequest, version: int) -> FetchReader:
         if self.services.authorizer.allows_all:
-            return FetchReader(self.services, request, peer.listener_name)
-        return CheckedReader(self.services, request, peer)
+            return FetchReader(self.services, request, version, peer.listener_name)
+        return CheckedReader(self.services, request, version, peer)
 
     def room(self) -> Room:
         """For an answer that is read now."""

@@ -9,7 +9,6 @@ from ottla.handlers.fetch.reading import FetchReader, PartitionRead
 from ottla.handlers.fetch.sessions import NO_SESSION
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.hot.fetch import FetchRequest
-from ottla.replication.leader import Leader
 
 if TYPE_CHECKING:
     from ottla.handlers.calls.peer import Peer
@@ -60,10 +59,10 @@ class FetchWait:
         self.began_ms: int | None = None
         #: Known where quotas ask for it.
         self.client_id: str | None = None
-        self.reader: FetchReader = handler.reader(peer, request)
+        self.reader: FetchReader = handler.reader(peer, request, version)
 
     def partitions(self) -> list[TopicPartition]:
-        return [read.tp for one in self.asked if isinstance(read := self.reader.leader(one), Leader)]
+        return [read.tp for one in self.asked if not isinstance(read := self.reader.leader(one), ErrorCode)]
 
     def first_try(self) -> bool:
         """Answers at once where there is enough, an error, or nothing to wait for."""
@@ -74,7 +73,9 @@ class FetchWait:
         return False
 
     def is_enough(self, reads: list[PartitionRead]) -> bool:
-        return sum(read.size for read in reads) >= self.min_bytes or any(read.error or read.diverging for read in reads)
+        return sum(read.size for read in reads) >= self.min_bytes or any(
+            read.error or read.diverging or read.preferred >= 0 for read in reads
+        )
 
     def try_complete(self, now_ms: int) -> bool:
         if self._has_news():
@@ -99,7 +100,7 @@ class FetchWait:
         for one in self.asked:
             leader = reader.leader(one)
             if (
-                not isinstance(leader, Leader)
+                isinstance(leader, ErrorCode)
                 or reader.limit(leader) > one.fetch_offset
                 or leader.fencing(one.current_leader_epoch) != ErrorCode.NONE
             ):

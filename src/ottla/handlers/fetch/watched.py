@@ -74,7 +74,7 @@ class WatchedPartition:
 
     def is_news(self, read: PartitionRead) -> bool:
         """Whether an answer has to carry this."""
-        if read.size or read.diverging is not None:
+        if read.size or read.diverging is not None or read.preferred >= 0:
             return True
         if read.error != ErrorCode.NONE:
             return read.error not in _SAID_ONCE or read.error != self.error
@@ -248,6 +248,6 @@ def _is_left(each: WatchedPartition, read: PartitionRead, reader: FetchReader) -
     """Whether the partition stays marked behind a look: there are records to read, or an error to say again."""
     if read.error != ErrorCode.NONE:
         return read.error not in _SAID_ONCE
-    if read.diverging is not None or read.leader is None:
+    if read.diverging is not None or read.preferred >= 0 or read.leader is None:
         return True
     return reader.limit(read.leader) > each.asked.fetch_offset
