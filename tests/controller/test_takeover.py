@@ -166,13 +166,13 @@ def test_a_half_done_election_goes_on(brokers: Brokers) -> None:
 
 def test_a_controller_that_cannot_read_the_tree_at_first_tries_again(brokers: Brokers) -> None:
     brokers.settle(brokers.create("orders", 1, 2))
-    path = "/config/brokers/<default>"
 
     async def work() -> None:
-        await brokers.person.create(path, b"{")
+        await brokers.person.set("/controller_epoch", b"one")
         await brokers.die(1)
         await asyncio.sleep(5)
-        await brokers.person.set(path, b"")
+        assert brokers.active() is None
+        await brokers.person.set("/controller_epoch", b"1")
         await until(lambda: brokers.active() is not None and brokers.controller.active)
 
     brokers.settle(work())

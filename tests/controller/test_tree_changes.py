@@ -157,6 +157,20 @@ def test_nodes_that_are_damaged_while_the_controller_runs_stop_nothing(
     assert brokers.seen_by(1, "orders").leader == 2
 
 
+def test_what_is_damaged_is_as_it_was_known(brokers: Brokers) -> None:
+    brokers.settle(brokers.create_all("orders", [(2, 3), (3, 2)], RETENTION))
+    for path in ("/brokers/topics/orders", "/config/topics/orders", "/brokers/topics/orders/partitions/1/state"):
+        brokers.settle(brokers.person.set(path, b"{"))
+    brokers.controller.tenure.core.stale = True
+    brokers.settle(brokers.create("more", 1))
+    assert [brokers.seen_by(1, "orders", number).leader for number in (0, 1)] == [2, 3]
+    assert brokers.all[1].cache.topic_config("orders") == RETENTION
+    # The state that nobody can read is not written over; all others are.
+    brokers.settle(brokers.die(3))
+    assert brokers.seen_by(1, "orders").isr == (2,)
+    assert brokers.person.store._tree.nodes["/brokers/topics/orders/partitions/1/state"].data == b"{"
+
+
 # Overrides.
 
 

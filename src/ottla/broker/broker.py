@@ -116,6 +116,7 @@ class Broker:
         self.listening_on: list[str] = []
         self._coordination: BrokersTree | None = None
         self._membership: Membership | None = None
+        self._controller: ClusterController | None = None
         self._announced: BrokerAnnouncements | None = None
         self._reach: BrokerReach | None = None
         self._signs: TreeSigns | None = None
@@ -136,6 +137,11 @@ class Broker:
         self._reports: ReplicaReports | None = None
         self._isr_requests: IsrRequests | None = None
         self.fetchers: Fetchers | None = None
+
+    @property
+    def controller(self) -> ClusterController | None:
+        """This broker's own, whether it is the active one or not."""
+        return self._controller
 
     @property
     def connection_count(self) -> int:
@@ -325,11 +331,16 @@ class Broker:
         )
         reach = self._reach = BrokerReach(self.broker_id, config.server, announced, ports)
 
-        own = ClusterController(
+        own = self._controller = ClusterController(
             coordination, ports.clock, ports.entropy, lambda found: reach.receiver(own, found), settings
         )
         member = Member(
-            self.broker_id, cluster, tuple(self.endpoints), config.broker.rack, config.server.controller_listener
+            broker_id=self.broker_id,
+            cluster_id=cluster,
+            endpoints=tuple(self.endpoints),
+            rack=config.broker.rack,
+            controller_listener=config.server.controller_listener,
+            has_tree=not config.coordination.zookeeper_connect,
         )
         membership = self._membership = Membership(member, ports, announced, self.metadata, own, reopen)
         membership.on_session = self._another_session

@@ -64,6 +64,8 @@ class Member(NamedTuple):
     rack: str | None
     #: The listener on which a controller reaches brokers, and brokers their controller.
     controller_listener: str
+    #: Whether the tree is in this process: its fault is the end of the tree then, and else that of a session.
+    has_tree: bool
 
 
 class Membership:
@@ -161,7 +163,7 @@ class Membership:
     def _session_event(self, tree: BrokersTree, event: SessionEvent) -> None:
         if event is not SessionEvent.EXPIRED or tree is not self._tree or self.lost is not None:
             return
-        if tree.fault is not None:
+        if tree.fault is not None and self._member.has_tree:
             self._give_up(f"without the coordination tree nothing can be decided any more: {tree.fault}")
         elif self._rejoining is None and self._stands:
             log_event.warning("the session with the coordination tree is over: the broker begins another one")
@@ -265,13 +267,18 @@ class Membership:
         try:
             data, _ = await tree.get(CONTROLLER, watch)
         except NoNode:
-            self.controller_id, self._controller_at = NO_BROKER, None
+            self._controller_is(NO_BROKER, None)
             if await tree.exists(CONTROLLER, watch) is not None:
                 watch(WatchEvent(EventType.NODE_CREATED, CONTROLLER))
             return
         found = decode_controller(CONTROLLER, data).broker_id
-        self._controller_at = None if found == self._member.broker_id else await self._address(tree, found)
-        self.controller_id = found
+        self._controller_is(found, None if found == self._member.broker_id else await self._address(tree, found))
+
+    def _controller_is(self, broker: BrokerId, address: BrokerAddress | None) -> None:
+        self.controller_id, self._controller_at = broker, address
+        if self._links is not None:
+            # Requests that wait for the former one are to go to the present one, and not to time out there.
+            self._links.look()
 
     async def _address(self, tree: BrokersTree, broker: BrokerId) -> BrokerAddress | None:
         from ottla.interbroker.links import BrokerAddress

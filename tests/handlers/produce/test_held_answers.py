@@ -1,4 +1,4 @@
-"""Recognised requests whose answers wait: held in one line a leader, in lanes and without, and answered as all others."""
+"""Recognised requests whose answers wait: held in one line a leader, with lanes and without, answered as all others."""
 
 from __future__ import annotations
 
