@@ -18,7 +18,7 @@ from ottla.config import Config
 from ottla.coordinators.caller import Caller
 from ottla.groups.javahash import partition_of
 from ottla.handlers.commit import recognised
-from ottla.handlers.commit.memo import LEFT_ALONE, REMEMBERED_BYTES_MAX, CommitMemo, CommitSeed
+from ottla.handlers.commit.memo import LEFT_ALONE, REMEMBERED_BYTES_MAX, UNLIKE_MAX, CommitMemo, CommitSeed
 from ottla.model import OFFSETS_TOPIC, ErrorCode
 from ottla.ports.memory.clock import Timeline
 from ottla.ports.memory.loop import VirtualLoop
@@ -216,7 +216,7 @@ def test_records_that_take_much_more_than_their_request_are_not_kept() -> None:
         room.announce("wide", topic_id("wide", 0), 40)
         client = Client(room)
         for offset in range(4):
-            assert client.ask(commit(*[offset] * 20, topic="wide", group="g" * 500)) == [NONE] * 20
+            assert client.ask(commit(*[offset] * 10, topic="wide", group="g" * 200)) == [NONE] * 10
         assert isinstance(client.memo, CommitSeed)
         assert room.recognised == 0
 
@@ -263,10 +263,18 @@ def test_what_was_refused_once_is_recognised_in_the_end() -> None:
 
 def test_one_kind_after_another_leaves_no_memo() -> None:
     async def scene(loop: VirtualLoop) -> None:
-        client = Client(await opened(loop))
-        for offset in range(6):
+        room = await opened(loop)
+        client = Client(room)
+        looks = 0
+        for offset in range(100):
+            before = client.memo
             assert client.ask(commit(offset, topic="ab"[offset % 2])) == [NONE]
             assert isinstance(client.memo, CommitSeed)
+            looks += client.memo is not before
+        assert looks <= 2 * (UNLIKE_MAX + 2)
+        for offset in range(LEFT_ALONE + 4):
+            assert client.ask(commit(offset)) == [NONE]
+        assert room.recognised
 
     run(scene)
 
