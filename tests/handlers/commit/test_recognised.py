@@ -720,6 +720,32 @@ def test_any_commits_and_any_changes(first: int, monkeypatch: pytest.MonkeyPatch
     assert found > 300
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("loses", [False, True])
+@pytest.mark.parametrize("slows", [False, True])
+def test_what_happens_while_a_commit_is_written(version: int, loses: bool, slows: bool) -> None:
+    async def scene(loop: VirtualLoop) -> None:
+        answers = []
+        for recognises in (False, True):
+            room = await opened(loop, recognises=recognises)
+            client = Client(room)
+            for offset in range(3):
+                client.ask(commit(offset, version=version), version)
+            room.serve(client.connection, framed(commit(9, version=version), version))
+            assert client.connection.busy
+            if slows:
+                room.quotas.turn()
+            if loses:
+                await room.lose(room.coordinator.partition_for("simple"))
+            room.settle()
+            assert not client.connection.busy
+            assert room.recognised == 2 * recognises
+            answers.append(room.sent(client.connection))
+        assert answers[0] == answers[1]
+
+    run(scene)
+
+
 # -- the connection waits, as for any other
 
 

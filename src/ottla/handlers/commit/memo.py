@@ -45,7 +45,18 @@ class CommitSeed:
 class CommitMemo:
     """What was understood of a request, and the answer where it is committed."""
 
-    __slots__ = ("_before", "_behind", "commit", "generation", "offsets", "policy", "shape", "size", "version")
+    __slots__ = (
+        "_before",
+        "_behind",
+        "client_id",
+        "commit",
+        "generation",
+        "offsets",
+        "policy",
+        "shape",
+        "size",
+        "version",
+    )
 
     def __init__(
         self,
@@ -53,6 +64,7 @@ class CommitMemo:
         shape: CommitShape,
         commit: RepeatedCommit,
         answer: tuple[bytes, bytes],
+        client_id: str | None,
         policy: int,
         generation: int,
     ) -> None:
@@ -61,6 +73,8 @@ class CommitMemo:
         self.shape = shape
         self.offsets = shape.offsets
         self.commit = commit
+        #: For quotas, which are asked where the policy changes while a commit is written.
+        self.client_id = client_id
         #: The number of the policy that allowed it.
         self.policy = policy
         #: The last of the metadata under which the topics and partitions were there, and the group in this shard.

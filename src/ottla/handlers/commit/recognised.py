@@ -18,7 +18,6 @@ from ottla.handlers.commit.memo import LEFT_ALONE, REMEMBERED_BYTES_MAX, UNLIKE_
 from ottla.handlers.routes import OFFSET_COMMIT
 from ottla.model import ErrorCode
 from ottla.protocol.apis import api
-from ottla.protocol.header import encode_response
 from ottla.protocol.hot.commit import CommitShape, shape_of
 
 log_event = logs.logger("handlers")
@@ -65,9 +64,8 @@ class RecognisedCommits:
         if peer.closed:
             return
         try:
-            if error:
-                refused = memo.commit.refused(error)
-                answer = encode_response(OFFSET_COMMIT, memo.version, correlation, refused)
+            if error or memo.policy != self._policy.number:
+                answer = self._general_answer(peer, memo, correlation, error)
             else:
                 answer = memo.answer(correlation)
             now_ms = self._clock.monotonic_ms()
@@ -103,6 +101,11 @@ class RecognisedCommits:
             peer.commit_memo = CommitSeed(frame, version, left_alone=LEFT_ALONE)
         else:
             peer.commit_memo = CommitSeed(frame, version, unlike=unlike)
+
+    def _general_answer(self, peer: Peer, memo: CommitMemo, correlation: int, error: ErrorCode) -> bytes:
+        from ottla.handlers.commit.growing import answer_of
+
+        return answer_of(self._services, peer, memo, correlation, error)
 
     def _holds(self, memo: CommitMemo) -> bool:
         """What is remembered of the metadata is compared with them, where they have changed."""
