@@ -137,6 +137,12 @@ def _answered(
     return response
 
 
+def late_answer(call: Call, request: OffsetCommitRequest, response: OffsetCommitResponse) -> bytes:
+    """The whole answer to a short request of which nothing is refused here, where the coordinator gives this one."""
+    answer = at_once(_answered(call, request, response, [], is_long=False))
+    return answer if isinstance(answer, bytes) else encode_response(_KEY, call.version, call.correlation_id, answer)
+
+
 def _all_committed(call: Call, request: OffsetCommitRequest) -> bytes:
     """The whole answer."""
     before, behind = committed_answer(call.version, request)

@@ -18,7 +18,7 @@ from tests.handlers.commit.room import PARTITIONS, Room
 from ottla.config import Config
 from ottla.coordinators.caller import Caller
 from ottla.handlers.commit import recognised
-from ottla.handlers.commit.memo import LEFT_ALONE, REMEMBERED_BYTES_MAX, CommitMemo, CommitSeed
+from ottla.handlers.commit.memo import LEFT_ALONE, REMEMBERED_BYTES_MAX, UNLIKE_MAX, CommitMemo, CommitSeed
 from ottla.model import OFFSETS_TOPIC, ErrorCode
 from ottla.ports.memory.clock import Timeline
 from ottla.ports.memory.loop import VirtualLoop
@@ -216,7 +216,7 @@ def test_records_that_take_much_more_than_their_request_are_not_kept() -> None:
         room.announce("wide", topic_id("wide", 0), 40)
         client = Client(room)
         for offset in range(4):
-            assert client.ask(commit(*[offset] * 20, topic="wide", group="g" * 500)) == [NONE] * 20
+            assert client.ask(commit(*[offset] * 10, topic="wide", group="g" * 200)) == [NONE] * 10
         assert isinstance(client.memo, CommitSeed)
         assert room.recognised == 0
 
@@ -263,10 +263,18 @@ def test_what_was_refused_once_is_recognised_in_the_end() -> None:
 
 def test_one_kind_after_another_leaves_no_memo() -> None:
     async def scene(loop: VirtualLoop) -> None:
-        client = Client(await opened(loop))
-        for offset in range(6):
+        room = await opened(loop)
+        client = Client(room)
+        looks = 0
+        for offset in range(100):
+            before = client.memo
             assert client.ask(commit(offset, topic="ab"[offset % 2])) == [NONE]
             assert isinstance(client.memo, CommitSeed)
+            looks += client.memo is not before
+        assert looks <= 2 * (UNLIKE_MAX + 2)
+        for offset in range(LEFT_ALONE + 4):
+            assert client.ask(commit(offset)) == [NONE]
+        assert room.recognised
 
     run(scene)
 
@@ -710,6 +718,32 @@ def test_any_commits_and_any_changes(first: int, monkeypatch: pytest.MonkeyPatch
     for _ in range(10):
         run(scene)
     assert found > 300
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("loses", [False, True])
+@pytest.mark.parametrize("slows", [False, True])
+def test_what_happens_while_a_commit_is_written(version: int, loses: bool, slows: bool) -> None:
+    async def scene(loop: VirtualLoop) -> None:
+        answers = []
+        for recognises in (False, True):
+            room = await opened(loop, recognises=recognises)
+            client = Client(room)
+            for offset in range(3):
+                client.ask(commit(offset, version=version), version)
+            room.serve(client.connection, framed(commit(9, version=version), version))
+            assert client.connection.busy
+            if slows:
+                room.quotas.turn()
+            if loses:
+                await room.lose(room.coordinator.partition_for("simple"))
+            room.settle()
+            assert not client.connection.busy
+            assert room.recognised == 2 * recognises
+            answers.append(room.sent(client.connection))
+        assert answers[0] == answers[1]
+
+    run(scene)
 
 
 # -- the connection waits, as for any other

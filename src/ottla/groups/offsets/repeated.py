@@ -28,7 +28,7 @@ _new_record: Final = tuple.__new__
 class RepeatedCommit:
     """One of the few partitions that `commit_few` takes, whose offsets expire as all do."""
 
-    __slots__ = ("_metadata_length", "_parts", "_places", "_version", "bytes", "request", "state")
+    __slots__ = ("_metadata_length", "_parts", "_version", "bytes", "request", "state")
 
     def __init__(self, state: ShardState, request: OffsetCommitRequest, version: int) -> None:
         """EncodeError where a name is too long."""
@@ -38,20 +38,22 @@ class RepeatedCommit:
         self._version = version
         #: The longest, which is compared with the setting of the moment.
         self._metadata_length = 0
-        #: For each partition its key, and what stands around offset and time in its value.
-        self._parts: list[tuple[bytes, bytes, bytes, bytes]] = []
-        self._places: list[tuple[str, int]] = []
+        #: For each partition its key; what stands around offset and time in its value, mostly the same for all; topic
+        #: and index.
+        self._parts: list[tuple[bytes, tuple[bytes, bytes, bytes], str, int]] = []
         prefix = group_prefix(request.group_id)
+        around: dict[tuple[int, str, bytes], tuple[bytes, bytes, bytes]] = {}
         for topic in request.topics:
             key = topic_prefix(prefix, topic.name)
             for partition in topic.partitions:
                 metadata = partition.committed_metadata or ""
                 self._metadata_length = max(self._metadata_length, metadata_length(metadata))
-                parts = offset_value_parts(partition.committed_leader_epoch, metadata, topic.topic_id)
-                self._parts.append((key + _pack_partition(partition.partition_index), *parts))
-                self._places.append((topic.name, partition.partition_index))
+                fields = (partition.committed_leader_epoch, metadata, topic.topic_id)
+                parts = around.get(fields) or around.setdefault(fields, offset_value_parts(*fields))
+                index = partition.partition_index
+                self._parts.append((key + _pack_partition(index), parts, topic.name, index))
         #: Of all keys and values.
-        self.bytes = sum(len(part) for parts in self._parts for part in parts)
+        self.bytes = sum(len(key) + sum(map(len, parts)) for key, parts, _, _ in self._parts)
 
     def write(self, offsets: Sequence[bytes], now: Now, written: Done) -> bool:
         """Commits these, eight bytes each, in the order of the request's partitions, and calls `written` when they are.
@@ -72,7 +74,7 @@ class RepeatedCommit:
         time = _pack_time(now.wall_ms)
         records: list[JournalRecord] = [
             _new_record(JournalRecord, (key, head + offset + middle + time + tail))
-            for (key, head, middle, tail), offset in zip(self._parts, offsets, strict=True)
+            for (key, (head, middle, tail), _, _), offset in zip(self._parts, offsets, strict=True)
         ]
         if state.write(records, now, written):
             return False
@@ -82,7 +84,7 @@ class RepeatedCommit:
             # It keeps offsets, and has no members: what Kafka calls a simple group.
             state.groups[group_id] = ClassicGroup(group_id, now.wall_ms)
         put = state.offsets.put
-        for (topic, partition), (_, value) in zip(self._places, records, strict=True):
+        for (_, _, topic, partition), (_, value) in zip(self._parts, records, strict=True):
             assert value is not None
             put(group_id, topic, partition, value)
         state.counts.commits += len(records)

@@ -1,12 +1,16 @@
-"""The memo of a commit: the request is decoded once more, and asked what the ordinary way asks."""
+"""What is not done for each recognised commit: its memo, for which the request is decoded once more and asked what the
+ordinary way asks, and the answers that no memo has ready.
+"""
 
 from __future__ import annotations
 
+from ottla.groups.offsets.committing import ALL_COMMITTED
 from ottla.handlers.calls.call import Call, Services
 from ottla.handlers.calls.peer import Peer
 from ottla.handlers.commit.memo import RECORDS_BYTES_MAX, CommitMemo
-from ottla.handlers.offset_commit import BY_ID, committed_answer, is_all_plain, is_short
+from ottla.handlers.offset_commit import BY_ID, committed_answer, is_all_plain, is_short, late_answer
 from ottla.handlers.routes import OFFSET_COMMIT, ROUTES
+from ottla.model import ErrorCode
 from ottla.protocol.errors import DecodeError, EncodeError
 from ottla.protocol.generated.offset_commit import OffsetCommitRequest
 from ottla.protocol.header import decode_request_header
@@ -36,11 +40,7 @@ def grown(services: Services, peer: Peer, frame: bytes, version: int, shape: Com
         return None
     # Numbers first: what is asked under them may change only together with them.
     policy, generation = services.policy.number, services.metadata.generation
-    call = Call(
-        *(services, version, header.correlation_id, header.client_id, peer.principal, peer.host, peer.listener_name),
-        now_ms=services.round.wall_ms,
-    )
-    if not is_all_plain(call, request):
+    if not is_all_plain(_call(services, peer, version, header.correlation_id, header.client_id), request):
         return None
     try:
         commit = services.groups.shard_for(request.group_id).repeated_commit(request, version)
@@ -48,7 +48,20 @@ def grown(services: Services, peer: Peer, frame: bytes, version: int, shape: Com
         return None
     if commit is None or commit.bytes > RECORDS_BYTES_MAX:
         return None
-    return CommitMemo(version, shape, commit, committed_answer(version, request), policy, generation)
+    answer = committed_answer(version, request)
+    return CommitMemo(version, shape, commit, answer, header.client_id, policy, generation)
+
+
+def answer_of(services: Services, peer: Peer, memo: CommitMemo, correlation: int, error: ErrorCode) -> bytes:
+    """The answer where the commit has failed, or the client may be held back by now."""
+    commit = memo.commit
+    response = commit.refused(error) if error else ALL_COMMITTED
+    return late_answer(_call(services, peer, memo.version, correlation, memo.client_id), commit.request, response)
+
+
+def _call(services: Services, peer: Peer, version: int, correlation: int, client_id: str | None) -> Call:
+    now_ms = services.round.wall_ms
+    return Call(services, version, correlation, client_id, peer.principal, peer.host, peer.listener_name, now_ms, peer)
 
 
 def holds(services: Services, memo: CommitMemo) -> bool:

@@ -1,7 +1,7 @@
 """A commit that is sent again and again with other offsets: what is kept of it with its connection.
 
-Most clients commit now and then, and each has a connection. Of the first commit of its kind only the frame is kept, a
-few hundred bytes; when one like it follows, that becomes a memo.
+Most clients commit now and then, and each has a connection. Of the first commit of its kind only the frame is kept;
+when one like it follows, that becomes a memo.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from ottla.groups.offsets.repeated import RepeatedCommit
     from ottla.protocol.hot.commit import CommitShape
 
-#: What is remembered of a request at the most: a client id, a group, a member, and fifty partitions of a topic.
-REMEMBERED_BYTES_MAX: Final = 1024
-#: What its records take, in each of which the group and the topic are named.
-RECORDS_BYTES_MAX: Final = 4 * 1024
-#: Requests of the same size that are not looked at, after one of which no memo can be made.
+#: A longer request is not remembered. One of this size names a group, a member and twenty partitions; its memo takes
+#: nine kilobytes; that of a request with a single partition takes less than two.
+REMEMBERED_BYTES_MAX: Final = 512
+#: What its records take at the most, in each of which the group and the topic are named.
+RECORDS_BYTES_MAX: Final = 2 * 1024
+#: Requests of the same size, one after another, that may be unlike each other: a client takes turns between some kinds.
+UNLIKE_MAX: Final = 2
+#: Requests of the same size that are not looked at after more than that, or after one of which no memo can be made.
 LEFT_ALONE: Final = 64
 
 _pack_correlation: Final = INT32.pack
@@ -27,11 +30,13 @@ _pack_correlation: Final = INT32.pack
 class CommitSeed:
     """The last commit of a connection, of which there is no memo."""
 
-    __slots__ = ("frame", "left_alone", "size", "version")
+    __slots__ = ("frame", "left_alone", "size", "unlike", "version")
 
-    def __init__(self, frame: bytes, version: int, *, left_alone: int = 0) -> None:
+    def __init__(self, frame: bytes, version: int, *, unlike: int = 0, left_alone: int = 0) -> None:
         self.version = version
         self.size = len(frame)
+        #: How many of the same size came before it, none of which was like the next.
+        self.unlike = unlike
         #: So many of the same size are not looked at, and the frame is not kept.
         self.left_alone = left_alone
         self.frame = b"" if left_alone else frame
@@ -40,7 +45,18 @@ class CommitSeed:
 class CommitMemo:
     """What was understood of a request, and the answer where it is committed."""
 
-    __slots__ = ("_before", "_behind", "commit", "generation", "offsets", "policy", "shape", "size", "version")
+    __slots__ = (
+        "_before",
+        "_behind",
+        "client_id",
+        "commit",
+        "generation",
+        "offsets",
+        "policy",
+        "shape",
+        "size",
+        "version",
+    )
 
     def __init__(
         self,
@@ -48,6 +64,7 @@ class CommitMemo:
         shape: CommitShape,
         commit: RepeatedCommit,
         answer: tuple[bytes, bytes],
+        client_id: str | None,
         policy: int,
         generation: int,
     ) -> None:
@@ -56,6 +73,8 @@ class CommitMemo:
         self.shape = shape
         self.offsets = shape.offsets
         self.commit = commit
+        #: For quotas, which are asked where the policy changes while a commit is written.
+        self.client_id = client_id
         #: The number of the policy that allowed it.
         self.policy = policy
         #: The last of the metadata under which the topics and partitions were there, and the group in this shard.

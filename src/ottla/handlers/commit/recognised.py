@@ -14,11 +14,10 @@ from ottla import logs
 from ottla.coordinators.caller import Now
 from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.peer import Peer, RequestBuffer
-from ottla.handlers.commit.memo import LEFT_ALONE, REMEMBERED_BYTES_MAX, CommitMemo, CommitSeed
+from ottla.handlers.commit.memo import LEFT_ALONE, REMEMBERED_BYTES_MAX, UNLIKE_MAX, CommitMemo, CommitSeed
 from ottla.handlers.routes import OFFSET_COMMIT
 from ottla.model import ErrorCode
 from ottla.protocol.apis import api
-from ottla.protocol.header import encode_response
 from ottla.protocol.hot.commit import CommitShape, shape_of
 
 log_event = logs.logger("handlers")
@@ -65,9 +64,8 @@ class RecognisedCommits:
         if peer.closed:
             return
         try:
-            if error:
-                refused = memo.commit.refused(error)
-                answer = encode_response(OFFSET_COMMIT, memo.version, correlation, refused)
+            if error or memo.policy != self._policy.number:
+                answer = self._general_answer(peer, memo, correlation, error)
             else:
                 answer = memo.answer(correlation)
             now_ms = self._clock.monotonic_ms()
@@ -86,18 +84,28 @@ class RecognisedCommits:
     def _note(self, peer: Peer, frame: bytes, version: int) -> None:
         """What is kept of a request that was not recognised."""
         last = peer.commit_memo
-        if last is not None and last.size == len(frame) and last.version == version:
-            if isinstance(last, CommitMemo):
-                shape: CommitShape | None = last.shape
-            elif last.left_alone:
-                last.left_alone -= 1
-                return
-            else:
-                shape = shape_of(last.frame, version)
-            if shape is not None and shape.offsets(frame, 0) is not None:
-                peer.commit_memo = self._grown(peer, frame, version, shape)
-                return
-        peer.commit_memo = CommitSeed(frame, version)
+        if last is None or last.size != len(frame) or last.version != version:
+            peer.commit_memo = CommitSeed(frame, version)
+            return
+        shape: CommitShape | None
+        if isinstance(last, CommitMemo):
+            shape, unlike = last.shape, 1
+        elif last.left_alone:
+            last.left_alone -= 1
+            return
+        else:
+            shape, unlike = shape_of(last.frame, version), last.unlike + 1
+        if shape is not None and shape.offsets(frame, 0) is not None:
+            peer.commit_memo = self._grown(peer, frame, version, shape)
+        elif unlike > UNLIKE_MAX:
+            peer.commit_memo = CommitSeed(frame, version, left_alone=LEFT_ALONE)
+        else:
+            peer.commit_memo = CommitSeed(frame, version, unlike=unlike)
+
+    def _general_answer(self, peer: Peer, memo: CommitMemo, correlation: int, error: ErrorCode) -> bytes:
+        from ottla.handlers.commit.growing import answer_of
+
+        return answer_of(self._services, peer, memo, correlation, error)
 
     def _holds(self, memo: CommitMemo) -> bool:
         """What is remembered of the metadata is compared with them, where they have changed."""
