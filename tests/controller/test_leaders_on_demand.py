@@ -136,7 +136,7 @@ def test_a_broker_that_wants_to_stop_gives_up_what_it_leads(brokers: Brokers) ->
 
 
 def test_a_broker_keeps_what_nobody_can_take_over(brokers: Brokers) -> None:
-    brokers.settle(brokers.create("orders", 3, 2))
+    brokers.settle(brokers.create("orders", 3, 2, 1))
     brokers.settle(brokers.change_isr("orders", 3))
     three = ids(3)[0]
     answer = brokers.settle(brokers.controller.shut_down(three, -1))
