@@ -46,9 +46,7 @@ def encode_txn(time_ms: int, session_id: int, ops: Sequence[TreeOp], results: Se
     return at_once(encoding_txn(time_ms, session_id, ops, results))
 
 
-def encoding_txn(
-    time_ms: int, session_id: int, ops: Sequence[TreeOp], results: Sequence[OpResult]
-) -> Steps[bytes]:
+def encoding_txn(time_ms: int, session_id: int, ops: Sequence[TreeOp], results: Sequence[OpResult]) -> Steps[bytes]:
     """The same in steps."""
     parts: list[bytes] = []
     count = 0

@@ -183,6 +183,7 @@ class ClusterSchedule:
                 certain=False,
                 pause_s=profile.seconds / profile.records,
             )
+            cluster.history.unordered.add(plain.name)
             self.producers.append(plain)
         return [producer.run() for producer in self.producers]
 
