@@ -1,10 +1,12 @@
 """Apache Kafka's jars, fetched once with Maven and kept in a folder of the repository's cache.
 
 They are a peer in the benchmarks and an oracle in the tests: the broker, its command line tools and its client.
-``OTTLA_KAFKA_JARS`` and ``OTTLA_KAFKA39_JARS`` name folders to use (and to fill, when they are empty) instead.
+``OTTLA_KAFKA_JARS``, ``OTTLA_KAFKA39_JARS`` and ``OTTLA_KAFKA39_BROKER_JARS`` name folders to use (and to fill, when
+they are empty) instead.
 
     python -m tools.kafka_jars             # prints the folder of Kafka 4.3
     python -m tools.kafka_jars --clients39 # prints the folder of the 3.9 client, which still speaks ZooKeeper mode
+    python -m tools.kafka_jars --broker39  # prints the folder of Kafka 3.9 and ZooKeeper 3.8, broker and server
 """
 
 from __future__ import annotations
@@ -56,6 +58,14 @@ CLIENTS_39 = JarSet(
     variable="OTTLA_KAFKA39_JARS",
     artifacts=("org.apache.kafka:kafka-clients:3.9.0",),
     witness="kafka-clients-3.9.0.jar",
+)
+
+#: The last Kafka with a ZooKeeper mode, and the ZooKeeper that it came with.
+BROKER_39 = JarSet(
+    folder_name="kafka-3.9.0",
+    variable="OTTLA_KAFKA39_BROKER_JARS",
+    artifacts=("org.apache.kafka:kafka_2.13:3.9.0",),
+    witness="zookeeper-3.8.4.jar",
 )
 
 
@@ -133,9 +143,11 @@ def _pom(artifacts: tuple[str, ...]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Fetch Apache Kafka's jars with Maven and print their folder.")
     parser.add_argument("--clients39", action="store_true", help="kafka-clients 3.9.0 instead of Kafka 4.3.1")
+    parser.add_argument("--broker39", action="store_true", help="Kafka 3.9.0 and ZooKeeper 3.8.4 instead")
     options = parser.parse_args(arguments)
+    wanted = BROKER_39 if options.broker39 else CLIENTS_39 if options.clients39 else KAFKA
     try:
-        print(jars(CLIENTS_39 if options.clients39 else KAFKA))
+        print(jars(wanted))
     except JarsUnavailable as missing:
         print(missing, file=sys.stderr)
         return 1

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.server_process import HOST, ServerProcess, free_port
+from tools.server_process import HOST, ServerFailed, ServerProcess, free_port
+from tools.zookeeper_server import four_letters
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 
@@ -37,6 +39,27 @@ def ottla_broker(data: Path, *, port: int | None = None, properties: Mapping[str
     }
     config.write_text("".join(f"{name}={value}\n" for name, value in named.items()))
     return _server(["broker", "--config", str(config)], listener, data)
+
+
+class TreeProcess(ServerProcess):
+    """A served tree: it answers once it says `imok`."""
+
+    def wait_until_answering(self, deadline: float) -> None:
+        while four_letters(self.port, "ruok") != "imok":
+            if not self.running:
+                raise ServerFailed(f"ottla tree ended with {self.exit_code()}:\n{self.log_tail()}")
+            if time.monotonic() > deadline:
+                raise ServerFailed(f"ottla tree does not answer on {self.bootstrap}:\n{self.log_tail()}")
+            time.sleep(0.002)
+
+
+def ottla_tree(data: Path, *options: str, port: int | None = None) -> TreeProcess:
+    """``python -m ottla tree`` over ``data``; not yet started."""
+    listener = port if port is not None else free_port()
+    log = data.with_name(data.name + ".out")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "ottla", "tree", "--dir", str(data), "--listen", f"{HOST}:{listener}", *options]
+    return TreeProcess(command, port=listener, log=log, environment=_ENVIRONMENT)
 
 
 def _server(arguments: list[str], port: int, data: Path) -> ServerProcess:

@@ -90,6 +90,17 @@ def report_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
     log_event.error("unhandled", **fields)
 
 
+def stopped_by_signals() -> asyncio.Event:
+    """Is set once SIGINT, SIGTERM or SIGHUP has come."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # Whoever starts it by `nohup` wants it to outlive the terminal.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, stop.set)
+    return stop
+
+
 Prepare = Callable[[Broker], Awaitable[None]]
 
 
@@ -101,13 +112,8 @@ async def serve(config: Config, started: Callable[[Broker], None], prepare: Prep
     logs.configure(level=config.observe.log_level, json=config.observe.log_json)
     raise_limit()
     ports = real_ports()
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(report_unhandled)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Whoever starts it by `nohup` wants it to outlive the terminal.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, stop.set)
+    stop = stopped_by_signals()
+    asyncio.get_running_loop().set_exception_handler(report_unhandled)
     try:
         lost: list[str] = []
 

@@ -81,7 +81,7 @@ def test_a_broker_shows_every_public_property() -> None:
 def test_what_only_zookeeper_mode_knows_is_listed_where_it_is_set_and_told_to_whom_asks() -> None:
     assert {"zookeeper.connect", "super.users", "leader.replication.throttled.rate"} <= listed_when_set()
     asked = only(describe_broker(Config.parse(), ["zookeeper.session.timeout.ms"]))
-    assert (asked.value, asked.source) == ("18000", Source.DEFAULT)
+    assert (asked.value, asked.source) == ("6000", Source.DEFAULT)
     config = with_dynamic(Config.parse({"super.users": "User:a"}), {"leader.replication.throttled.rate": "7"}, {})
     sources = {entry.name: entry.source for entry in describe_broker(config) if entry.name in listed_when_set()}
     assert sources == {

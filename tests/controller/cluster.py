@@ -11,7 +11,10 @@ from tests.coordination.contract import until
 
 from ottla.controller.controller import ClusterController
 from ottla.controller.deciding.rules import ControllerSettings
+from ottla.controller.identity import make_persistent_paths
+from ottla.controller.registration import register_broker
 from ottla.coordination.local import LocalSession, open_local
+from ottla.coordination.znodes import BrokerRegistration
 from ottla.metadata import Endpoint, MetadataCache, MetadataUpdate, PartitionState
 from ottla.model import BrokerId, ErrorCode, TopicPartition
 from ottla.ports.memory import World
@@ -20,7 +23,7 @@ from ottla.ports.memory.loop import cancel_all
 T = TypeVar("T")
 
 ENDPOINT = Endpoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)
-SETTINGS = ControllerSettings(broker_id=BrokerId(1), endpoints=(ENDPOINT,))
+SETTINGS = ControllerSettings(broker_id=BrokerId(1))
 
 
 class Broker:
@@ -109,6 +112,15 @@ class Broker:
         return {tp: ErrorCode.KAFKA_STORAGE_ERROR for tp in partitions if tp in self.broken}
 
 
+def is_settled(controller: ClusterController) -> bool:
+    """Nothing waits for its turn, and brokers know everything."""
+    tenure = controller.tenure
+    lines = tenure.announcer._lines.values()
+    return not (len(tenure.events) or tenure.events._running) and all(
+        line.queue.is_idle and line.task is None for line in lines
+    )
+
+
 class Cluster:
     def __init__(self, seed: int = 1) -> None:
         self.world = World(seed)
@@ -134,15 +146,9 @@ class Cluster:
         """As `run`, until brokers have carried out what follows from it, and the controller has seen that."""
         controller = self.controller
 
-        def is_settled() -> bool:
-            lines = controller._announcer._lines.values()
-            return not (len(controller._events) or controller._events._running) and all(
-                line.queue.is_idle and line.task is None for line in lines
-            )
-
         async def body() -> T:
             done = await work
-            await until(is_settled)
+            await until(lambda: is_settled(controller))
             return done
 
         return self.world.loop.run_until_complete(body())
@@ -154,7 +160,7 @@ class Cluster:
         )
         return self.session
 
-    async def start(self, **changes: Any) -> ClusterController:
+    async def start(self, rack: str | None = None, **changes: Any) -> ClusterController:
         """Opens the tree and starts the controller, for a broker that knows nothing yet."""
         settings = replace(SETTINGS, **changes)
         session = await self.open()
@@ -164,7 +170,10 @@ class Cluster:
         self.broker.roles = logs
         ports = self.world.machine("m")
         self.controller = ClusterController(session, ports.clock, ports.entropy, lambda _: self.broker, settings)
-        await self.controller.start()
+        await make_persistent_paths(session)
+        registration = BrokerRegistration((ENDPOINT,), rack, ports.clock.wall_ms())
+        await register_broker(session, settings.broker_id, registration)
+        await self.controller.stand()
         return self.controller
 
     async def stop(self) -> None:

@@ -209,10 +209,19 @@ def test_a_deleted_topic_is_not_made_any_more() -> None:
     queue = BrokerQueue(ME)
     queue.add(roles(*many("large", 3 * REPLICAS_AT_ONCE), is_new=True))
     queue.add(roles(*many("small", 2), *many("other", 1), is_new=True))
-    queue.add(StopOrder(ME, [TopicPartition("large", 0), TopicPartition("small", 0)]))
+    gone = [*many("large", 3 * REPLICAS_AT_ONCE), *many("small", 2)]
+    queue.add(StopOrder(ME, [TopicPartition(state.topic, state.partition) for state in gone]))
     calls = worked_off(queue)
     assert [call.states for call in calls if isinstance(call, Roles)] == [many("other", 1), []]
     assert not any(isinstance(call, NewLogs) for call in calls)
+
+
+def test_a_partition_that_has_moved_away_takes_no_other_of_its_topic_with_it() -> None:
+    queue = BrokerQueue(ME)
+    queue.add(roles(*many("t", 3), is_new=True))
+    queue.add(StopOrder(ME, [TopicPartition("t", 1)]))
+    (call,) = [call for call in worked_off(queue) if isinstance(call, Roles)]
+    assert [state.partition for state in call.states] == [0, 2]
 
 
 def test_names_of_the_gone_are_bounded() -> None:

@@ -235,7 +235,7 @@ def test_a_caller_that_goes_away_does_not_stop_what_has_begun(cluster: Cluster) 
 
     async def work() -> None:
         call = asyncio.ensure_future(cluster.controller.create_topics([TopicToCreate("orders")]))
-        await until(lambda: cluster.controller._events._running)
+        await until(lambda: cluster.controller.tenure.events._running)
         call.cancel()
         await cluster.controller.create_topics([TopicToCreate("next")])
 

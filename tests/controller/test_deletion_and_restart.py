@@ -10,13 +10,10 @@ from tests.controller.cluster import Cluster
 from tests.coordination.contract import until
 
 from ottla.controller import identity
-from ottla.controller.electing.controllership import ControllerElsewhere
 from ottla.controller.interface import NewPartitions, TopicRef, TopicToCreate
 from ottla.controller.loading import below
-from ottla.controller.registration import BrokerIdInUse
 from ottla.coordination import Create
 from ottla.coordination.errors import CoordinationError
-from ottla.coordination.local import LocalSession
 from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import PERSISTENT_PATHS, decode_broker, decode_controller
 from ottla.model import ZERO_TOPIC_ID, ErrorCode, TopicId, TopicPartition, topic_id_from_text
@@ -298,23 +295,6 @@ def test_a_damaged_node_stops_the_start_with_one_line(cluster: Cluster, path: st
         cluster.run(cluster.start())
     assert path in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_an_id_in_use_and_a_controller_elsewhere_are_refused(cluster: Cluster) -> None:
-    cluster.run(cluster.start())
-
-    async def second() -> None:
-        store = cluster.session.store
-        other = LocalSession(store, await store.sessions.open(6000))
-        cluster.controller._core.coordination = other
-        cluster.controller._coordination = other
-        with pytest.raises(BrokerIdInUse, match=r"registered as 1 already: give this one another broker\.id"):
-            await cluster.controller.start()
-        await cluster.session.delete("/brokers/ids/1")
-        with pytest.raises(ControllerElsewhere, match="broker 1 is the controller"):
-            await cluster.controller.start()
-
-    cluster.run(second())
 
 
 def test_cluster_ids_are_made_once_and_must_agree(cluster: Cluster) -> None:

@@ -173,7 +173,6 @@ def test_a_leader_changes_its_isr(started: Cluster) -> None:
         ({"leader_epoch": Epoch(-1)}, "FENCED_LEADER_EPOCH"),
         ({"leader_epoch": Epoch(1)}, "NOT_CONTROLLER"),
         ({"partition_epoch": 1}, "NOT_CONTROLLER"),
-        ({"partition_epoch": -1}, "INVALID_UPDATE_VERSION"),
         ({"isr": ()}, "INVALID_REQUEST"),
         ({"isr": (ONE, ONE)}, "INVALID_REQUEST"),
         ({"isr": (ONE, BrokerId(2))}, "INVALID_REQUEST"),

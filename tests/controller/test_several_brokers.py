@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Awaitable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -33,14 +34,15 @@ class Brokers(Cluster):
     async def begin(self) -> None:
         session = await self.open()
         await make_persistent_paths(session)
+        await register_broker(session, BrokerId(1), BrokerRegistration((ENDPOINT,), None, 0))
         for number in (2, 3):
             await self.register(number)
         self.controller = self.new_controller(session)
-        await self.controller.start()
+        await self.controller.stand()
 
     def new_controller(self, session: LocalSession, broker: int = 1) -> ClusterController:
         ports = self.world.machine("m")
-        settings = SETTINGS if broker == 1 else type(SETTINGS)(broker_id=BrokerId(broker), endpoints=(ENDPOINT,))
+        settings = replace(SETTINGS, broker_id=BrokerId(broker))
         return ClusterController(session, ports.clock, ports.entropy, lambda found: self.all[found.id], settings)
 
     async def register(self, number: int) -> None:
@@ -199,7 +201,14 @@ def test_the_dead_lead_no_more_and_nobody_waits_for_them(brokers: Brokers) -> No
     leaders = {name: brokers.leader(name, 2) for name in brokers.all[2].cache.topics}
     assert leaders == {"orders": 2, "with-another": 1, "alone": -1}
     assert set(brokers.all[2].cache.brokers) == {1, 2}
+    # Its replica there goes when the broker is back, and the topic's nodes after it.
+    assert brokers.run(brokers.session.exists("/brokers/topics/gone")) is not None
+    assert "gone" not in brokers.all[2].cache.topics
+    brokers.all[3] = Broker(3)
+    brokers.all[3].roles = {tp: state for tp, state in dead.roles.items() if tp.topic == "gone"}
+    brokers.settle(brokers.register(3))
     assert brokers.run(brokers.session.exists("/brokers/topics/gone")) is None
+    assert not any(tp.topic == "gone" for tp in brokers.all[3].roles)
 
 
 def test_a_broker_that_comes_back_is_announced_everything(brokers: Brokers) -> None:
@@ -248,8 +257,9 @@ def test_a_new_controller_goes_on_where_the_last_one_was_cut_off(brokers: Broker
         store = brokers.session.store
         session = LocalSession(store, await store.sessions.open(6000))
         await brokers.sessions[2].expire()
+        await register_broker(session, BrokerId(2), BrokerRegistration((ENDPOINT,), None, 0))
         brokers.controller = brokers.new_controller(session, 2)
-        await brokers.controller.start()
+        await brokers.controller.stand()
 
     brokers.settle(work())
     assert {name: brokers.leader(name, 2) for name in brokers.all[2].cache.topics} == {"coming": 2, "alone": 3}

@@ -1,8 +1,18 @@
-"""How this broker carries out what its controller decided: roles, metadata, and what follows from changed settings."""
+"""How this broker carries out what its controller decided: roles, metadata, and what follows from changed settings.
+
+Announcements come in requests of another broker's controller (`handlers/leader_and_isr.py` and its neighbours) or in
+calls of the one in this process, and go one way from here. They are carried out one after the other, each checked when
+its turn comes: what a controller sent before it was replaced changes nothing behind its successor's.
+
+Settings stand in the tree, and UpdateMetadata has no room for them. What this broker has to know of a topic before it
+opens a log of it is read from there, unless the controller in this process has said it (`settings.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ottla import logs
@@ -12,9 +22,11 @@ from ottla.config.group import validate_group_configs
 from ottla.config.live import LiveConfig
 from ottla.config.reader import SEGMENT_BYTES_SENSIBLE, small_segments
 from ottla.config.topic import effective_log_config
+from ottla.controller.announcing.announced import Refused, ReplicaStop
+from ottla.controller.announcing.origin import UNKNOWN_BROKER_EPOCH, Origin
 from ottla.metadata import MetadataCache, MetadataUpdate, PartitionState
 from ottla.metadata.updates import DEFAULT_BROKER
-from ottla.model import ErrorCode, TopicPartition
+from ottla.model import Epoch, ErrorCode, TopicPartition, topic_name_fault
 from ottla.ports import Clock
 from ottla.replication.replicas import Replicas
 from ottla.steps import Steps, in_turns, pieces
@@ -25,8 +37,12 @@ log_event = logs.logger("server")
 _LOGS_A_STEP: Final = 16
 
 
+#: Reads the overrides of topics from the tree.
+TopicOverrides = Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, str]]]]
+
+
 class BrokerAnnouncements:
-    """Implements the controller's `Receiver` for the broker in this process."""
+    """Implements `AnnouncedBroker`."""
 
     def __init__(
         self,
@@ -36,6 +52,7 @@ class BrokerAnnouncements:
         metadata: MetadataCache,
         replicas: Replicas,
         on_settings: Callable[[Config], None],
+        topic_overrides: TopicOverrides,
     ) -> None:
         self._broker_id = broker_id
         self._clock = clock
@@ -44,6 +61,15 @@ class BrokerAnnouncements:
         self._live = live
         self._metadata = metadata
         self._replicas = replicas
+        self._topic_overrides = topic_overrides
+        #: Of the present registration: what was meant for one before is refused.
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        #: The highest that a controller ever showed.
+        self._controller_epoch = Epoch(-1)
+        #: One announcement at a time.
+        self._turn = asyncio.Lock()
+        #: Set once this broker knows the whole cluster: from then on it can answer clients.
+        self.informed = asyncio.Event()
 
     def log_config(self, topic: str) -> LogConfig:
         """What governs a topic's logs."""
@@ -66,17 +92,139 @@ class BrokerAnnouncements:
         """Raises ConfigError where these settings of a group are not to be stored."""
         validate_group_configs(overrides, self._live.current)
 
-    async def on_new_replicas(self, states: Sequence[PartitionState]) -> bool:
-        return await self._replicas.change(self._replicas.make(states, self.log_config))
+    # Announcements.
 
-    async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
-        answers = await self._replicas.change(self._replicas.take_on(states, self.log_config))
-        return {tp: error for tp, error in answers.items() if error != ErrorCode.NONE}
+    def check(self, origin: Origin) -> ErrorCode:
+        if origin.controller_epoch < max(self._controller_epoch, self._metadata.controller_epoch):
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        # One above ours is that of a registration that this broker has yet to hear of itself.
+        if UNKNOWN_BROKER_EPOCH != origin.broker_epoch < self.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH
+        self._controller_epoch = origin.controller_epoch
+        return ErrorCode.NONE
 
-    async def on_metadata_update(self, update: MetadataUpdate) -> None:
-        if not self._metadata.apply(update):
+    async def make_logs(self, states: Sequence[PartitionState]) -> bool:
+        """Of many new replicas, ahead of their roles. Returns whether all of them are there."""
+        async with self._turn:
+            await self._learn(state.topic for state in states)
+            return await self._replicas.change(self._replicas.make(states, self.log_config))
+
+    async def take_roles(self, origin: Origin, states: Sequence[PartitionState]) -> Refused:
+        async with self._turn:
+            refusal = self.check(origin)
+            if refusal is not ErrorCode.NONE:
+                return refusal
+            sound, refused = await in_turns(self._sound(states), self._clock.monotonic_ms)
+            await self._learn(state.topic for state in sound)
+            answers = await self._replicas.change(self._replicas.take_on(sound, self.log_config))
+            return refused | {tp: error for tp, error in answers.items() if error != ErrorCode.NONE}
+
+    async def take_metadata(
+        self,
+        origin: Origin,
+        update: MetadataUpdate,
+        *,
+        all_topics: Collection[str] | None = None,
+        informs: bool = False,
+    ) -> ErrorCode:
+        async with self._turn:
+            refusal = self.check(origin)
+            if refusal is not ErrorCode.NONE:
+                return refusal
+            update = self._with_own_epoch(update)
+            if all_topics is not None:
+                gone = [name for name in self._metadata.topics if name not in all_topics]
+                update = replace(update, topics_deleted=[*update.topics_deleted, *gone])
+            if not self._metadata.apply(update):
+                return ErrorCode.STALE_CONTROLLER_EPOCH
+            informs = informs or update.whole or all_topics is not None
+            is_first = informs and not self.informed.is_set()
+            await self._take_settings(update, all_logs=update.whole or is_first)
+            await self._learn(state.topic for state in update.partitions)
+            if informs:
+                self.informed.set()
+            return ErrorCode.NONE
+
+    def _with_own_epoch(self, update: MetadataUpdate) -> MetadataUpdate:
+        """A request does not say the registrations of live brokers; this one knows its own, and fetches under it."""
+        brokers = update.brokers
+        if brokers is None or not any(each.id == self._broker_id and each.epoch < 0 for each in brokers):
+            return update
+        own = self.broker_epoch
+        return replace(
+            update, brokers=[each._replace(epoch=own) if each.id == self._broker_id else each for each in brokers]
+        )
+
+    async def stop_replicas(self, origin: Origin, stops: Sequence[ReplicaStop]) -> Refused:
+        async with self._turn:
+            refusal = self.check(origin)
+            if refusal is not ErrorCode.NONE:
+                return refusal
+            kept, deleted, refused = await in_turns(self._sorted(stops), self._clock.monotonic_ms)
+            for partitions, delete in ((kept, False), (deleted, True)):
+                if partitions:
+                    steps = self._replicas.give_up(partitions, delete=delete)
+                    refused |= await self._replicas.change(steps)
+            return refused
+
+    def _sound(
+        self, states: Sequence[PartitionState]
+    ) -> Steps[tuple[list[PartitionState], dict[TopicPartition, ErrorCode]]]:
+        """Those that this broker can carry out. A topic becomes a folder's name, and comes from the wire."""
+        sound: list[PartitionState] = []
+        refused: dict[TopicPartition, ErrorCode] = {}
+        ours = self._broker_id
+        for piece in pieces(states):
+            for state in piece:
+                tp = TopicPartition(state.topic, state.partition)
+                if topic_name_fault(state.topic) is not None or state.partition < 0:
+                    refused[tp] = ErrorCode.INVALID_TOPIC_EXCEPTION
+                elif ours not in state.replicas:
+                    refused[tp] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif state.leader == ours and ours not in state.isr:
+                    refused[tp] = ErrorCode.INVALID_REQUEST
+                else:
+                    sound.append(state)
+            yield
+        return sound, refused
+
+    def _sorted(
+        self, stops: Sequence[ReplicaStop]
+    ) -> Steps[tuple[list[TopicPartition], list[TopicPartition], dict[TopicPartition, ErrorCode]]]:
+        """Replicas that are kept on the disk, those that are deleted, and those whose role is a later one."""
+        kept: list[TopicPartition] = []
+        deleted: list[TopicPartition] = []
+        refused: dict[TopicPartition, ErrorCode] = {}
+        for piece in pieces(stops):
+            for stop in piece:
+                if 0 <= stop.leader_epoch < self._replicas.epoch(stop.tp):
+                    refused[stop.tp] = ErrorCode.FENCED_LEADER_EPOCH
+                else:
+                    (deleted if stop.delete else kept).append(stop.tp)
+            yield
+        return kept, deleted, refused
+
+    # Settings.
+
+    async def learn(self, update: MetadataUpdate) -> None:
+        """Settings, as they stand in the tree."""
+        async with self._turn:
+            if self._metadata.apply(update):
+                await self._take_settings(update, all_logs=update.whole)
+
+    async def _learn(self, topics: Iterable[str]) -> None:
+        """The overrides of topics that this broker has not met yet."""
+        metadata = self._metadata
+        unknown = [topic for topic in dict.fromkeys(topics) if not metadata.knows_config(topic)]
+        if not unknown:
             return
-        if update.whole or update.broker_configs:
+        found = await self._topic_overrides(unknown)
+        update = MetadataUpdate(controller_epoch=metadata.controller_epoch, topic_configs=found)
+        metadata.apply(update)
+        await self._take_settings(update, all_logs=False)
+
+    async def _take_settings(self, update: MetadataUpdate, *, all_logs: bool) -> None:
+        if update.broker_configs or all_logs:
             self._take_broker_settings()
             await self._do(self._reconfigure(None))
         elif update.topic_configs:
@@ -84,11 +232,6 @@ class BrokerAnnouncements:
 
     async def _do(self, steps: Steps[None]) -> None:
         await in_turns(steps, self._clock.monotonic_ms)
-
-    async def on_stop_replicas(
-        self, partitions: Sequence[TopicPartition], *, delete: bool
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        return await self._replicas.change(self._replicas.give_up(partitions, delete=delete))
 
     def _take_broker_settings(self) -> None:
         metadata = self._metadata

@@ -1,23 +1,30 @@
-"""A broker's life: open the tree, take the directories, take on the roles, listen; and all of it backwards.
+"""A broker's life: open the tree, take the directories, join the cluster, take on the roles, answer clients; and all
+of it backwards.
 
-The order matters in both directions. At start nothing is listened to before the logs are open and their leaders known.
-At stop no connection is left before the logs are flushed, and the marker of a clean stop is written last.
+The order matters in both directions. At start the ports are taken first, since a registration names them; what a
+controller announces is served from the registration on, and a client's request once this broker knows the cluster. At
+stop others take the leaderships over first; no connection is left before the logs are flushed, and the marker of a
+clean stop is written last.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla import __version__, logs
 from ottla.broker.adopting import warn_of_kept
 from ottla.broker.announcements import BrokerAnnouncements, sound_log_config
 from ottla.broker.cleaning import Cleaning
+from ottla.broker.controller_access import ControllerAccess
 from ottla.broker.group_partitions import GroupPartitions, journal_settings
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.identity import coordination_directory, learn_identity, warn_if_stranger
 from ottla.broker.isr_requests import IsrRequests
+from ottla.broker.leaving import hand_over
+from ottla.broker.membership import Member, Membership
+from ottla.broker.reaching import BrokerReach
 from ottla.broker.replica_reports import ReplicaReports
 from ottla.broker.tree_signs import TreeSigns
 from ottla.config import Config, LogConfig
@@ -27,7 +34,6 @@ from ottla.controller.deciding.context import ClusterContext
 from ottla.controller.deciding.rules import ControllerSettings
 from ottla.controller.loading import load_topics
 from ottla.coordination.errors import CoordinationError
-from ottla.coordination.interface import SessionEvent
 from ottla.coordination.providers import BrokersTree, Opening, open_tree
 from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.checks import Checks
@@ -39,7 +45,7 @@ from ottla.handlers.on_demand.offsets_topic import OffsetsTopic
 from ottla.handlers.on_demand.producer_ids import ProducerIds
 from ottla.handlers.on_demand.topics import TopicsOnDemand
 from ottla.handlers.produce.handler import ProduceHandler
-from ottla.metadata import Endpoint, MetadataCache
+from ottla.metadata import Endpoint, MetadataCache, MetadataUpdate
 from ottla.metrics import Registry
 from ottla.model import BrokerId
 from ottla.native import compiled_run
@@ -55,6 +61,7 @@ from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.policy import Policy
 from ottla.security.quotas import NoQuotas, Quotas
 from ottla.server.dispatch import Dispatcher
+from ottla.server.holding import HeldRequests
 from ottla.server.listeners import ServedListener, Server, limits_of
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.events import DirectoryEvent, Severity
@@ -64,6 +71,9 @@ if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupCoordinator
 
 log_event = logs.logger("server")
+
+#: Opens another session with the broker's tree.
+Reopen = Callable[[], Awaitable[BrokersTree]]
 
 #: Requests in progress at stop get this long to end.
 _DRAIN_S: Final = 5.0
@@ -105,9 +115,11 @@ class Broker:
         #: HOST:PORT of each listener: where it listens, whatever is advertised.
         self.listening_on: list[str] = []
         self._coordination: BrokersTree | None = None
+        self._membership: Membership | None = None
+        self._announced: BrokerAnnouncements | None = None
+        self._reach: BrokerReach | None = None
         self._signs: TreeSigns | None = None
         self._directories: LogDirectories | None = None
-        self._controller: ClusterController | None = None
         self._server: Server | None = None
         self._dispatcher: Dispatcher | None = None
         self._deadlines: Deadlines | None = None
@@ -120,8 +132,8 @@ class Broker:
         self._started = False
         self._stopping = False
         self._reports: ReplicaReports | None = None
-        self.fetchers: Fetchers | None = None
         self._isr_requests: IsrRequests | None = None
+        self.fetchers: Fetchers | None = None
 
     @property
     def connection_count(self) -> int:
@@ -163,7 +175,6 @@ class Broker:
         folder = coordination_directory(ports.disk, self.config.storage.log_dirs)
         signs = self._signs = TreeSigns(ports, self.config.storage.log_dirs, folder)
         self._coordination = coordination = await self._open_tree(folder, signs)
-        coordination.listen(self._session_event)
         self.broker_id, cluster = await learn_identity(coordination, ports, self.config, signs)
         topics = ClusterContext()
         await load_topics(coordination, topics)
@@ -173,20 +184,28 @@ class Broker:
         await signs.keep(coordination, lambda: directories.online_paths)
         self._server = server = self._make_server()
         self.endpoints = self._listen(server)
-        self.services = services = self._assemble(coordination, directories)
-        controller, keeping = self._controller, self._housekeeping
-        assert controller is not None
+        self.metadata.apply(MetadataUpdate(controller_epoch=self.metadata.controller_epoch, cluster_id=cluster))
+        self.services = services = self._assemble(
+            coordination, cluster, lambda: self._open_tree(folder, signs), directories
+        )
+        membership, keeping = self._membership, self._housekeeping
+        assert membership is not None
         assert keeping is not None
-        await controller.start()
-        self._end_of_start(coordination, directories)
-        await services.replicas.flush_found()
-        self._dispatcher = Dispatcher(
+        self._dispatcher = dispatcher = Dispatcher(
             services,
             ProduceHandler(services),
             FetchHandler(services, ports.entropy, server.memory, ports.disk),
             server.memory,
         )
-        server.open(self._dispatcher)
+        await membership.register(coordination)
+        held = HeldRequests(dispatcher)
+        server.open(held)
+        await membership.stand()
+        await membership.informed()
+        self._end_of_start(coordination, directories)
+        await services.replicas.flush_found()
+        server.go_on(dispatcher)
+        held.release()
         keeping.start()
         assert self.cleaning is not None
         self.cleaning.start()
@@ -222,10 +241,10 @@ class Broker:
                 error.filename = directory
             raise
 
-    def _session_event(self, event: SessionEvent) -> None:
-        if event is SessionEvent.EXPIRED and self._coordination is not None:
-            why = self._coordination.fault or "its session is over"
-            self._give_up(f"without the coordination tree nothing can be decided any more: {why}")
+    def _another_session(self, tree: BrokersTree) -> None:
+        self._coordination = tree
+        if self._signs is not None:
+            self._signs.go_on(tree)
 
     def _give_up(self, reason: str) -> None:
         if self.lost is not None or self._stopping:
@@ -259,7 +278,9 @@ class Broker:
             cordoned=self.config.storage.cordoned_log_dirs,
         )
 
-    def _assemble(self, coordination: BrokersTree, directories: LogDirectories) -> Services:
+    def _assemble(
+        self, coordination: BrokersTree, cluster: str, reopen: Reopen, directories: LogDirectories
+    ) -> Services:
         """Puts the parts together; nothing runs yet."""
         ports, config, live = self.ports, self.config, LiveConfig(self.config)
         replicas = Replicas(
@@ -280,22 +301,43 @@ class Broker:
             directories.cordon(changed.storage.cordoned_log_dirs)
             fetchers.reconfigure()
 
-        announced = BrokerAnnouncements(self.broker_id, ports.clock, live, self.metadata, replicas, take_settings)
+        async def topic_overrides(names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+            return await membership.topic_overrides(names)
+
+        announced = self._announced = BrokerAnnouncements(
+            self.broker_id, ports.clock, live, self.metadata, replicas, take_settings, topic_overrides
+        )
         settings = ControllerSettings(
             broker_id=self.broker_id,
-            endpoints=tuple(self.endpoints),
-            rack=config.broker.rack,
             num_partitions=config.broker.num_partitions,
             default_replication_factor=config.broker.default_replication_factor,
             delete_topics=config.broker.delete_topics,
             unclean_leader_election=config.log.unclean_leader_election,
+            auto_leader_rebalance=config.replication.auto_leader_rebalance,
+            leader_imbalance_check_interval_s=config.replication.leader_imbalance_check_interval_seconds,
+            leader_imbalance_percentage=config.replication.leader_imbalance_percentage,
             check_broker_configs=announced.check_broker_configs,
             check_group_configs=announced.check_group_configs,
             # What was not flushed before a crash may be gone: a reader of it finds out by the new leader epoch.
             new_leader_epochs=not directories.was_clean,
         )
-        controller = ClusterController(coordination, ports.clock, ports.entropy, lambda _: announced, settings)
-        self._controller = controller
+        reach = self._reach = BrokerReach(self.broker_id, config.server, announced, ports)
+
+        own = ClusterController(
+            coordination, ports.clock, ports.entropy, lambda found: reach.receiver(own, found), settings
+        )
+        member = Member(
+            broker_id=self.broker_id,
+            cluster_id=cluster,
+            endpoints=tuple(self.endpoints),
+            rack=config.broker.rack,
+            controller_listener=config.server.controller_listener,
+            has_tree=not config.coordination.zookeeper_connect,
+        )
+        membership = self._membership = Membership(member, ports, announced, self.metadata, own, reopen)
+        membership.on_session = self._another_session
+        membership.on_lost = self._give_up
+        controller = ControllerAccess(membership, ports.clock)
         groups = GroupsOnDemand(lambda: _group_coordinator(live, self.metadata, ports))
         self._deadlines = Deadlines(replicas.waiters, ports.clock)
         writes = Writes(replicas, ports.clock)
@@ -323,6 +365,8 @@ class Broker:
             metadata=self.metadata,
             replicas=replicas,
             controller=controller,
+            own_controller=own,
+            announced=announced,
             authorizer=self._authorizer,
             quotas=self._quotas,
             policy=Policy(self._authorizer, self._quotas),
@@ -367,6 +411,8 @@ class Broker:
     async def stop(self) -> None:
         """Stops cleanly; fine at any stage of a start that failed."""
         self._stopping = True
+        if self._started and self.services is not None and self._announced is not None and self.lost is None:
+            await hand_over(self.config.broker, self.services, self._announced.broker_epoch)
         if self._server is not None:
             self._server.stop_accepting()
         if self.services is not None:
@@ -390,8 +436,10 @@ class Broker:
             self._reports.close()
         if self._isr_requests is not None:
             self._isr_requests.close()
-        if self._controller is not None:
-            await self._controller.stop()
+        if self._membership is not None:
+            await self._membership.leave()
+        if self._reach is not None:
+            self._reach.close()
         if self._signs is not None:
             self._signs.close()
         if self._directories is not None:

@@ -50,9 +50,12 @@ class IsrRequests:
             self._task.cancel()
 
     def _is_eligible(self, replica: int, broker_epoch: int) -> bool:
-        """Whether the controller would take it: it lives, under the registration that it fetches by (KIP-903)."""
+        """Whether the controller would take it: it lives, under the registration that it fetches by (KIP-903).
+
+        UpdateMetadata does not say registrations: there the controller decides, as in Kafka's ZooKeeper mode.
+        """
         broker = self._metadata.brokers.get(BrokerId(replica))
-        return broker is not None and broker_epoch in {-1, broker.epoch}
+        return broker is not None and (-1 in {broker_epoch, broker.epoch} or broker_epoch == broker.epoch)
 
     def _soon(self) -> None:
         if self._task is None and not self._closed:

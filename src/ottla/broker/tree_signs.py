@@ -107,6 +107,10 @@ class TreeSigns:
         await self._write()
         self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self._look)
 
+    def go_on(self, session: BrokersTree) -> None:
+        """The broker has another session with its tree."""
+        self._session = session
+
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()

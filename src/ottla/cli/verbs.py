@@ -6,6 +6,7 @@ from __future__ import annotations
 VERBS = (
     ("up", "up", "start a broker on this host and print its address"),
     ("broker", "broker", "start a broker from a property file"),
+    ("tree", "tree", "serve a tree of znodes for the brokers of one host"),
     ("topic list", "topic.list", "name the topics"),
     ("topic describe", "topic.describe", "show partitions, leaders, replicas and overrides"),
     ("topic create", "topic.create", "create topics"),

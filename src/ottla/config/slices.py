@@ -64,6 +64,16 @@ class ServerConfig(NamedTuple):
     #: Of each connection's socket; -1: the system's choice. None where nobody has chosen.
     send_buffer_bytes: int | None
 
+    @property
+    def broker_listeners(self) -> frozenset[str]:
+        """Those that brokers use among themselves."""
+        return frozenset({self.inter_broker_listener, self.control_plane_listener or self.inter_broker_listener})
+
+    @property
+    def controller_listener(self) -> str:
+        """Where a controller reaches brokers, and brokers their controller."""
+        return self.control_plane_listener or self.inter_broker_listener
+
 
 class StorageConfig(NamedTuple):
     """The log directories and the work that goes on in them."""

@@ -8,22 +8,23 @@ turn waits for a broker: orders are left with the announcer, and answers come ba
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ottla import logs
 from ottla.controller.announcing.announcer import Announcer
 from ottla.controller.deciding.audience import Partitions, everything, role_orders, settings_update, shown_partitions
 from ottla.controller.deciding.context import ClusterContext, TopicContext, VersionedState
-from ottla.controller.deciding.elections import Election, elections
+from ottla.controller.deciding.elections import AfterChange, Election, Strategy, elections
 from ottla.controller.deciding.makings import Makings
 from ottla.controller.deciding.rules import ControllerSettings
+from ottla.controller.numbers import ControllerNumbers
 from ottla.controller.waiting import UnderWay
 from ottla.controller.writing import ControllerWrites
 from ottla.coordination.errors import BadVersion, CoordinationError
 from ottla.coordination.interface import Coordination
 from ottla.coordination.znodes import decode_state, state_path
 from ottla.metadata.updates import PartitionState
-from ottla.model import BrokerId
+from ottla.model import NO_BROKER, BrokerId, ErrorCode, TopicPartition
 from ottla.ports.clock import Clock
 from ottla.ports.entropy import Entropy
 from ottla.steps import Steps, in_turns
@@ -36,6 +37,15 @@ T = TypeVar("T")
 _TRIES_MAX: Final = 5
 
 
+class Elected(NamedTuple):
+    """What became of elections."""
+
+    #: Partitions that have another state than before, whoever wrote it.
+    changed: list[tuple[TopicContext, list[int]]]
+    #: Those that somebody asked for, and that were not done.
+    refused: dict[TopicPartition, ErrorCode]
+
+
 class ControllerCore:
     def __init__(
         self,
@@ -44,9 +54,11 @@ class ControllerCore:
         entropy: Entropy,
         announcer: Announcer,
         settings: ControllerSettings,
+        numbers: ControllerNumbers,
     ) -> None:
         self.coordination = coordination
-        self._clock = clock
+        self.clock = clock
+        self.numbers = numbers
         self.entropy = entropy
         self.announcer = announcer
         self.settings = settings
@@ -64,7 +76,7 @@ class ControllerCore:
 
     async def do(self, steps: Steps[T]) -> T:
         """Long work of a turn. Nothing else changes the context meanwhile: there is one turn at a time."""
-        return await in_turns(steps, self._clock.monotonic_ms)
+        return await in_turns(steps, self.clock.monotonic_ms)
 
     # Announcing to brokers. None of these waits for them.
 
@@ -111,54 +123,89 @@ class ControllerCore:
 
     # Elections.
 
-    async def elect(
-        self, partitions: Iterable[tuple[TopicContext, Iterable[int]]], *, new_epochs: bool = False
-    ) -> list[tuple[TopicContext, list[int]]]:
-        """Gives partitions whose leader is gone another one, or none; returns those that changed.
+    @property
+    def after_change(self) -> AfterChange:
+        """What becomes of partitions whose brokers or directories have changed."""
+        settings = self.settings
+        return AfterChange(settings.broker_id, unclean_default=settings.unclean_leader_election)
 
-        With `new_epochs` leaders stay, under a new epoch. An election that finds another state in the tree than it was
-        decided on is decided anew on that one, and the others of its set do not wait for it.
+    async def elect(
+        self, partitions: Iterable[tuple[TopicContext, Iterable[int]]], strategy: Strategy | None = None
+    ) -> Elected:
+        """Writes what the strategy says of these partitions; without one, what follows from changes of brokers.
+
+        An election that finds another state in the tree than it was decided on is decided anew on that one, and the
+        others of its set do not wait for it.
         """
-        due = await self.do(self._elections(partitions, new_epochs=new_epochs))
+        strategy = strategy or self.after_change
+        began_ms = self.clock.monotonic_ms()
+        due, refused = await self.do(elections(self.context, partitions, strategy))
         changed: list[tuple[TopicContext, list[int]]] = []
-        for _ in range(_TRIES_MAX):
+        written: list[Election] = []
+        for tries in range(_TRIES_MAX):
             late: list[Election] = []
             for election, fault in zip(due, await self.writes.write([[each.op] for each in due]), strict=True):
                 if fault is None:
                     after = election.after
                     election.topic.states[election.partition] = VersionedState(after.state, after.version + 1)
                     changed.append((election.topic, [election.partition]))
+                    written.append(election)
                 elif isinstance(fault, BadVersion):
                     late.append(election)
                 else:
-                    self._not_written(election, fault)
+                    refused[election.tp] = self._not_written(election, fault)
             if not late:
-                return changed
-            changed += await self._read_again(late)
-            again = [(election.topic, [election.partition]) for election in late]
-            due = await self.do(self._elections(again, new_epochs=False))
-        for election in due:
-            self._not_written(election, "it changes all the time")
-        return changed
+                break
+            if tries == _TRIES_MAX - 1:
+                refused |= {each.tp: self._not_written(each, "it changes all the time") for each in late}
+                break
+            await self.read_again([election.tp for election in late])
+            changed += [(election.topic, [election.partition]) for election in late]
+            again = [(each.topic, [each.partition]) for each in late if each.partition in each.topic.states]
+            due, more = await self.do(elections(self.context, again, strategy))
+            refused |= more
+        if written:
+            self.numbers.elected(self.clock.monotonic_ms() - began_ms)
+            self._say_what_was_elected(written)
+        return Elected(changed, refused)
 
-    def _elections(self, partitions: Partitions, *, new_epochs: bool) -> Steps[list[Election]]:
-        unclean = self.settings.unclean_leader_election
-        return elections(self.context, partitions, unclean_default=unclean, new_epochs=new_epochs)
-
-    async def _read_again(self, late: Sequence[Election]) -> list[tuple[TopicContext, list[int]]]:
-        """Takes over states that somebody else wrote; returns their partitions."""
-        paths = [state_path(election.topic.name, election.partition) for election in late]
-        for election, path, found in zip(late, paths, await self.coordination.get_many(paths), strict=True):
+    async def read_again(self, partitions: Sequence[TopicPartition]) -> None:
+        """Takes over states that somebody else wrote. What is gone, or cannot be read, is seen to from the tree."""
+        paths = [state_path(*tp) for tp in partitions]
+        for tp, path, found in zip(partitions, paths, await self.coordination.get_many(paths), strict=True):
+            topic = self.context.topics.get(tp.topic)
+            if topic is None:
+                continue
             if found is None:
                 self.stale = True
-                del election.topic.states[election.partition]
+                topic.states.pop(tp.partition, None)
             else:
                 data, stat = found
-                election.topic.states[election.partition] = VersionedState(decode_state(path, data), stat.version)
-        return [(election.topic, [election.partition]) for election in late]
+                topic.states[tp.partition] = VersionedState(decode_state(path, data), stat.version)
 
-    def _not_written(self, election: Election, fault: CoordinationError | str) -> None:
+    def _say_what_was_elected(self, written: Sequence[Election]) -> None:
+        unclean = [election for election in written if election.is_unclean]
+        leaderless = [election for election in written if election.after.state.leader == NO_BROKER]
+        self.numbers.unclean_elections += len(unclean)
+        log.info("elected", partitions=len(written), first=str(written[0].tp))
+        if unclean:
+            log.warning(
+                "leaders were elected from outside the in-sync set: what only others have is lost",
+                partitions=len(unclean),
+                first=str(unclean[0].tp),
+            )
+        if leaderless:
+            first = leaderless[0]
+            log.error(
+                "partitions have no leader: no replica that is in sync lives, and the topic allows no other",
+                partitions=len(leaderless),
+                first=str(first.tp),
+                isr=list(first.after.state.isr),
+            )
+
+    def _not_written(self, election: Election, fault: CoordinationError | str) -> ErrorCode:
         log.warning(
             "an election was not written", topic=election.topic.name, partition=election.partition, fault=str(fault)
         )
         self.stale = True
+        return ErrorCode.UNKNOWN_SERVER_ERROR

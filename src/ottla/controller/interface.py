@@ -160,6 +160,8 @@ class Reassignment(NamedTuple):
     tp: TopicPartition
     #: None cancels the one that is under way.
     replicas: tuple[BrokerId, ...] | None
+    #: Whether as many replicas are asked for as there are: another number is refused.
+    keeps_factor: bool = False
 
 
 class OngoingReassignment(NamedTuple):
@@ -192,8 +194,10 @@ class Controller(Protocol):
 
     async def allocate_producer_ids(self, broker_id: BrokerId) -> ProducerIdRange: ...
 
-    async def alter_isr(self, broker_id: BrokerId, changes: Sequence[IsrChange]) -> list[IsrResult]:
-        """From the leader of the partitions."""
+    async def alter_isr(
+        self, broker_id: BrokerId, changes: Sequence[IsrChange], *, broker_epoch: int = -1
+    ) -> list[IsrResult]:
+        """From the leader of the partitions, and under which registration; -1 where it does not say."""
         ...
 
     async def shut_down(self, broker_id: BrokerId, broker_epoch: int) -> ShutdownAnswer:
@@ -210,7 +214,11 @@ class Controller(Protocol):
         self, changes: Sequence[Reassignment], *, timeout_ms: int | None = None
     ) -> tuple[ErrorCode, list[PartitionResult]]: ...
 
-    async def reassignments(self, partitions: Sequence[TopicPartition] | None) -> list[OngoingReassignment]: ...
+    async def reassignments(
+        self, partitions: Sequence[TopicPartition] | None
+    ) -> tuple[ErrorCode, list[OngoingReassignment]]:
+        """Those under way, of all partitions where none are named."""
+        ...
 
     async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> ErrorCode:
         """The log directory of these replicas failed: others lead from now on, or nobody."""

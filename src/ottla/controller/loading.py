@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ottla.controller.deciding.context import ClusterContext, TopicContext, VersionedState
 from ottla.coordination.errors import NoNode
-from ottla.coordination.interface import Coordination, Stat
+from ottla.coordination.interface import Coordination, Stat, Watch
 from ottla.coordination.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,
@@ -33,53 +33,105 @@ from ottla.model import BrokerId, topic_name_fault
 
 #: Requests on their way at once, where a level of the tree is listed: all of them begin in one turn of the loop.
 _LISTED_AT_ONCE: Final = 100
+#: The same, where nodes are read with a watch on each: every one of them begins in a task of its own.
+_READ_AT_ONCE: Final = 250
 
 
-async def load_brokers(coordination: Coordination) -> dict[BrokerId, BrokerEndpoints]:
-    names = [name for name in await _children(coordination, BROKER_IDS) if name.isdigit()]
+async def load_brokers(coordination: Coordination, watch: Watch | None = None) -> dict[BrokerId, BrokerEndpoints]:
+    """`watch` is left on the list, and on each of them."""
+    names = [name for name in await children_of(coordination, BROKER_IDS, watch) if name.isdigit()]
     brokers: dict[BrokerId, BrokerEndpoints] = {}
-    for name, path, (data, stat) in await _nodes(coordination, {name: broker_path(int(name)) for name in names}):
+    for name, path, (data, stat) in await _nodes(coordination, {name: broker_path(int(name)) for name in names}, watch):
         registration = decode_broker(path, data)
         broker_id = BrokerId(int(name))
         brokers[broker_id] = BrokerEndpoints(broker_id, registration.endpoints, registration.rack, stat.czxid)
     return brokers
 
 
-async def load_topics(coordination: Coordination, context: ClusterContext) -> None:
-    """Fills in topics, their partitions' states, their overrides, and which are being deleted."""
+async def topic_names(coordination: Coordination, watch: Watch | None = None) -> list[str]:
     # A name that no broker would take was put there by hand, and would become a folder's name.
-    names = [name for name in await _children(coordination, TOPICS) if topic_name_fault(name) is None]
-    for name, path, (data, _) in await _nodes(coordination, {name: topic_path(name) for name in names}):
+    return [name for name in await children_of(coordination, TOPICS, watch) if topic_name_fault(name) is None]
+
+
+async def load_topics(coordination: Coordination, context: ClusterContext, watch: Watch | None = None) -> None:
+    """Fills in topics, their partitions' states, their overrides, and which are being deleted.
+
+    `watch` is left on the list of topics and on each of them: partitions have none of their own.
+    """
+    names = await topic_names(coordination, watch)
+    config_nodes = set(await children_of(coordination, TOPIC_CONFIGS))
+    for topic in await load_assignments(coordination, names, watch):
+        context.add_topic(topic)
+    context.config_nodes = config_nodes
+    await load_parts(coordination, list(context.topics.values()), context.config_nodes)
+    context.deleting = set(await children_of(coordination, DELETE_TOPICS))
+
+
+async def load_assignments(
+    coordination: Coordination, names: Iterable[str], watch: Watch | None = None
+) -> list[TopicContext]:
+    """Those that there are."""
+    found: list[TopicContext] = []
+    for name, path, (data, stat) in await _nodes(coordination, {name: topic_path(name) for name in names}, watch):
         assignment = decode_topic(path, data)
-        context.add_topic(
-            TopicContext(name, assignment.topic_id, assignment.replicas, assignment.adding, assignment.removing)
+        found.append(
+            TopicContext(
+                name,
+                assignment.topic_id,
+                assignment.replicas,
+                assignment.adding,
+                assignment.removing,
+                version=stat.version,
+            )
         )
-    context.config_nodes = set(await _children(coordination, TOPIC_CONFIGS))
-    configured = [name for name in context.topics if name in context.config_nodes]
-    for name, path, (data, _) in await _nodes(coordination, {name: topic_config_path(name) for name in configured}):
-        context.topics[name].configs = decode_config(path, data)
-    wanted = [(topic.name, partition) for topic in context.topics.values() for partition in topic.replicas]
-    paths = [state_path(name, partition) for name, partition in wanted]
+    return found
+
+
+async def load_parts(coordination: Coordination, topics: Sequence[TopicContext], config_nodes: set[str]) -> None:
+    """Overrides and states of topics."""
+    by_name = {topic.name: topic for topic in topics}
+    configured = {name: topic_config_path(name) for name in by_name if name in config_nodes}
+    for name, path, (data, _) in await _nodes(coordination, configured):
+        by_name[name].configs = decode_config(path, data)
+    wanted = [(topic.name, partition) for topic in topics for partition in topic.replicas]
+    for (name, partition), state in zip(wanted, await load_states(coordination, wanted), strict=True):
+        if state is not None:
+            by_name[name].states[partition] = state
+
+
+async def load_states(coordination: Coordination, partitions: Sequence[tuple[str, int]]) -> list[VersionedState | None]:
+    paths = [state_path(*found) for found in partitions]
     # Most partitions of a cluster are in a handful of states: each is decoded and kept once.
     decoded: dict[bytes, LeaderAndIsr] = {}
-    for (name, partition), path, found in zip(wanted, paths, await coordination.get_many(paths), strict=True):
-        if found is not None:
-            data, stat = found
-            state = decoded.get(data)
-            if state is None:
-                state = decoded[data] = decode_state(path, data)
-            context.topics[name].states[partition] = VersionedState(state, stat.version)
-    context.deleting = set(await _children(coordination, DELETE_TOPICS))
+    states: list[VersionedState | None] = []
+    for path, found in zip(paths, await coordination.get_many(paths), strict=True):
+        if found is None:
+            states.append(None)
+            continue
+        data, stat = found
+        state = decoded.get(data)
+        if state is None:
+            state = decoded[data] = decode_state(path, data)
+        states.append(VersionedState(state, stat.version))
+    return states
+
+
+async def load_topic_configs(coordination: Coordination) -> dict[str, dict[str, str]]:
+    """Of all topics that have a node for them."""
+    names = [name for name in await children_of(coordination, TOPIC_CONFIGS) if topic_name_fault(name) is None]
+    nodes = await _nodes(coordination, {name: topic_config_path(name) for name in names})
+    return {name: decode_config(path, data) for name, path, (data, _) in nodes}
 
 
 async def load_broker_configs(coordination: Coordination) -> dict[str, dict[str, str]]:
-    names = [name for name in await _children(coordination, BROKER_CONFIGS) if name.isdigit() or name == DEFAULT_BROKER]
+    found = await children_of(coordination, BROKER_CONFIGS)
+    names = [name for name in found if name.isdigit() or name == DEFAULT_BROKER]
     nodes = await _nodes(coordination, {name: broker_config_path(name) for name in names})
     return {name: decode_config(path, data) for name, path, (data, _) in nodes}
 
 
 async def load_group_configs(coordination: Coordination) -> dict[str, dict[str, str]]:
-    paths = {name: f"{GROUP_CONFIGS}/{name}" for name in await _children(coordination, GROUP_CONFIGS)}
+    paths = {name: f"{GROUP_CONFIGS}/{name}" for name in await children_of(coordination, GROUP_CONFIGS)}
     nodes = await _nodes(coordination, paths)
     return {entity_name(name): decode_config(path, data) for name, path, (data, _) in nodes}
 
@@ -93,21 +145,42 @@ async def below(coordination: Coordination, path: str) -> list[str]:
         following: list[str] = []
         for start in range(0, len(level), _LISTED_AT_ONCE):
             parents = level[start : start + _LISTED_AT_ONCE]
-            listed = await asyncio.gather(*(_children(coordination, parent) for parent in parents))
+            listed = await asyncio.gather(*(children_of(coordination, parent) for parent in parents))
             following += [f"{parent}/{name}" for parent, names in zip(parents, listed, strict=True) for name in names]
         level = following
     found.reverse()
     return found
 
 
-async def _children(coordination: Coordination, path: str) -> list[str]:
-    try:
-        return (await coordination.children(path))[0]
-    except NoNode:
-        return []
+async def children_of(coordination: Coordination, path: str, watch: Watch | None = None) -> list[str]:
+    """Names; none where the parent is missing, which is watched for then."""
+    while True:
+        try:
+            return (await coordination.children(path, watch))[0]
+        except NoNode:
+            if watch is None or await coordination.exists(path, watch) is None:
+                return []
 
 
-async def _nodes(coordination: Coordination, paths: dict[str, str]) -> Iterable[tuple[str, str, tuple[bytes, Stat]]]:
+async def _nodes(
+    coordination: Coordination, paths: Mapping[str, str], watch: Watch | None = None
+) -> Iterable[tuple[str, str, tuple[bytes, Stat]]]:
     """(name, path, node) of those that are there."""
-    found = await coordination.get_many(list(paths.values()))
+    wanted = list(paths.values())
+    found = await (coordination.get_many(wanted) if watch is None else _watched(coordination, wanted, watch))
     return [(name, path, node) for (name, path), node in zip(paths.items(), found, strict=True) if node is not None]
+
+
+async def _watched(coordination: Coordination, paths: Sequence[str], watch: Watch) -> list[tuple[bytes, Stat] | None]:
+    """As `get_many`, with a watch on each that is there."""
+
+    async def one(path: str) -> tuple[bytes, Stat] | None:
+        try:
+            return await coordination.get(path, watch)
+        except NoNode:
+            return None
+
+    found: list[tuple[bytes, Stat] | None] = []
+    for start in range(0, len(paths), _READ_AT_ONCE):
+        found += await asyncio.gather(*map(one, paths[start : start + _READ_AT_ONCE]))
+    return found

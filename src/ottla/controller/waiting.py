@@ -31,6 +31,10 @@ class Work:
         self.when_ended: Callable[[], None] = lambda: None
         self._behind: list[Callable[[], None]] = []
 
+    @property
+    def has_ended(self) -> bool:
+        return self._ended.done()
+
     def end(self, fault: Refusal | None = None) -> None:
         if not self._ended.done():
             self.fault = fault

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ottla.coordination.errors import BadVersion, CoordinationError, MultiFailed
+from ottla.coordination.errors import CoordinationError, MultiFailed
 from ottla.coordination.interface import MULTI_OPS_MAX, REQUEST_BYTES_MAX, Check, Coordination, Op
 from ottla.coordination.sizes import OP_OVERHEAD, op_size, split
 from ottla.coordination.znodes import CONTROLLER_EPOCH
 
 #: Multis on their way at once: what a large request is cut into goes out together and shares a sync of the disk.
 IN_FLIGHT_MAX: Final = 64
+#: Groups that may spoil a shared multi, each of which costs the others two more. With more of them each gets its own.
+SPOILED_MAX: Final = 4
 #: Beside the check of the controller's epoch. To encode more would take longer than a turn of the loop may.
 _OPS_MAX: Final = min(4_000, MULTI_OPS_MAX) - 1
 _BYTES_MAX: Final = REQUEST_BYTES_MAX - 2 * OP_OVERHEAD
@@ -43,36 +45,68 @@ class ControllerWrites:
                     # Each begins in a turn of its own: that takes a millisecond.
                     await asyncio.sleep(0)
                 flying.append(asyncio.ensure_future(self._send(parcel, groups, outcomes)))
-            for answer in await asyncio.gather(*flying, return_exceptions=True):
-                if isinstance(answer, BaseException):
-                    raise answer
+            await _all(flying)
         return outcomes
 
     async def _send(
         self, parcel: Sequence[int], groups: Sequence[Sequence[Op]], outcomes: list[CoordinationError | None]
     ) -> None:
-        if len(parcel) > 1:
-            try:
-                await self._multi([op for index in parcel for op in groups[index]])
-            except MultiFailed:
-                # One group spoils the shared multi: each gets its own.
-                pass
-            else:
-                return
-        for index in parcel:
-            try:
-                for piece in split(groups[index], ops_max=_OPS_MAX, bytes_max=_BYTES_MAX):
-                    await self._multi(piece)
-            except MultiFailed as failed:
-                outcomes[index] = failed.error
+        """Groups that share a multi; what spoils it is taken out, and the others go on without it."""
+        left = [list(parcel)]
+        spoiled = 0
+        while left:
+            together = left.pop()
+            if len(together) > 1 and spoiled < SPOILED_MAX:
+                culprit = await self._write_together(together, groups, outcomes)
+                if culprit is not None:
+                    spoiled += 1
+                    left += [part for part in (together[culprit + 1 :], together[:culprit]) if part]
+                continue
+            for start in range(0, len(together), IN_FLIGHT_MAX):
+                few = together[start : start + IN_FLIGHT_MAX]
+                await _all(asyncio.ensure_future(self._write_alone(index, groups, outcomes)) for index in few)
+
+    async def _write_together(
+        self, parcel: Sequence[int], groups: Sequence[Sequence[Op]], outcomes: list[CoordinationError | None]
+    ) -> int | None:
+        """Where in the parcel the group stands that cannot be written; None: all of them are."""
+        try:
+            await self._multi([op for index in parcel for op in groups[index]])
+        except MultiFailed as failed:
+            # The fence is the first operation.
+            operation = failed.index - 1
+            for place, index in enumerate(parcel):
+                operation -= len(groups[index])
+                if operation < 0:
+                    outcomes[index] = failed.error
+                    return place
+            raise
+        return None
+
+    async def _write_alone(
+        self, index: int, groups: Sequence[Sequence[Op]], outcomes: list[CoordinationError | None]
+    ) -> None:
+        try:
+            for piece in split(groups[index], ops_max=_OPS_MAX, bytes_max=_BYTES_MAX):
+                await self._multi(piece)
+        except MultiFailed as failed:
+            outcomes[index] = failed.error
 
     async def _multi(self, ops: Sequence[Op]) -> None:
         try:
             await self._coordination.multi([self._fence, *ops])
         except MultiFailed as failed:
-            if failed.index == 0 and isinstance(failed.error, BadVersion):
+            if failed.index == 0:
+                # Not there at all: somebody has emptied the tree.
                 raise ControllerMoved(f"another controller is active: {failed.error}") from failed
             raise
+
+
+async def _all(flying: Iterable[asyncio.Future[None]]) -> None:
+    """Waits for all of them, and raises what the first one raised."""
+    for answer in await asyncio.gather(*flying, return_exceptions=True):
+        if isinstance(answer, BaseException):
+            raise answer
 
 
 async def _parcels(groups: Sequence[Sequence[Op]]) -> list[list[int]]:

@@ -100,6 +100,10 @@ class SessionClosed(CoordinationError):
     """`close` was called on this session here."""
 
 
+class ServersUnreachable(CoordinationError):
+    """At start: no server of the ensemble could be connected to in time."""
+
+
 class StorageDamaged(CoordinationError):
     """At start: the files of the tree cannot be trusted. One line that names the file and what to do."""
 

@@ -11,8 +11,8 @@ What holds for all of them is held by one contract suite (tests/coordination/con
 - Calls of one session take effect in the order in which they began to run, also when they are awaited together.
 - What a read returns has been made durable; what a write returned stays.
 - `ConnectionLoss` means that the result of a write is unknown.
-- A watch is called before its session can read what has changed. When a session ends its watches are dropped
-  uncalled: the session's listeners are called with its end instead.
+- A watch is called before its session can read what has changed, and not before the read that left it has returned.
+  When a session ends its watches are dropped uncalled: the session's listeners are called with its end instead.
 """
 
 from __future__ import annotations
@@ -116,6 +116,7 @@ Op = Create | Delete | SetData | Check
 class CreatedNode(NamedTuple):
     #: With the number that a sequential node was given.
     path: str
+    #: Of a node that a multi created the times may be 0: ZooKeeper does not say them there.
     stat: Stat
 
 

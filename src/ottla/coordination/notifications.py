@@ -1,15 +1,24 @@
 """Znodes by which brokers and tools ask the controller for something: their JSON, as Kafka 3.9 writes it.
 
-ISR changes and failed log directories are written into sequential nodes, preferred leaders are asked for in one node.
-A single broker asks itself: what reads and writes these nodes is for clusters of several.
+ISR changes and failed log directories are written into sequential nodes; preferred leaders are asked for in one node,
+and moves of partitions in another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from ottla.coordination.znode_json import FAULTS, DamagedZnode, decode_object, encode_object, integer, text_of, words
+from ottla.coordination.znode_json import (
+    FAULTS,
+    DamagedZnode,
+    broker_ids,
+    decode_object,
+    encode_object,
+    integer,
+    text_of,
+    words,
+)
 from ottla.model import BrokerId, TopicPartition
 
 ISR_CHANGES: Final = "/isr_change_notification"
@@ -20,6 +29,7 @@ LOG_DIR_EVENT_PREFIX: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
 CONFIG_CHANGES: Final = "/config/changes"
 CONFIG_CHANGE_PREFIX: Final = f"{CONFIG_CHANGES}/config_change_"
 PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
@@ -32,6 +42,26 @@ def decode_partitions(path: str, data: bytes) -> list[TopicPartition]:
     value = decode_object(path, data)
     try:
         return [TopicPartition(text_of(one["topic"]), integer(one["partition"])) for one in value["partitions"]]
+    except FAULTS as fault:
+        raise DamagedZnode(path, words(fault)) from fault
+
+
+def encode_reassignments(targets: Mapping[TopicPartition, Sequence[BrokerId]]) -> bytes:
+    """Of a request to move partitions: where each is to be."""
+    listed = [
+        {"topic": found.topic, "partition": found.partition, "replicas": list(replicas)}
+        for found, replicas in targets.items()
+    ]
+    return encode_object({"version": 1, "partitions": listed})
+
+
+def decode_reassignments(path: str, data: bytes) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+    value = decode_object(path, data)
+    try:
+        return {
+            TopicPartition(text_of(one["topic"]), integer(one["partition"])): broker_ids(one["replicas"])
+            for one in value["partitions"]
+        }
     except FAULTS as fault:
         raise DamagedZnode(path, words(fault)) from fault
 

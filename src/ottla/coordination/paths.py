@@ -23,6 +23,10 @@ def check_path(path: str) -> None:
         raise InvalidPath(f"{path!r} is not the path of a znode: {fault}")
 
 
+def is_path(path: str) -> bool:
+    return bool(_PLAIN.fullmatch(path)) or path == "/" or _fault(path) is None
+
+
 def check_data(path: str, data: bytes) -> None:
     if len(data) > REQUEST_BYTES_MAX:
         raise DataTooLarge(f"{len(data)} bytes for {path}: a znode holds {REQUEST_BYTES_MAX} at most")

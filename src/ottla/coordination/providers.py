@@ -15,7 +15,10 @@ from ottla.ports import Ports
 
 
 class BrokersTree(Coordination, Protocol):
-    """A broker's session, and what becomes of its tree."""
+    """A broker's session, and what becomes of its tree.
+
+    It is one session: after an expiry `open_tree` gives the next, with nodes and watches of its own.
+    """
 
     @property
     def place(self) -> str:
@@ -79,8 +82,17 @@ async def _local(opening: Opening) -> BrokersTree:
     )
 
 
+async def _zookeeper(opening: Opening) -> BrokersTree:
+    from ottla.coordination.zookeeper.client import open_remote
+
+    return await open_remote(opening.config, opening.ports, check=opening.check)
+
+
 #: The first that is chosen. The last one is what a broker has that names no other.
-PROVIDERS: Final[Sequence[Provider]] = (Provider(lambda config: True, _local),)
+PROVIDERS: Final[Sequence[Provider]] = (
+    Provider(lambda config: bool(config.zookeeper_connect), _zookeeper),
+    Provider(lambda config: True, _local),
+)
 
 
 async def open_tree(opening: Opening, providers: Sequence[Provider] = PROVIDERS) -> BrokersTree:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ottla.coordination.errors import CoordinationError
-from ottla.coordination.interface import OpResult
 from ottla.coordination.sizes import OP_OVERHEAD, op_size
 from ottla.coordination.tree import AppliedTransaction, CloseSession, OpenSession, TreeOp, ZnodeTree
 
 
 class Answer(Protocol):
-    """Where a result goes: a future; or whatever takes it in the very moment in which it is known, and raises nothing."""
+    """Where a result goes: a future, or whatever takes it in the very moment in which it is known. Raises nothing."""
 
     def done(self) -> bool:
         """Whether nobody waits for it any more."""

@@ -36,8 +36,9 @@ _GROUP_LEVEL_MAX: Final = 1
 #: Levels are what this program does, so they have been the same since it started.
 _FEATURES_EPOCH: Final = 0
 
-#: Answers by version, with the newer group protocol and without it: they never change while the broker runs.
-_answers: dict[tuple[int, bool], ApiVersionsResponse] = {}
+#: Answers by version, with the newer group protocol and without it, and on listeners that brokers use among themselves
+#: and on others: they never change while the broker runs.
+_answers: dict[tuple[int, bool, bool], ApiVersionsResponse] = {}
 
 
 def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -46,19 +47,20 @@ def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, throttle_time_ms=throttle_ms)
+    between_brokers = call.listener in call.services.config.server.broker_listeners
+    key = (call.version, serves_consumer_protocol(call), between_brokers)
     if throttle_ms:
-        answer = _answer(call.version, serves_consumer_protocol(call))
+        answer = _answer(*key)
         answer.throttle_time_ms = throttle_ms
         return answer
-    key = (call.version, serves_consumer_protocol(call))
     kept = _answers.get(key)
     if kept is None:
         kept = _answers[key] = _answer(*key)
     return kept
 
 
-def _answer(version: int, consumer_protocol: bool) -> ApiVersionsResponse:
-    answer = ApiVersionsResponse(api_keys=_api_keys())
+def _answer(version: int, consumer_protocol: bool, between_brokers: bool) -> ApiVersionsResponse:
+    answer = ApiVersionsResponse(api_keys=_api_keys(between_brokers=between_brokers))
     if version >= _FEATURES_SINCE:
         answer.finalized_features_epoch = _FEATURES_EPOCH
         if version >= _LEVEL_0_SINCE:
@@ -72,8 +74,11 @@ def _answer(version: int, consumer_protocol: bool) -> ApiVersionsResponse:
     return answer
 
 
-def _api_keys() -> list[ApiVersion]:
-    return [ApiVersion(api_key=key, min_version=low, max_version=high) for key, low, high in advertised()]
+def _api_keys(*, between_brokers: bool) -> list[ApiVersion]:
+    return [
+        ApiVersion(api_key=key, min_version=low, max_version=high)
+        for key, low, high in advertised(between_brokers=between_brokers)
+    ]
 
 
 def unsupported_version_answer(correlation_id: int) -> bytes:

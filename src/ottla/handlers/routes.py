@@ -29,11 +29,24 @@ UNHURRIED: Final = frozenset({15, 16, 32, 35, 61, 69, 75})
 #: Served to connections whose session is not open, so that they can open it: versions, and how to authenticate.
 BEFORE_AUTHENTICATION: Final = frozenset({API_VERSIONS, 17, 36})
 
+#: What a controller announces: served before all other requests, and without waiting for room in memory.
+CONTROL: Final = frozenset({4, 5, 6})
+
+#: Requests between brokers: served, and advertised, on the listeners that brokers use among themselves.
+BETWEEN_BROKERS: Final = CONTROL | {7, 56, 58, 67}
+
+#: What brokers forward to the controller in an Envelope, of all that is served.
+FORWARDED: Final = frozenset({19, 20, 30, 31, 33, 37, 43, 44, 45, 46, 49, 51, 57})
+
 HOT: Final[dict[int, tuple[int, int]]] = {PRODUCE: (3, 13), FETCH: (4, 18)}
 
 ROUTES: Final[dict[int, Route]] = {
     2: Route("list_offsets", 1, 11),
     3: Route("metadata", 0, 13),
+    4: Route("leader_and_isr", 0, 7),
+    5: Route("stop_replica", 0, 4),
+    6: Route("update_metadata", 0, 8),
+    7: Route("controlled_shutdown", 0, 3),
     8: Route("offset_commit", 2, 10),
     9: Route("offset_fetch", 1, 10),
     10: Route("find_coordinator", 0, 6),
@@ -62,16 +75,26 @@ ROUTES: Final[dict[int, Route]] = {
     47: Route("offset_delete", 0, 0),
     48: Route("describe_client_quotas", 0, 1),
     50: Route("describe_user_scram_credentials", 0, 0),
+    56: Route("alter_partition", 0, 3),
+    58: Route("envelope", 0, 0),
     60: Route("describe_cluster", 0, 2),
     61: Route("describe_producers", 0, 0),
+    67: Route("allocate_producer_ids", 0, 0),
     68: Route("consumer_group_heartbeat", 0, 1),
     69: Route("consumer_group_describe", 0, 1),
     75: Route("describe_topic_partitions", 0, 0),
 }
 
 
-def advertised() -> list[tuple[int, int, int]]:
-    """(api key, lowest version, highest version) of all that is served, in the order of the keys."""
-    served = [(key, route.version_min, route.version_max) for key, route in ROUTES.items()]
+def advertised(*, between_brokers: bool = True) -> list[tuple[int, int, int]]:
+    """(api key, lowest version, highest version) of all that is served, in the order of the keys.
+
+    `between_brokers`: on a listener that brokers use among themselves.
+    """
+    served = [
+        (key, route.version_min, route.version_max)
+        for key, route in ROUTES.items()
+        if between_brokers or key not in BETWEEN_BROKERS
+    ]
     served += [(PRODUCE, 0, HOT[PRODUCE][1]), (FETCH, *HOT[FETCH])]
     return sorted(served)

@@ -81,6 +81,10 @@ class MetadataCache:
         """The overrides of a topic; empty where there are none."""
         return self._topic_configs.get(name, _NO_OVERRIDES)
 
+    def knows_config(self, name: str) -> bool:
+        """Whether it was ever said which overrides a topic has, if only that there are none."""
+        return name in self._topic_configs
+
     def broker_config(self, broker_id: int) -> Mapping[str, str]:
         """The overrides of one broker."""
         return self._broker_configs.get(str(broker_id), _NO_OVERRIDES)
@@ -88,6 +92,15 @@ class MetadataCache:
     def default_broker_config(self) -> Mapping[str, str]:
         """The overrides for all brokers, which those of one broker come before."""
         return self._broker_configs.get(DEFAULT_BROKER, _NO_OVERRIDES)
+
+    @property
+    def configured_brokers(self) -> Iterable[str]:
+        """Those with overrides, as ids in text, and DEFAULT_BROKER."""
+        return list(self._broker_configs)
+
+    @property
+    def configured_groups(self) -> Iterable[str]:
+        return list(self._group_configs)
 
     def group_config(self, group: str) -> Mapping[str, str]:
         """The overrides of a group, whether there is such a group or not."""

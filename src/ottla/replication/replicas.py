@@ -25,6 +25,7 @@ from ottla.replication.isr_progress import Beat
 from ottla.replication.leader import Leader
 from ottla.replication.moves import Moves
 from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
+from ottla.replication.throttles import LeaderThrottle
 from ottla.replication.traffic import TrafficByTopic
 from ottla.replication.waiters import Waiters
 from ottla.steps import DiskSteps, done_at_once, in_turns, pieces
@@ -76,6 +77,8 @@ class Replicas:
         directories.belong_to(self)
         #: Who joins and who leaves the in-sync sets.
         self.isr_changes = IsrChanges(self.leaders, waiters.changed)
+        #: Of what followers are sent.
+        self.throttle = LeaderThrottle(broker_id, clock)
         #: For metrics.
         self.traffic = TrafficByTopic()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)

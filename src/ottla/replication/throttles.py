@@ -11,14 +11,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.ports import Clock
+
+if TYPE_CHECKING:
+    from ottla.replication.leader import Leader
 
 #: Kafka's replication.quota.window.num and replication.quota.window.size.seconds by default.
 SAMPLES: Final = 11
 SAMPLE_MS: Final = 1_000
 ALL_REPLICAS: Final = ("*",)
+#: Kafka's default of both rates.
+NO_LIMIT: Final = 2**63 - 1
 
 
 class ReplicationQuota:
@@ -26,7 +31,8 @@ class ReplicationQuota:
 
     def __init__(self, clock: Clock, bytes_a_second: Callable[[], int]) -> None:
         self._clock = clock
-        self._bytes_a_second = bytes_a_second
+        #: The configuration's, as it is now.
+        self.bytes_a_second = bytes_a_second
         #: Begin and bytes of each sample, the oldest first: at most SAMPLES.
         self._samples: deque[list[int]] = deque(maxlen=SAMPLES)
 
@@ -47,7 +53,25 @@ class ReplicationQuota:
         if not samples:
             return False
         span_ms = max(now_ms - samples[0][0], SAMPLE_MS)
-        return sum(size for _, size in samples) * 1000 > self._bytes_a_second() * span_ms
+        return sum(size for _, size in samples) * 1000 > self.bytes_a_second() * span_ms
+
+
+class LeaderThrottle:
+    """The leaders' side: which followers get no records for now, and what the others got."""
+
+    def __init__(self, broker_id: int, clock: Clock) -> None:
+        self._broker_id = broker_id
+        self.quota = ReplicationQuota(clock, lambda: NO_LIMIT)
+
+    def holds_back(self, leader: Leader, replica: int) -> bool:
+        return replica not in leader.isr.members and self._names(leader) and self.quota.is_exceeded
+
+    def sent(self, leader: Leader, size: int) -> None:
+        if self._names(leader):
+            self.quota.record(size)
+
+    def _names(self, leader: Leader) -> bool:
+        return names(leader.log.config.leader_throttled_replicas, leader.tp.partition, self._broker_id)
 
 
 def names(replicas: Sequence[str], partition: int, broker: int) -> bool:

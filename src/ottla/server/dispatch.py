@@ -23,7 +23,17 @@ from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, Peer, RequestBuffer
 from ottla.handlers.calls.turns import SLICE_MS, STEPS_A_LOOK, JobResult
 from ottla.handlers.fetch.handler import FetchHandler
 from ottla.handlers.produce.handler import ProduceHandler
-from ottla.handlers.routes import API_VERSIONS, BEFORE_AUTHENTICATION, FETCH, PATIENT, PRODUCE, ROUTES, UNHURRIED
+from ottla.handlers.routes import (
+    API_VERSIONS,
+    BEFORE_AUTHENTICATION,
+    BETWEEN_BROKERS,
+    CONTROL,
+    FETCH,
+    PATIENT,
+    PRODUCE,
+    ROUTES,
+    UNHURRIED,
+)
 from ottla.protocol.apis import api
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.fields import REQUEST_FIELDS
@@ -68,6 +78,7 @@ class Dispatcher:
         self._tasks: dict[asyncio.Future[Any], None] = {}
         self._turns = services.turns
         self._replicas = services.replicas
+        self._broker_listeners = services.config.server.broker_listeners
 
     def serve(self, connection: Peer, buffer: RequestBuffer, start: int, end: int) -> None:
         key, version, correlation = REQUEST_FIELDS.unpack_from(buffer.data, start)
@@ -80,6 +91,9 @@ class Dispatcher:
             return
         if not connection.is_open and key not in BEFORE_AUTHENTICATION:
             self._refuse(connection, f"API {key} was asked for in a session that is not open")
+            return
+        if key in BETWEEN_BROKERS and connection.listener_name not in self._broker_listeners:
+            self._refuse(connection, f"API {key} is not served to clients")
             return
         if is_long(end - start):
             self._serve_long(connection, buffer, start, end)
@@ -116,7 +130,7 @@ class Dispatcher:
 
     def _handled(self, call: Call, header: RequestHeader, frame: Buffer, position: int) -> Steps[Any]:
         key = header.api_key
-        if key not in PATIENT:  # whose answers are short
+        if key not in PATIENT and key not in CONTROL:  # whose answers are short
             yield from self._room()
         size = len(frame)
         request, _ = yield from self._request_type(key).decode_steps(
@@ -134,10 +148,14 @@ class Dispatcher:
 
     def _finished(self, header: RequestHeader, steps: Steps[Any]) -> Steps[Any]:
         """The answer in bytes, where it is known when the handler has ended."""
-        result = yield from _known((yield from self._as_there_is_room(steps)))
+        if header.api_key in CONTROL:  # clients that leave their answers untaken hold no controller up
+            result = yield from _known((yield from steps))
+        else:
+            result = yield from _known((yield from self._as_there_is_room(steps)))
         if not isinstance(result, Message):
             return result
-        yield from self._room()
+        if header.api_key not in CONTROL:
+            yield from self._room()
         answer = yield from encode_response_steps(
             header.api_key, header.api_version, header.correlation_id, result, ANSWER_BYTES_MAX
         )
@@ -208,7 +226,8 @@ class Dispatcher:
             if self._take(connection, header, result, started_ms, in_steps=True):
                 connection.finish()
 
-        job = self._turns.go_on(steps, done, partial(self._failed, connection, header), size)
+        is_first = header.api_key in CONTROL
+        job = self._turns.go_on(steps, done, partial(self._failed, connection, header), size, is_first=is_first)
         connection.answer_later(partial(self._turns.give_up, job))
 
     def _take(

@@ -245,6 +245,10 @@ class Server:
         for connection in self._connections:
             connection.mute(False)
 
+    def go_on(self, dispatch: Dispatch) -> None:
+        """From here on requests go there."""
+        self._rounds.open(dispatch)
+
     def _closed(self, connection: Connection) -> None:
         if connection not in self._connections:
             return

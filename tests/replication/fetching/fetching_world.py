@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
+from ottla.config.dynamic import with_dynamic
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.generated.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.records.batch import iterate
@@ -59,6 +60,16 @@ class FetchingWorld(GivenRoles):
         error, offset = await self.try_produce(*values, to=self.states[tp].leader, acks=acks, tp=tp)
         assert error == ErrorCode.NONE, ErrorCode(error).name
         return offset
+
+    def reconfigure(self, broker: int, settings: Mapping[str, str]) -> None:
+        """Dynamic settings of one broker, as the controller announces them."""
+        life = self.brokers[broker].broker
+        assert life is not None
+        assert life.services is not None
+        assert life.fetchers is not None
+        live = life.services.live
+        live.current = with_dynamic(live.current, {}, settings)
+        self.brokers[broker].process.context().run(life.fetchers.reconfigure)
 
     # -- followers
 

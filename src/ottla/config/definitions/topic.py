@@ -23,13 +23,13 @@ flush.messages  LONG  9223372036854775807  1..  MEDIUM  topic  used
     After how many records a log is forced to disk; 1 forces before each answer.
 flush.ms  LONG  9223372036854775807  0..  MEDIUM  topic  used
     After what time a log is forced to disk.
-follower.replication.throttled.replicas  LIST  ""  throttled-replicas  MEDIUM  topic  later
+follower.replication.throttled.replicas  LIST  ""  throttled-replicas  MEDIUM  topic  used
     Replicas that fetch at the throttled rate, as partition:broker, or * for all.
 index.interval.bytes  INT  4096  0..  MEDIUM  topic  used
     About one entry of the offset index stands for so many bytes of log.
 internal.segment.bytes  INT  -  -  MEDIUM  topic  used  internal
     Segment size below the smallest that segment.bytes allows, for tests.
-leader.replication.throttled.replicas  LIST  ""  throttled-replicas  MEDIUM  topic  later
+leader.replication.throttled.replicas  LIST  ""  throttled-replicas  MEDIUM  topic  used
     Replicas that are read at the throttled rate, as partition:broker, or * for all.
 local.retention.bytes  LONG  -2  -2..  MEDIUM  topic  unused
     How much of a tiered log stays on local disks; -2 means as retention.bytes.

@@ -109,11 +109,13 @@ class BrokerQueue:
         return []
 
     def _forget_new(self, partitions: Iterable[TopicPartition]) -> None:
-        """New partitions of a topic that is deleted are not made any more. One that is being made is given up then."""
-        topics = {tp.topic for tp in partitions}
-        self._few_new = deque(left for states in self._few_new if (left := _without(topics, states)))
+        """What is deleted is not made any more. A partition that is being made is given up then."""
+        if not (self._few_new or self._many_new):
+            return
+        gone = set(partitions)
+        self._few_new = deque(left for states in self._few_new if (left := _without(gone, states)))
         for many in self._many_new:
-            left = _without(topics, many.states)
+            left = _without(gone, many.states)
             if left is not many.states:
                 many.states, many.made = left, len(left)
 
@@ -221,11 +223,10 @@ class BrokerQueue:
         self._many_new.clear()
 
 
-def _without(topics: set[str], states: Sequence[PartitionState]) -> Sequence[PartitionState]:
-    """`states` themselves where there are none of these topics."""
-    if any(state.topic in topics for state in states):
-        return [state for state in states if state.topic not in topics]
-    return states
+def _without(gone: set[TopicPartition], states: Sequence[PartitionState]) -> Sequence[PartitionState]:
+    """`states` themselves where there are none of these partitions."""
+    left = [state for state in states if (state.topic, state.partition) not in gone]
+    return states if len(left) == len(states) else left
 
 
 def _settings(sweep: Pending) -> Announcement | None:

@@ -17,14 +17,19 @@ Partitions = Iterable[tuple[TopicContext, Iterable[int]]]
 
 
 def role_orders(context: ClusterContext, partitions: Partitions, *, is_new: bool = False) -> Steps[list[RoleOrder]]:
-    """Each live broker has a role in those partitions that it has a replica of."""
+    """Each live broker has a role in those partitions that it has a replica of.
+
+    A broker that a partition moves to makes its log; of others a missing log is a lost one.
+    """
     states = yield from context.states_of(partitions, is_new=is_new)
     by_broker: dict[BrokerId, list[PartitionState]] = {}
     for piece in pieces(states):
         for state in piece:
             for broker in state.replicas:
-                if broker not in state.offline_replicas:
-                    by_broker.setdefault(broker, []).append(state)
+                if context.is_served(state.topic, state.partition, broker):
+                    comes = broker in state.adding_replicas
+                    role = state._replace(is_new=True) if comes else state
+                    by_broker.setdefault(broker, []).append(role)
         yield
     return [RoleOrder(broker, found, is_new) for broker, found in sorted(by_broker.items())]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from ottla.coordination.znodes import LeaderAndIsr
+from ottla.coordination.znodes import LeaderAndIsr, TopicAssignment
 from ottla.metadata.updates import BrokerEndpoints, PartitionState
 from ottla.model import NO_BROKER, NO_EPOCH, ZERO_TOPIC_ID, BrokerId, Epoch, TopicId
 from ottla.steps import Steps, pieces
@@ -35,6 +35,12 @@ class TopicContext:
     #: Partitions whose state is in the tree; the others were never led.
     states: dict[int, VersionedState] = field(default_factory=dict)
     configs: dict[str, str] = field(default_factory=dict)
+    #: Of the topic's znode, which its assignment is written under the condition of.
+    version: int = 0
+
+    @property
+    def assignment(self) -> TopicAssignment:
+        return TopicAssignment(self.id, self.replicas, self.adding, self.removing)
 
 
 @dataclass(slots=True)
@@ -43,6 +49,8 @@ class ClusterContext:
     controller_epoch: Epoch = NO_EPOCH
     #: Live brokers.
     brokers: dict[BrokerId, BrokerEndpoints] = field(default_factory=dict)
+    #: Of the live brokers those that want to stop: they serve, and neither lead nor join an ISR any more.
+    shutting_down: set[BrokerId] = field(default_factory=set)
     topics: dict[str, TopicContext] = field(default_factory=dict)
     names: dict[TopicId, str] = field(default_factory=dict)
     #: Broker id as text, or DEFAULT_BROKER -> overrides. Each has its znode.
@@ -73,9 +81,14 @@ class ClusterContext:
     def served_topics(self) -> Iterable[TopicContext]:
         return (topic for name, topic in self.topics.items() if name not in self.deleting)
 
-    def is_live(self, topic: str, partition: int, broker: BrokerId) -> bool:
+    def is_served(self, topic: str, partition: int, broker: BrokerId) -> bool:
+        """Whether the broker has a role in the partition, which it hears of."""
         failed = self.failed_replicas
         return broker in self.brokers and not (failed and (topic, partition, broker) in failed)
+
+    def is_live(self, topic: str, partition: int, broker: BrokerId) -> bool:
+        """Whether the replica may lead and be in sync."""
+        return broker not in self.shutting_down and self.is_served(topic, partition, broker)
 
     def live_replicas(self, topic: str, partition: int, replicas: Iterable[BrokerId]) -> tuple[BrokerId, ...]:
         return tuple([broker for broker in replicas if self.is_live(topic, partition, broker)])

@@ -153,7 +153,7 @@ def plan_growth(context: ClusterContext, request: NewPartitions) -> Steps[Growth
     if request.assignments is not None:
         placed = yield from _manual_growth(context, request.assignments, added, len(first))
     else:
-        racks = {broker.id: broker.rack for broker in context.brokers.values()}
+        racks = _places(context, len(first))
         _check_replication_factor(len(first), len(racks))
         start = growth_start(racks, first[0])
         placed = yield from placing(racks, added, len(first), start=start, shift=start, first_partition=before)
@@ -161,7 +161,7 @@ def plan_growth(context: ClusterContext, request: NewPartitions) -> Steps[Growth
     states, ops = yield from first_states(context, topic, replicas)
     assignment = TopicAssignment(topic.id, topic.replicas | replicas, topic.adding, topic.removing)
     encoded = yield from encoding_topic(assignment)
-    return GrowthPlan(topic.name, replicas, states, [SetData(topic_path(topic.name), encoded), *ops])
+    return GrowthPlan(topic.name, replicas, states, [SetData(topic_path(topic.name), encoded, topic.version), *ops])
 
 
 def _checked_configs(new: TopicToCreate, settings: ControllerSettings) -> dict[str, str]:
@@ -184,10 +184,17 @@ def _placement(
     if partitions <= 0:
         message = "Number of partitions was set to an invalid non-positive value."
         raise Refusal(ErrorCode.INVALID_PARTITIONS, message)
-    racks = {broker.id: broker.rack for broker in context.brokers.values()}
+    racks = _places(context, factor)
     _check_replication_factor(factor, len(racks))
     start, shift = entropy.below(len(racks)), entropy.below(len(racks))
     return (yield from placing(racks, partitions, factor, start=start, shift=shift))
+
+
+def _places(context: ClusterContext, factor: int) -> dict[BrokerId, str | None]:
+    """Live brokers and their racks; those that are about to stop only where there are too few others."""
+    racks = {broker.id: broker.rack for broker in context.brokers.values()}
+    staying = {broker: rack for broker, rack in racks.items() if broker not in context.shutting_down}
+    return staying if len(staying) >= factor else racks
 
 
 def _manual_placement(context: ClusterContext, new: TopicToCreate) -> Steps[list[Assignment]]:
@@ -202,7 +209,7 @@ def _manual_placement(context: ClusterContext, new: TopicToCreate) -> Steps[list
             message = f"Found multiple manual partition assignments for partition {partition}"
             raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
         factor = len(next(iter(placed.values()))) if placed else None
-        _check_replicas(context, replicas, factor)
+        check_replicas(context, replicas, factor)
         placed[partition] = replicas
         yield
     if sorted(placed) != list(range(len(placed))):
@@ -219,12 +226,12 @@ def _manual_growth(
         message = f"Attempted to add {added} additional partition(s), but only {given} assignment(s) were specified."
         raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     for replicas in assignments:
-        _check_replicas(context, replicas, factor)
+        check_replicas(context, replicas, factor)
         yield
     return assignments
 
 
-def _check_replicas(context: ClusterContext, replicas: Sequence[BrokerId], factor: int | None) -> None:
+def check_replicas(context: ClusterContext, replicas: Sequence[BrokerId], factor: int | None) -> None:
     """`factor` is how many replicas the partitions before have."""
     includes = "The manual partition assignment includes"
     fault = None if replicas else f"{includes} an empty replica list."

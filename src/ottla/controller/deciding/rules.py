@@ -10,7 +10,7 @@ from ottla.config import Config
 from ottla.config.dynamic import validate_broker_configs
 from ottla.config.group import validate_group_configs
 from ottla.config.topic import validate_topic_configs
-from ottla.metadata.updates import DEFAULT_BROKER, Endpoint
+from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import BrokerId
 
 #: Of one request, as in Kafka: more would hold the controller up for seconds.
@@ -28,12 +28,15 @@ def _check_group(overrides: Mapping[str, str]) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
     broker_id: BrokerId
-    endpoints: tuple[Endpoint, ...]
-    rack: str | None = None
     num_partitions: int = 1
     default_replication_factor: int = 1
     delete_topics: bool = True
     unclean_leader_election: bool = False
+    #: Whether leaders are given back to the preferred ones by themselves, how often that is looked at, and from which
+    #: percentage on of what a broker should lead and does not.
+    auto_leader_rebalance: bool = True
+    leader_imbalance_check_interval_s: int = 300
+    leader_imbalance_percentage: int = 10
     #: Raises the epoch of all that this broker leads at start: after a crash that may have cost unflushed records,
     #: consumers that read them find out by the epoch.
     new_leader_epochs: bool = False

@@ -2,8 +2,8 @@
 
 The node and the conditional write of `/controller_epoch` are one transaction, so that of two that try at once one gets
 neither. From then on each write of the controller is conditional on the epoch's version (`writing.py`): a controller
-that was replaced, and has not noticed, changes nothing more. It is lost for good when its session is over, or when a
-write finds another epoch.
+that was replaced, and has not noticed, changes nothing more. Brokers that did not get it watch the node, and try when
+it goes. So does the one that has it: whoever takes the node away by hand wants another controller.
 """
 
 from __future__ import annotations
@@ -12,22 +12,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from ottla.coordination.errors import CoordinationError, MultiFailed, NodeExists, NoNode
-from ottla.coordination.interface import Coordination, Create, SessionEvent, SetData
+from ottla.coordination.errors import BadVersion, MultiFailed, NodeExists, NoNode
+from ottla.coordination.interface import Coordination, Create, SetData, WatchEvent
 from ottla.coordination.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
     ControllerRegistration,
-    decode_controller,
     decode_epoch,
     encode_controller,
     encode_epoch,
 )
 from ottla.model import BrokerId, Epoch
-
-
-class ControllerElsewhere(CoordinationError):
-    """Another broker is the controller."""
 
 
 class ControllerClaim(NamedTuple):
@@ -36,33 +31,37 @@ class ControllerClaim(NamedTuple):
     epoch_version: int
 
 
-class Controllership:
-    def __init__(self, coordination: Coordination, broker_id: BrokerId, on_lost: Callable[[str], None]) -> None:
-        """`on_lost` is called once, with the reason."""
-        self._coordination = coordination
-        self._broker_id = broker_id
-        self._on_lost = on_lost
-        #: Why this broker is no controller any more.
-        self.lost: str | None = None
+async def compete(
+    coordination: Coordination, broker_id: BrokerId, now_ms: int, on_change: Callable[[WatchEvent], None]
+) -> ControllerClaim | None:
+    """Becomes the controller where there is none. None: another one is, or something has just changed.
 
-    async def claim(self, now_ms: int) -> ControllerClaim:
-        """Raises ControllerElsewhere."""
-        claim = await claim_controller(self._coordination, self._broker_id, now_ms)
-        self._coordination.listen(self._session_event)
-        return claim
-
-    def lose(self, why: str) -> None:
-        if self.lost is None:
-            self.lost = why
-            self._on_lost(why)
-
-    def _session_event(self, event: SessionEvent) -> None:
-        if event is SessionEvent.EXPIRED:
-            self.lose("the session with the coordination tree is over")
+    `on_change` is called when it is worth another try, and to the one that became the controller when it is that no
+    more. It may be called for what this call itself has done.
+    """
+    stat = await coordination.exists(CONTROLLER, on_change)
+    if stat is not None:
+        if stat.ephemeral_owner == coordination.session.id:
+            # Our own, from a claim whose answer was lost, or from an epoch that another one has raised since.
+            with suppress(NoNode, BadVersion):
+                await coordination.delete(CONTROLLER, stat.version)
+        return None
+    while True:
+        try:
+            return await _claim(coordination, broker_id, now_ms)
+        except MultiFailed as failed:
+            if isinstance(failed.error, NodeExists):
+                return None
 
 
-async def claim_controller(coordination: Coordination, broker_id: BrokerId, now_ms: int) -> ControllerClaim:
-    """Becomes the controller, under an epoch that no controller had before."""
+async def holds(coordination: Coordination, on_change: Callable[[WatchEvent], None]) -> bool:
+    """Whether this session has the controller's node still; `on_change` is called when it has it no more."""
+    stat = await coordination.exists(CONTROLLER, on_change)
+    return stat is not None and stat.ephemeral_owner == coordination.session.id
+
+
+async def _claim(coordination: Coordination, broker_id: BrokerId, now_ms: int) -> ControllerClaim:
+    """Raises MultiFailed: of NodeExists where another one has it, of BadVersion where the epoch has risen meanwhile."""
     try:
         data, stat = await coordination.get(CONTROLLER_EPOCH)
     except NoNode:
@@ -72,16 +71,5 @@ async def claim_controller(coordination: Coordination, broker_id: BrokerId, now_
     epoch = Epoch(decode_epoch(CONTROLLER_EPOCH, data) + 1)
     claim = Create(CONTROLLER, encode_controller(ControllerRegistration(broker_id, now_ms)), ephemeral=True)
     raised = SetData(CONTROLLER_EPOCH, encode_epoch(epoch), stat.version)
-    try:
-        await coordination.multi([claim, raised])
-    except MultiFailed as failed:
-        raise ControllerElsewhere(await _who_is_controller(coordination)) from failed
+    await coordination.multi([claim, raised])
     return ControllerClaim(epoch, stat.version + 1)
-
-
-async def _who_is_controller(coordination: Coordination) -> str:
-    try:
-        data, _ = await coordination.get(CONTROLLER)
-    except NoNode:
-        return "another broker raised the controller's epoch at the same time"
-    return f"broker {decode_controller(CONTROLLER, data).broker_id} is the controller"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ottla.controller.announcing.announcements import LostTrack, RolesAnswer, StopsAnswer
 from ottla.controller.core import ControllerCore, log
 from ottla.controller.deciding.context import TopicContext
+from ottla.controller.deciding.elections import Strategy
 from ottla.controller.turns.creating import CreationTurns
 from ottla.controller.turns.deleting import DeletionTurns
-from ottla.model import BrokerId, TopicPartition
+from ottla.model import NO_BROKER, BrokerId, ErrorCode, TopicPartition
 from ottla.steps import Steps, pieces
 
 
@@ -71,11 +72,32 @@ class AnswerTurns:
                 making.settle(*tp)
         await self.elect(others)
 
-    async def elect(self, partitions: Iterable[tuple[TopicContext, list[int]]]) -> None:
-        """Elects where it is due, and announces what is so from now on."""
+    async def elect(
+        self, partitions: Iterable[tuple[TopicContext, list[int]]], strategy: Strategy | None = None
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Elects where it is due, and announces what is so from now on. Returns those that were asked for in vain."""
         core = self._core
         concerned = list(partitions)
-        changed = await core.elect(concerned)
+        changed, refused = await core.elect(concerned, strategy)
+        # With brokers their replicas have changed too, in what clients see.
+        await self.announce(concerned if strategy is None else changed, changed)
+        return refused
+
+    async def elect_leaderless(self) -> None:
+        """Where it has changed which elections are allowed."""
+        found: list[tuple[TopicContext, list[int]]] = []
+        for topic in self._core.context.served_topics():
+            numbers = [number for number, known in topic.states.items() if known.state.leader == NO_BROKER]
+            if numbers:
+                found.append((topic, numbers))
+        if found:
+            await self.elect(found)
+
+    async def announce(
+        self, concerned: Sequence[tuple[TopicContext, list[int]]], changed: Sequence[tuple[TopicContext, list[int]]]
+    ) -> None:
+        """New states to their replicas, and then to everybody."""
+        core = self._core
         self._creations.leaders_changed(changed)
         for is_new in (True, False):
             parts = [

@@ -1,18 +1,25 @@
-"""The controller's turns over which brokers live, and over the tree as a whole."""
+"""The controller's turns over which brokers live, and over the tree as a whole.
+
+A broker that registered again has another epoch. Where nobody saw it gone between, it has died all the same, and is
+treated as a death and a birth: what it was sent before it knows no more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 
 from ottla.controller.announcing.receiver import Receiver
 from ottla.controller.core import ControllerCore, log
 from ottla.controller.deciding.audience import live_brokers
 from ottla.controller.deciding.context import ClusterContext, TopicContext
+from ottla.controller.deciding.elections import AfterChange
 from ottla.controller.loading import load_broker_configs, load_brokers, load_group_configs, load_topics
 from ottla.controller.turns.answers import AnswerTurns
 from ottla.controller.turns.creating import CreationTurns
 from ottla.controller.turns.deleting import DeletionTurns
+from ottla.controller.turns.reassigning import ReassignmentTurns
+from ottla.coordination.interface import Watch
 from ottla.metadata.updates import BrokerEndpoints
 from ottla.model import BrokerId
 from ottla.steps import Steps, pieces
@@ -28,64 +35,111 @@ class BrokerTurns:
         creations: CreationTurns,
         deletions: DeletionTurns,
         answers: AnswerTurns,
+        reassignments: ReassignmentTurns,
         receivers: Receivers,
     ) -> None:
         self._core = core
         self._creations = creations
         self._deletions = deletions
         self._answers = answers
+        self._reassignments = reassignments
         self._receivers = receivers
+        #: Brokers as they were when they were last connected to.
+        self._reached: dict[BrokerId, BrokerEndpoints] = {}
+        #: Left on registrations, and on topics and their list.
+        self.broker_watch: Watch | None = None
+        self.topic_watch: Watch | None = None
 
     async def take_over(self, *, new_epochs: bool = False) -> None:
         """Reads the tree, brings it in order, and announces to brokers what it holds."""
         core, coordination = self._core, self._core.coordination
         before = core.context
-        context = ClusterContext(before.cluster_id, before.controller_epoch, failed_replicas=before.failed_replicas)
-        context.brokers = await load_brokers(coordination)
+        context = ClusterContext(
+            before.cluster_id,
+            before.controller_epoch,
+            shutting_down=before.shutting_down,
+            failed_replicas=before.failed_replicas,
+        )
+        found = await load_brokers(coordination, self.broker_watch)
         context.broker_configs = await load_broker_configs(coordination)
         context.group_configs = await load_group_configs(coordination)
-        await load_topics(coordination, context)
+        await load_topics(coordination, context, self.topic_watch)
         core.context = context
         core.stale = False
+        bounced = _bounced(core.announcer.brokers, found)
+        served = [(topic, list(topic.replicas)) for topic in context.served_topics()]
+        if bounced:
+            context.brokers = {broker: known for broker, known in found.items() if broker not in bounced}
+            await core.elect(served)
+        context.brokers = found
         self._connect()
         await self._deletions.mark_undone()
         self._deletions.go_on()
-        await self._creations.complete()
-        served = [(topic, list(topic.replicas)) for topic in context.served_topics()]
-        await core.elect(served, new_epochs=new_epochs)
+        await self._creations.complete(context.served_topics())
+        settings = core.settings
+        unclean = settings.unclean_leader_election
+        await core.elect(served, AfterChange(settings.broker_id, unclean_default=unclean, new_epochs=new_epochs))
         self._creations.reloaded()
         await core.announce_all(list(context.brokers))
+        await self._reassignments.go_on(self._reassignments.ongoing())
         await self._creations.finish_settled()
         await self._deletions.finish()
 
     async def brokers_changed(self) -> None:
         """Some came, or are gone, or came back under another registration: these know nothing any more."""
         core, context = self._core, self._core.context
-        before, context.brokers = context.brokers, await load_brokers(core.coordination)
-        new, gone = self._connect()
-        if not new and not gone:
-            return
-        log.info("brokers have changed", new=sorted(new), gone=sorted(gone), live=len(context.brokers))
-        context.failed_replicas = {replica for replica in context.failed_replicas if replica[2] not in new | gone}
-        core.announcer.announce([live_brokers(context)])
-        lost = before.keys() - context.brokers.keys()
-        await self._answers.elect(await core.do(_concerned(context, lost | new)))
-        await core.announce_all(sorted(new))
+        found = await load_brokers(core.coordination, self.broker_watch)
+        before = context.brokers
+        dead = {broker for broker, known in before.items() if broker not in found} | _bounced(
+            {broker: known.epoch for broker, known in before.items()}, found
+        )
+        context.brokers = {broker: found[broker] for broker in before if broker not in dead}
+        if dead:
+            log.info("brokers are gone", brokers=sorted(dead), live=len(context.brokers))
+            self._connect()
+            core.announcer.announce([live_brokers(context)])
+            await self._answers.elect(await core.do(_concerned(context, dead)))
+        context.brokers = found
+        new, _ = self._connect()
+        moved = {broker for broker in new & before.keys() if broker not in dead}
+        if new:
+            log.info("brokers have come", brokers=sorted(new), live=len(context.brokers))
+            core.announcer.announce([live_brokers(context)])
+            concerned = await core.do(_concerned(context, new - moved))
+            await self._creations.complete([topic for topic, _ in concerned])
+            await self._answers.elect(concerned)
+            await core.announce_all(sorted(new))
+            await self._reassignments.go_on(concerned)
         await self._creations.finish_settled()
         await self._deletions.finish()
 
     def _connect(self) -> tuple[set[BrokerId], set[BrokerId]]:
         """Announces to live brokers from now on, and to the others no more. Returns who is new, and who is gone."""
-        announcer, live = self._core.announcer, self._core.context.brokers
+        core, context = self._core, self._core.context
+        announcer, live = core.announcer, context.brokers
         known = dict(announcer.brokers)
-        gone = {broker for broker, epoch in known.items() if broker not in live or live[broker].epoch != epoch}
-        for broker in sorted(gone):
+        gone = {broker for broker in known if broker not in live} | _bounced(known, live)
+        # At the same place, and under the same registration, with other listeners.
+        moved = {broker for broker in known.keys() - gone if self._reached.get(broker) != live[broker]}
+        for broker in sorted(gone | moved):
             announcer.disconnect(broker)
+        for broker in sorted(gone):
             self._deletions.broker_gone(broker)
-        new = {broker for broker in live if broker not in known or broker in gone}
+        new = {broker for broker in live if broker not in known} | (gone & live.keys()) | moved
         for broker in sorted(new):
+            self._deletions.broker_is_back(broker)
             announcer.connect(broker, live[broker].epoch, self._receivers(live[broker]))
+        self._reached = dict(live)
+        if gone or new - moved:
+            changed = gone | new - moved
+            context.shutting_down -= changed
+            context.failed_replicas = {replica for replica in context.failed_replicas if replica[2] not in changed}
         return new, gone
+
+
+def _bounced(known: Mapping[BrokerId, int], found: Mapping[BrokerId, BrokerEndpoints]) -> set[BrokerId]:
+    """Brokers that have registered again."""
+    return {broker for broker, epoch in known.items() if broker in found and found[broker].epoch != epoch}
 
 
 def _concerned(context: ClusterContext, brokers: AbstractSet[BrokerId]) -> Steps[list[tuple[TopicContext, list[int]]]]:

@@ -8,7 +8,7 @@ shown to clients, or taken back where nobody has room for a log of a topic that 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.controller.core import ControllerCore, log
@@ -33,7 +33,6 @@ from ottla.controller.waiting import Work
 from ottla.coordination.errors import CoordinationError, NodeExists
 from ottla.coordination.interface import Create, Op, SetData
 from ottla.coordination.znodes import (
-    TopicAssignment,
     encode_topic,
     partitions_path,
     topic_config_path,
@@ -243,20 +242,21 @@ class CreationTurns:
             topic = core.context.topics[plan.topic]
             topic.replicas |= plan.replicas
             topic.states |= plan.states
+            topic.version += 1
             grown.append((topic, list(plan.replicas)))
         return await self._begin(grown, is_creation=False) if grown else None
 
-    async def complete(self) -> None:
-        """After a start: what a crash cut short, or an old Kafka left out, gets into the tree as if it were new."""
+    async def complete(self, topics: Iterable[TopicContext]) -> None:
+        """What a crash cut short, an old Kafka left out, or nobody lived for, gets into the tree as if it were new."""
         core = self._core
         groups: list[list[Op]] = []
-        for topic in list(core.context.served_topics()):
+        for topic in list(topics):
             if topic.id == ZERO_TOPIC_ID:
                 # Made before topics had ids.
                 topic.id = random_id(core.entropy)
                 core.context.names[topic.id] = topic.name
-                assignment = TopicAssignment(topic.id, topic.replicas, topic.adding, topic.removing)
-                groups.append([SetData(topic_path(topic.name), encode_topic(assignment))])
+                groups.append([SetData(topic_path(topic.name), encode_topic(topic.assignment), topic.version)])
+                topic.version += 1
             missing = {number: replicas for number, replicas in topic.replicas.items() if number not in topic.states}
             if not missing:
                 continue
@@ -266,12 +266,27 @@ class CreationTurns:
             there = await core.coordination.get_many(paths)
             lacking: list[Op] = [op for op, node in zip(creations, there, strict=True) if node is None]
             if states:
-                log.info("completing a topic that a crash cut short", topic=topic.name, partitions=len(states))
+                log.info("completing a topic: partitions had no state", topic=topic.name, partitions=len(states))
             topic.states |= states
             groups.append(lacking)
         faults = [fault for fault in await core.writes.write(groups) if fault is not None]
         if faults:
             raise faults[0]
+
+    async def found(self, topics: Sequence[tuple[TopicContext, list[int]]]) -> None:
+        """Partitions that somebody else has put into the tree: they are made as if they had been asked for."""
+        core = self._core
+        await self.complete([topic for topic, _ in topics])
+        for topic, numbers in topics:
+            log.info("found partitions in the tree", topic=topic.name, partitions=len(numbers))
+        core.update(topic_configs={topic.name: dict(topic.configs) for topic, _ in topics})
+        idle = [(topic, numbers) for topic, numbers in topics if not core.makings.hidden(topic.name)]
+        if idle:
+            await self._begin(idle, is_creation=False)
+        # Of a topic that is being made they are shown as their leaders are announced.
+        rest = [found for found in topics if found not in idle]
+        await core.lead(rest)
+        await core.show(rest)
 
 
 def created(topics: Sequence[TopicToCreate], creation: Creation, *, validate_only: bool) -> Steps[list[TopicCreation]]:

@@ -1,7 +1,9 @@
 """The controller's turns that delete topics, and what follows when brokers have deleted the logs.
 
 A mark in the tree begins a deletion, and from there it goes on whoever is the controller: topics that are marked leave
-the metadata, live brokers delete what they have of them, then the topic's nodes go, and the mark goes with them.
+the metadata, brokers delete what they have of them, then the topic's nodes go, and the mark goes with them. Whoever
+asked is answered when live brokers are done. Where others have replicas too, the nodes and the mark stay until these
+have come back and deleted them: a broker whose replica no tree names any more would keep it.
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ from ottla.steps import Steps, pieces
 class _Deletion:
     """A topic that is marked: brokers are deleting its logs."""
 
-    def __init__(self, work: Work, holders: set[BrokerId]) -> None:
+    def __init__(self, work: Work, holders: set[BrokerId], away: set[BrokerId]) -> None:
         self.work = work
-        #: Brokers that have not answered yet.
+        #: Live brokers that have not answered yet.
         self.waits_for = holders
+        #: Brokers that are not there, and have replicas.
+        self.away = away
         #: Whether one of them could not delete all of its logs.
         self.is_kept = False
 
@@ -128,6 +132,19 @@ class DeletionTurns:
 
     # What goes on behind the turn.
 
+    async def found(self, marks: Sequence[str]) -> None:
+        """Topics that somebody else has marked: those that are not there lose their mark."""
+        core = self._core
+        known = [name for name in marks if name in core.context.topics and name not in core.context.deleting]
+        unknown = [name for name in marks if name not in core.context.topics]
+        if known and not core.settings.delete_topics:
+            log.warning("topics are marked for deletion, which is disabled", count=len(known), first=known[0])
+            unknown, known = [*unknown, *known], []
+        await core.writes.write([[Delete(delete_topic_path(name))] for name in unknown])
+        if known:
+            log.info("found topics that are marked for deletion", count=len(known), first=known[0])
+            await self._begin(known)
+
     async def _begin(self, names: Sequence[str]) -> Work:
         """Of topics that are marked in the tree."""
         core = self._core
@@ -143,7 +160,7 @@ class DeletionTurns:
     def _track(self, names: Sequence[str]) -> Work:
         work = Work()
         for name in names:
-            self._deletions[name] = _Deletion(work, self._holders(name))
+            self._deletions[name] = _Deletion(work, *self._holders(name))
         self._core.under_way.deletion(names, work)
         return work
 
@@ -156,29 +173,45 @@ class DeletionTurns:
             self._track(new)
         for name, deletion in self._deletions.items():
             deletion.is_kept = False
-            deletion.waits_for = self._holders(name)
+            deletion.waits_for, deletion.away = self._holders(name)
 
-    def _holders(self, name: str) -> set[BrokerId]:
-        """Live brokers that have a replica of it."""
+    def _holders(self, name: str) -> tuple[set[BrokerId], set[BrokerId]]:
+        """Brokers that have a replica of it: those that live, and the others."""
         context = self._core.context
         topic = context.topics.get(name)
         held = set(chain.from_iterable(topic.replicas.values())) if topic is not None else set()
-        return held & context.brokers.keys()
+        return held & context.brokers.keys(), held - context.brokers.keys()
 
     def stopped(self, answer: StopsAnswer) -> None:
         """A broker has deleted what it has, or could not."""
-        for name in {tp.topic for tp in answer.partitions}:
-            deletion = self._deletions.get(name)
-            if deletion is not None:
+        stopped: dict[str, set[int]] = {}
+        for tp in answer.partitions:
+            stopped.setdefault(tp.topic, set()).add(tp.partition)
+        for name, numbers in stopped.items():
+            deletion, topic = self._deletions.get(name), self._core.context.topics.get(name)
+            # A partition that has moved away was stopped there as well: that is not the topic's deletion.
+            if deletion is not None and (
+                topic is None
+                or all(number in numbers for number, held in topic.replicas.items() if answer.broker in held)
+            ):
                 deletion.waits_for.discard(answer.broker)
         for name in {tp.topic for tp in answer.failed}:
             if name in self._deletions:
                 self._deletions[name].is_kept = True
 
     def broker_gone(self, broker: BrokerId) -> None:
-        """Nobody waits for it: what it has goes when it starts, since no tree names it any more."""
+        """Whoever asked waits for it no more."""
         for deletion in self._deletions.values():
-            deletion.waits_for.discard(broker)
+            if broker in deletion.waits_for:
+                deletion.waits_for.discard(broker)
+                deletion.away.add(broker)
+
+    def broker_is_back(self, broker: BrokerId) -> None:
+        """It hears of deletions with everything else."""
+        for deletion in self._deletions.values():
+            if broker in deletion.away:
+                deletion.away.discard(broker)
+                deletion.waits_for.add(broker)
 
     async def finish(self) -> None:
         """Takes the nodes of those away whose logs are gone everywhere."""
@@ -187,7 +220,12 @@ class DeletionTurns:
         kept = sorted(name for name in ready if self._deletions[name].is_kept)
         for name in kept:
             log.warning("a topic's deletion waits: not all of its logs could be deleted", topic=name)
-        gone = [name for name in ready if not self._deletions[name].is_kept]
+        away = [name for name in ready if self._deletions[name].away and name not in kept]
+        for name in away:
+            deletion = self._deletions[name]
+            if not deletion.work.has_ended:
+                log.info("a topic's deletion waits for brokers", topic=name, brokers=sorted(deletion.away))
+        gone = [name for name in ready if not (self._deletions[name].is_kept or self._deletions[name].away)]
         outcomes = await core.writes.write([await self._removal(name) for name in gone])
         removed = 0
         for name, fault in zip(gone, outcomes, strict=True):
@@ -197,7 +235,8 @@ class DeletionTurns:
             else:
                 core.stale = True
                 log.warning("a topic's deletion waits", topic=name, fault=str(fault))
-        self._end(ready)
+        self._end([*gone, *kept])
+        self._answer(away)
         if removed:
             log.info("deleted topics", count=removed, first=gone[0])
 
@@ -206,6 +245,12 @@ class DeletionTurns:
         works = [self._deletions.pop(name).work for name in names]
         for work in set(works) - {deletion.work for deletion in self._deletions.values()}:
             work.end()
+
+    def _answer(self, names: Collection[str]) -> None:
+        """Of topics that wait for brokers which are away: whoever asked has waited long enough."""
+        for work in {self._deletions[name].work for name in names}:
+            if all(not deletion.waits_for for deletion in self._deletions.values() if deletion.work is work):
+                work.end()
 
     def give_up(self, fault: Refusal) -> None:
         """Answers all that wait: the turn that was to see to them has failed. The marks stay in the tree."""

@@ -10,10 +10,19 @@ from typing import Final, NamedTuple
 from ottla.config.dynamic import CHANGES_MAX, apply_incremental
 from ottla.config.errors import BrokenRuleError, ConfigError
 from ottla.controller.core import ControllerCore, log
+from ottla.controller.deciding.elections import UNCLEAN
 from ottla.controller.deciding.refusal import Refusal
 from ottla.controller.interface import ConfigChanges, ConfigOverrides, ConfigResult, ConfigTarget, ConfigTargetType
+from ottla.controller.turns.answers import AnswerTurns
 from ottla.coordination.interface import Create, Delete, Op, SetData
-from ottla.coordination.znodes import broker_config_path, encode_config, group_config_path, topic_config_path
+from ottla.coordination.notifications import CONFIG_CHANGE_PREFIX, encode_config_change
+from ottla.coordination.znodes import (
+    broker_config_path,
+    encode_config,
+    group_config_path,
+    sanitized,
+    topic_config_path,
+)
 from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import ErrorCode
 from ottla.steps import pieces
@@ -31,8 +40,9 @@ class _Plan(NamedTuple):
 
 
 class OverrideTurns:
-    def __init__(self, core: ControllerCore) -> None:
+    def __init__(self, core: ControllerCore, answers: AnswerTurns) -> None:
         self._core = core
+        self._answers = answers
 
     async def alter(
         self, requests: Sequence[ConfigChanges | ConfigOverrides], *, validate_only: bool
@@ -126,35 +136,52 @@ class OverrideTurns:
     async def _carry_out(self, plans: Sequence[_Plan]) -> dict[ConfigTarget, ConfigResult]:
         """Writes and announces; returns the results of those that the tree refused."""
         core = self._core
-        groups = [[plan.op] for plan in plans if plan.op is not None]
+        groups = [[plan.op, _notification(plan)] for plan in plans if plan.op is not None]
         faults: dict[ConfigTarget, ConfigResult] = {}
         changed: dict[ConfigTargetType, dict[str, Mapping[str, str]]] = {kind: {} for kind in ConfigTargetType}
+        decides_elections = False
         for plan, fault in zip(plans, await core.writes.write(groups), strict=True):
             if fault is not None:
                 core.stale = True
                 faults[plan.resource] = ConfigResult(plan.resource, ErrorCode.UNKNOWN_SERVER_ERROR, str(fault))
             else:
-                self._take(plan)
+                before = self._take(plan)
+                decides_elections |= before.get(UNCLEAN) != plan.overrides.get(UNCLEAN)
                 changed[plan.resource.type][plan.name] = plan.overrides
         topics, brokers, of_groups = (
             changed[kind] for kind in (ConfigTargetType.TOPIC, ConfigTargetType.BROKER, ConfigTargetType.GROUP)
         )
         if topics or brokers or of_groups:
             core.update(topic_configs=topics, broker_configs=brokers, group_configs=of_groups)
+            if decides_elections:
+                await self._answers.elect_leaderless()
             log.info("changed overrides", topics=sorted(topics), brokers=sorted(brokers), groups=sorted(of_groups))
         return faults
 
-    def _take(self, plan: _Plan) -> None:
+    def _take(self, plan: _Plan) -> Mapping[str, str]:
+        """Returns the overrides before."""
         context = self._core.context
         if plan.resource.type is ConfigTargetType.TOPIC:
+            before: Mapping[str, str] = context.topics[plan.name].configs
             context.topics[plan.name].configs = plan.overrides
             context.config_nodes.add(plan.name)
         elif plan.resource.type is ConfigTargetType.BROKER:
+            before = context.broker_configs.get(plan.name, {})
             context.broker_configs[plan.name] = plan.overrides
         elif plan.overrides:
+            before = context.group_configs.get(plan.name, {})
             context.group_configs[plan.name] = plan.overrides
         else:
-            del context.group_configs[plan.name]
+            before = context.group_configs.pop(plan.name)
+        return before
+
+
+def _notification(plan: _Plan) -> Create:
+    """By which other brokers hear of it: they read overrides themselves."""
+    resource = plan.resource
+    kind = {ConfigTargetType.TOPIC: "topics", ConfigTargetType.BROKER: "brokers", ConfigTargetType.GROUP: "groups"}
+    name = sanitized(plan.name) if resource.type is ConfigTargetType.GROUP else plan.name
+    return Create(CONFIG_CHANGE_PREFIX, encode_config_change(f"{kind[resource.type]}/{name}"), sequential=True)
 
 
 def _without_nulls(overrides: Mapping[str, str | None]) -> dict[str, str]:

@@ -2,95 +2,148 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.controller.core import ControllerCore, log
 from ottla.controller.deciding.context import TopicContext, VersionedState
 from ottla.controller.interface import PRODUCER_ID_BLOCK_SIZE, IsrChange, IsrResult, ProducerIdRange
 from ottla.controller.turns.answers import AnswerTurns
+from ottla.controller.turns.reassigning import ReassignmentTurns
+from ottla.coordination.errors import BadVersion
 from ottla.coordination.interface import SetData
 from ottla.coordination.znodes import (
     PRODUCER_ID_BLOCK,
-    LeaderAndIsr,
     ProducerIdBlock,
     decode_producer_ids,
     encode_producer_ids,
     encode_state,
     state_path,
 )
+from ottla.metadata.updates import PartitionState
 from ottla.model import BrokerId, ErrorCode, TopicPartition
+from ottla.steps import pieces
 
 _PRODUCER_ID_MAX: Final = 2**63 - 1
 
 
+class _IsrPlan(NamedTuple):
+    #: Of the change among those that were asked for.
+    place: int
+    topic: TopicContext
+    #: With the version of the state before.
+    after: VersionedState
+
+
 class ReplicaTurns:
-    def __init__(self, core: ControllerCore, answers: AnswerTurns) -> None:
+    def __init__(self, core: ControllerCore, answers: AnswerTurns, reassignments: ReassignmentTurns) -> None:
         self._core = core
         self._answers = answers
+        self._reassignments = reassignments
 
-    async def alter_isr(self, broker_id: BrokerId, changes: Sequence[IsrChange]) -> list[IsrResult]:
+    async def alter_isr(self, broker_id: BrokerId, broker_epoch: int, changes: Sequence[IsrChange]) -> list[IsrResult]:
         core, context = self._core, self._core.context
-        errors = [self._isr_error(broker_id, change) for change in changes]
-        good = [change for change, error in zip(changes, errors, strict=True) if error is ErrorCode.NONE]
-        planned: list[tuple[TopicContext, IsrChange, LeaderAndIsr]] = []
-        for change in good:
-            topic = context.topics[change.tp.topic]
-            state = topic.states[change.tp.partition].state
-            planned.append((topic, change, state._replace(isr=change.isr, controller_epoch=context.controller_epoch)))
-        groups = [
-            [SetData(state_path(*change.tp), encode_state(state), change.partition_epoch)]
-            for _, change, state in planned
-        ]
-        written: set[TopicPartition] = set()
-        for (topic, change, state), fault in zip(planned, await core.writes.write(groups), strict=True):
+        broker = context.brokers.get(broker_id)
+        if broker is None or 0 <= broker_epoch != broker.epoch:
+            return [IsrResult(change.tp, ErrorCode.STALE_BROKER_EPOCH) for change in changes]
+        errors: list[ErrorCode] = []
+        plans: list[_IsrPlan] = []
+        for piece in pieces(changes):
+            for change in piece:
+                planned = self._planned(broker_id, len(errors), change)
+                errors.append(planned if isinstance(planned, ErrorCode) else ErrorCode.NONE)
+                if isinstance(planned, _IsrPlan):
+                    plans.append(planned)
+            await asyncio.sleep(0)
+        written = await self._write(plans, changes, errors)
+        if written:
+            core.show_states([context.partition_state(topic, number) for topic, number in written])
+            led_anew = await self._reassignments.go_on([(topic, [number]) for topic, number in written])
+            for index, change in enumerate(changes):
+                if errors[index] is ErrorCode.NONE and change.tp in led_anew:
+                    errors[index] = ErrorCode.NEW_LEADER_ELECTED
+        answers = zip(changes, errors, strict=True)
+        return [IsrResult(change.tp, error, self._state_of(change)) for change, error in answers]
+
+    def _state_of(self, change: IsrChange) -> PartitionState | None:
+        context = self._core.context
+        known = context.topics.get(change.tp.topic)
+        if known is None or change.tp.partition not in known.states:
+            return None
+        return context.partition_state(known, change.tp.partition)
+
+    async def _write(
+        self, plans: Sequence[_IsrPlan], changes: Sequence[IsrChange], errors: list[ErrorCode]
+    ) -> list[tuple[TopicContext, int]]:
+        """Returns the partitions that changed. Where somebody else has written the state, that one is read."""
+        core = self._core
+        groups = []
+        for plan in plans:
+            tp = changes[plan.place].tp
+            groups.append([SetData(state_path(*tp), encode_state(plan.after.state), plan.after.version)])
+        written: list[tuple[TopicContext, int]] = []
+        late: list[TopicPartition] = []
+        for plan, fault in zip(plans, await core.writes.write(groups), strict=True):
+            tp = changes[plan.place].tp
             if fault is None:
-                topic.states[change.tp.partition] = VersionedState(state, change.partition_epoch + 1)
-                written.add(change.tp)
+                plan.topic.states[tp.partition] = VersionedState(plan.after.state, plan.after.version + 1)
+                written.append((plan.topic, tp.partition))
+                continue
+            errors[plan.place] = ErrorCode.INVALID_UPDATE_VERSION
+            if isinstance(fault, BadVersion):
+                late.append(tp)
             else:
                 core.stale = True
-        if written:
-            states = [context.partition_state(context.topics[tp.topic], tp.partition) for tp in sorted(written)]
-            core.show_states(states)
-        results: list[IsrResult] = []
-        for change, error in zip(changes, errors, strict=True):
-            found = error
-            if error is ErrorCode.NONE and change.tp not in written:
-                found = ErrorCode.INVALID_UPDATE_VERSION
-            known = context.topics.get(change.tp.topic)
-            state_now = None
-            if known is not None and change.tp.partition in known.states:
-                state_now = context.partition_state(known, change.tp.partition)
-            results.append(IsrResult(change.tp, found, state_now))
-        return results
+        if late:
+            await core.read_again(late)
+            concerned = [(core.context.topics[tp.topic], [tp.partition]) for tp in late]
+            await self._answers.announce(concerned, concerned)
+        return written
 
-    def _isr_error(self, broker_id: BrokerId, change: IsrChange) -> ErrorCode:
+    def _planned(self, broker_id: BrokerId, place: int, change: IsrChange) -> _IsrPlan | ErrorCode:
+        """An ErrorCode: nothing is written; NONE where it is so already."""
         context = self._core.context
         topic = context.topics.get(change.tp.topic)
         known = topic.states.get(change.tp.partition) if topic and topic.name not in context.deleting else None
         if topic is None or known is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if broker_id not in context.brokers:
-            return ErrorCode.STALE_BROKER_EPOCH
-        if change.leader_epoch > known.state.leader_epoch or change.partition_epoch > known.version:
+        state = known.state
+        if change.leader_epoch > state.leader_epoch or change.partition_epoch > known.version:
             # A broker that knows more than the controller has heard from a newer controller.
             return ErrorCode.NOT_CONTROLLER
-        if change.leader_epoch < known.state.leader_epoch:
+        if change.leader_epoch < state.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
-        if broker_id != known.state.leader:
+        if broker_id != state.leader:
             return ErrorCode.INVALID_REQUEST
+        isr = set(change.isr)
+        if isr == set(state.isr) and len(isr) == len(change.isr) and change.partition_epoch != known.version:
+            # Asked for again, by a leader that did not hear the answer.
+            return ErrorCode.NONE
         if change.partition_epoch < known.version:
             return ErrorCode.INVALID_UPDATE_VERSION
         replicas = topic.replicas[change.tp.partition]
-        if (
-            broker_id not in change.isr
-            or not set(change.isr) <= set(replicas)
-            or len(set(change.isr)) < len(change.isr)
-        ):
+        if broker_id not in isr or not isr <= set(replicas) or len(isr) < len(change.isr):
             return ErrorCode.INVALID_REQUEST
-        if not all(context.is_live(topic.name, change.tp.partition, broker) for broker in change.isr):
+        epochs = change.isr_epochs
+        if epochs and len(epochs) != len(change.isr):
+            return ErrorCode.INVALID_REQUEST
+        if any(
+            not self._is_eligible(change, member, epochs[at] if epochs else -1, state.isr)
+            for at, member in enumerate(change.isr)
+        ):
             return ErrorCode.INELIGIBLE_REPLICA
-        return ErrorCode.NONE
+        after = state._replace(isr=change.isr, controller_epoch=context.controller_epoch)
+        return _IsrPlan(place, topic, VersionedState(after, known.version))
+
+    def _is_eligible(self, change: IsrChange, member: BrokerId, epoch: int, before: Sequence[BrokerId]) -> bool:
+        """Whether it may be in sync; one that is about to stop may stay and not join."""
+        context = self._core.context
+        if not context.is_served(*change.tp, member):
+            return False
+        if epoch >= 0 and epoch != context.brokers[member].epoch:
+            return False
+        return member not in context.shutting_down or member in before
 
     async def replicas_failed(self, broker_id: BrokerId, partitions: Sequence[TopicPartition]) -> None:
         topics = self._core.context.topics

@@ -16,12 +16,13 @@ one that says that it was the last; the answer is made in the same way.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.coordination.interface import CreatedNode, Stat
 from ottla.coordination.zookeeper.codes import NOTIFICATION_XID, KeeperError, KeeperState, OpCode
 from ottla.coordination.zookeeper.jute import JuteFault, JuteReader, JuteWriter
+from ottla.steps import Steps, pieces
 
 #: What ZooKeeper writes as an int64, five times, and so on: its Stat.
 _STAT: Final = struct.Struct(">qqqqiiiqiiq")
@@ -32,6 +33,8 @@ _ANSWER: Final = struct.Struct(">iqi")
 _MULTI: Final = struct.Struct(">i?i")
 #: A permission, and the lengths of scheme and id.
 _ACL_BYTES_MIN: Final = 12
+#: Operations of a multi that are read or written in one step, some microseconds each.
+_OPS_A_STEP: Final = 8
 
 ALL_PERMISSIONS: Final = 31
 
@@ -324,14 +327,18 @@ def _read_multi_answer(reader: JuteReader) -> MultiAnswer:
 
 
 def _write_multi_answer(writer: JuteWriter, answer: MultiAnswer) -> None:
-    for op, error, result in answer.results:
+    _write_multi_results(writer, answer.results)
+    writer.fields(_MULTI, OpCode.ERROR, True, -1)
+
+
+def _write_multi_results(writer: JuteWriter, results: Iterable[MultiResult]) -> None:
+    for op, error, result in results:
         writer.fields(_MULTI, op, False, error)
         if op == OpCode.ERROR:
             writer.int32(error)
         elif form := _MULTI_ANSWERS[op]:
             assert result is not None
             form.write(writer, result)
-    writer.fields(_MULTI, OpCode.ERROR, True, -1)
 
 
 class _MultiForm(NamedTuple):
@@ -488,3 +495,34 @@ def decode_answer(op: int, reader: JuteReader) -> Any:
 
 def decode_event(reader: JuteReader) -> NodeEvent:
     return NODE_EVENT.read(reader)  # type: ignore[no-any-return]
+
+
+# The same in steps, for a server that serves others meanwhile: a frame may carry some ten thousand operations.
+
+
+def reading_multi(reader: JuteReader, ops_max: int) -> Steps[MultiRequest | None]:
+    """A multi's fields; None where it has more operations than `ops_max`, the others unread."""
+    ops: list[MultiOp] = []
+    while True:
+        op, done, _ = reader.fields(_MULTI)
+        if done:
+            return MultiRequest(ops)
+        if len(ops) == ops_max:
+            return None
+        form = _MULTI_REQUESTS.get(op)
+        if form is None:
+            raise JuteFault(f"operation {op} in a multi")
+        ops.append(MultiOp(OpCode(op), form.read(reader)))
+        if len(ops) % _OPS_A_STEP == 0:
+            yield
+
+
+def writing_multi_answer(xid: int, zxid: int, answer: MultiAnswer) -> Steps[bytes]:
+    """The frame of an answer."""
+    writer = JuteWriter()
+    writer.fields(_ANSWER, xid, zxid, KeeperError.OK)
+    for some in pieces(answer.results, _OPS_A_STEP):
+        _write_multi_results(writer, some)
+        yield
+    writer.fields(_MULTI, OpCode.ERROR, True, -1)
+    return writer.frame()

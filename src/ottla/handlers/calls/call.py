@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.config import Config
 from ottla.config.live import LiveConfig
+from ottla.controller.announcing.announced import AnnouncedBroker
 from ottla.controller.interface import Controller
 from ottla.handlers.calls.checks import Checks
 from ottla.handlers.calls.request_metrics import RequestMetrics
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
     from ottla.handlers.on_demand.producer_ids import ProducerIds
 
 
+class OwnController(Controller, Protocol):
+    """The controller in this process."""
+
+    @property
+    def active(self) -> bool:
+        """Whether it decides: one broker's does. The others answer NOT_CONTROLLER."""
+        ...
+
+
 class Services(NamedTuple):
     """The broker's parts, as handlers use them."""
 
@@ -38,7 +48,12 @@ class Services(NamedTuple):
     workers: Workers
     metadata: MetadataCache
     replicas: Replicas
+    #: The active one, wherever it is.
     controller: Controller
+    #: The one here, for requests that other brokers send to it.
+    own_controller: OwnController
+    #: This broker, for requests that other brokers' controllers send to it.
+    announced: AnnouncedBroker
     authorizer: Authorizer
     quotas: Quotas
     policy: Policy

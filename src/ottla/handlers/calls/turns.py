@@ -6,6 +6,8 @@ are, all others wait for one slice and not for the sum of them.
 
 Work that is in progress holds memory, so only so much of it is: the rest waits as it came. Large requests have a line
 of their own, since each may take seconds, and small ones would wait behind them.
+
+What the controller announces stands in neither: it has all turns until it has ended.
 """
 
 from __future__ import annotations
@@ -35,9 +37,10 @@ STEPS_A_LOOK: Final = 8
 LOOKS_A_SLICE: Final = 512
 #: A request of more bytes is large. One of fewer takes 15 MB at the most, decoded into objects.
 SMALL_BYTES_MAX: Final = 64 * 1024
-#: What is in progress at once, of each kind.
+#: What is in progress at once, of each kind. Of the first: a controller, and another one that takes its place.
 SMALL_AT_ONCE: Final = 16
 LARGE_AT_ONCE: Final = 2
+FIRST_AT_ONCE: Final = 2
 
 
 class JobResult(NamedTuple):
@@ -108,6 +111,7 @@ class Turns:
         self._clock = clock
         self._small = Line(SMALL_AT_ONCE)
         self._large = Line(LARGE_AT_ONCE)
+        self._first = Line(FIRST_AT_ONCE)
         #: The line whose turn it is, and the other.
         self._lines = deque((self._small, self._large))
         self._wake: asyncio.Handle | None = None
@@ -115,7 +119,7 @@ class Turns:
         self._served: Job | None = None
 
     def __len__(self) -> int:
-        return len(self._small) + len(self._large)
+        return len(self._small) + len(self._large) + len(self._first)
 
     @property
     def is_full(self) -> bool:
@@ -145,10 +149,12 @@ class Turns:
         done: Callable[[T], None],
         failed: Callable[[Exception], None],
         size: int = 0,
+        *,
+        is_first: bool = False,
     ) -> Job:
         """Has the work of a request of `size` bytes done in the next turns; one of the two is then called, never from
         here."""
-        line = self._small if size <= SMALL_BYTES_MAX else self._large
+        line = self._first if is_first else self._small if size <= SMALL_BYTES_MAX else self._large
         job = Job(line, steps, done, failed)
         line.add(job)
         self._wake_soon()
@@ -174,7 +180,7 @@ class Turns:
                 self._wake_soon()
             line.leave(job)
 
-    async def to_end(self, steps: Steps[T]) -> T:
+    async def to_end(self, steps: Steps[T], *, is_first: bool = False) -> T:
         """The result, for a handler that waits for other things too."""
         ended = self.slice(steps)
         if isinstance(ended, JobResult):
@@ -183,7 +189,10 @@ class Turns:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         # The caller that waits here may be cancelled in the turn in which the work ends.
         job = self.go_on(
-            steps, partial(_settle, future, future.set_result), partial(_settle, future, future.set_exception)
+            steps,
+            partial(_settle, future, future.set_result),
+            partial(_settle, future, future.set_exception),
+            is_first=is_first,
         )
         try:
             return await future
@@ -196,8 +205,10 @@ class Turns:
 
     def _serve(self) -> None:
         self._wake = None
-        self._lines.rotate()
-        line = self._lines[0] if self._lines[0].begun else self._lines[1]
+        line = self._first
+        if not line.begun:
+            self._lines.rotate()
+            line = self._lines[0] if self._lines[0].begun else self._lines[1]
         if not line.begun:
             return
         job = self._served = next(iter(line.begun))
@@ -211,7 +222,7 @@ class Turns:
             self._wake_or_rest()
 
     def _wake_or_rest(self) -> None:
-        if self._small.begun or self._large.begun:
+        if self._small.begun or self._large.begun or self._first.begun:
             # The collector of garbage would look through what long work holds, some hundred thousand objects, in a
             # pause of its own: it is kept from it. That takes no time, and what the work lets go of is freed as ever.
             gc.freeze()

@@ -411,6 +411,10 @@ class FetchHandler(Participant):
             for read in reads:
                 if read.leader is not None:
                     traffic.of(read.leader.tp.topic).bytes_out += read.size
+            return
+        for read in reads:
+            if read.size and read.leader is not None and read.leader.log.config.leader_throttled_replicas:
+                self.services.replicas.throttle.sent(read.leader, read.size)
 
     def send(self, wait: FetchWait | LongFetch, answer: Sequence[Outgoing]) -> None:
         """Hands a whole answer over, and lets the connection go on."""

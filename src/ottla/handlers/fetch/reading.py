@@ -237,6 +237,9 @@ class FetchReader:
         read.log_start_offset = log.start_offset
         if asked.last_fetched_epoch >= 0 and self._diverges(read, leader):
             return
+        throttled = self.is_follower and leader.log.config.leader_throttled_replicas
+        if throttled and self._services.replicas.throttle.holds_back(leader, self.replica_id):
+            return
         limit = max(0, min(asked.max_bytes, max_bytes))
         if not limit and not whole_first_batch:
             if not log.start_offset <= asked.fetch_offset <= log.end_offset:

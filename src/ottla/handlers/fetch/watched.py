@@ -177,6 +177,9 @@ class WatchedPartitions:
                 self._watch(each, reader)
                 is_new, each.is_new = each.is_new, False
                 read = reader.read(each.asked, left, whole_first_batch=whole_first_batch, is_new=is_new)
+                # A follower's offset may have moved the high watermark, which called the watcher and which this read
+                # has seen: it goes on watching for what comes behind.
+                self._watch(each, reader)
                 if read.size:
                     left = read.fit(room, left)
                     whole_first_batch = False

@@ -69,6 +69,7 @@ class ApiKey(IntEnum):
     UNREGISTER_BROKER = 64
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
+    ALLOCATE_PRODUCER_IDS = 67
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
     GET_TELEMETRY_SUBSCRIPTIONS = 71
@@ -153,6 +154,7 @@ ROWS: tuple[tuple[int, str, str, int, int, int | None, bool], ...] = (
     (64, "UnregisterBroker", "unregister_broker", 0, 0, 0, False),
     (65, "DescribeTransactions", "describe_transactions", 0, 0, 0, False),
     (66, "ListTransactions", "list_transactions", 0, 2, 0, False),
+    (67, "AllocateProducerIds", "allocate_producer_ids", 0, 0, 0, True),
     (68, "ConsumerGroupHeartbeat", "consumer_group_heartbeat", 0, 1, 0, False),
     (69, "ConsumerGroupDescribe", "consumer_group_describe", 0, 1, 0, False),
     (71, "GetTelemetrySubscriptions", "get_telemetry_subscriptions", 0, 0, 0, False),

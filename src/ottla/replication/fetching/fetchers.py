@@ -183,4 +183,5 @@ def open_fetchers(
             fetchers.look()
 
     metadata.listen(updated)
+    replicas.throttle.quota.bytes_a_second = lambda: live.current.replication.leader_throttled_rate
     return fetchers

@@ -10,9 +10,23 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from ottla.broker.broker import Broker
 from ottla.config.topic import effective_log_config
+from ottla.coordination.znodes import (
+    LeaderAndIsr,
+    TopicAssignment,
+    decode_topic,
+    encode_config,
+    encode_state,
+    encode_topic,
+    partition_path,
+    partitions_path,
+    state_path,
+    topic_config_path,
+    topic_path,
+)
 from ottla.metadata import BrokerEndpoints, Endpoint, MetadataUpdate, PartitionState
-from ottla.model import BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
+from ottla.model import NO_BROKER, BrokerId, Epoch, ErrorCode, TopicId, TopicPartition
 from ottla.replication.follower import Follower
 from ottla.replication.leader import Leader
 from ottla.storage.log.log import Log
@@ -21,6 +35,10 @@ from ottla.testing.sim.world import PORT, SimulatedBroker, Simulation
 #: Above all that brokers that are alone in their trees come to.
 CONTROLLER_EPOCH: Final = Epoch(1_000_000)
 LISTENER: Final = "PLAINTEXT"
+#: A broker that never lives.
+NOBODY: Final = BrokerId(0)
+#: Of what brokers find in their own trees, which raise it at their starts: below all that tests give.
+FIRST_EPOCH: Final = Epoch(-1_000)
 
 
 class GivenRoles:
@@ -94,7 +112,8 @@ class GivenRoles:
 
     async def say(self, broker: int, states: Sequence[PartitionState]) -> None:
         """Says these states to one broker, and who is alive."""
-        await self.brokers[broker].carry_out(self._take_on(broker, states))
+        process = self.brokers[broker].process
+        await self.simulation.loop.create_task(self._take_on(broker, states), context=process.context())
 
     async def announce(self) -> None:
         """Says to all that are alive who is, and what was given last."""
@@ -118,12 +137,35 @@ class GivenRoles:
                 )
             )
 
+        await self._register(broker, held)
         update(())
         answers = await replicas.change(
             replicas.take_on(held, lambda topic: effective_log_config(self.configs.get(topic, {}), defaults))
         )
         assert set(answers.values()) <= {ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH}, answers
         update(states)
+
+    async def _register(self, broker: Broker, states: Sequence[PartitionState]) -> None:
+        """Writes topics into a broker's tree, lest its next start takes their folders for strays. Nobody is in sync
+        there who could be elected, so that the broker itself gives nobody a role in them."""
+        tree = broker._coordination  # noqa: SLF001 - a test's access to what no other part of a broker hands out
+        assert tree is not None
+        for state in states:
+            leaderless = LeaderAndIsr(Epoch(0), NO_BROKER, FIRST_EPOCH, (NOBODY,))
+            held = dict.fromkeys(range(state.partition + 1), state.replicas)
+            for path, data in (
+                (topic_path(state.topic), encode_topic(TopicAssignment(state.topic_id, held, {}, {}))),
+                (partitions_path(state.topic), b""),
+                (partition_path(state.topic, state.partition), b""),
+                (state_path(state.topic, state.partition), encode_state(leaderless)),
+                (topic_config_path(state.topic), encode_config(self.configs.get(state.topic, {}))),
+            ):
+                if await tree.exists(path) is None:
+                    await tree.create(path, data)
+                elif path == topic_path(state.topic):
+                    known = decode_topic(path, (await tree.get(path))[0]).replicas
+                    if len(known) < len(held):
+                        await tree.set(path, data)
 
     def _endpoints(self) -> list[BrokerEndpoints]:
         return [

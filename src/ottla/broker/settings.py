@@ -1,0 +1,204 @@
+"""Settings of topics, brokers and groups, as every broker reads them from the tree for itself.
+
+They stand under `/config`, and whoever changes one leaves a note in `/config/changes`, which all brokers watch: Kafka's
+way in ZooKeeper mode, so that a tool that writes there is heard as well. A note names what has changed and not how; it
+is read when it comes, and the controller deletes those that are a quarter of an hour old. At the start of a session
+everything is read, behind the watch: what changed while there was none is in it.
+
+A note that is not understood, or names what is none of ours (users, clients, addresses), is passed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from ottla import logs
+from ottla.controller.loading import load_broker_configs, load_group_configs, load_topic_configs
+from ottla.coordination.errors import CoordinationError, NoNode
+from ottla.coordination.interface import Coordination, WatchEvent
+from ottla.coordination.notifications import CONFIG_CHANGES, decode_config_change
+from ottla.coordination.znode_json import DamagedZnode
+from ottla.coordination.znodes import decode_config, entity_name, topic_config_path
+from ottla.metadata import MetadataCache, MetadataUpdate
+from ottla.metadata.updates import DEFAULT_BROKER
+from ottla.model import topic_name_fault
+from ottla.steps import is_stray
+
+log_event = logs.logger("server")
+
+#: Notes that are read in one go; a tool may leave thousands.
+_NOTES_AT_ONCE: Final = 500
+#: After a fault of the tree that does not end the session.
+_AGAIN_S: Final = 1.0
+
+#: Of what had overrides once.
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+#: Takes what was read; it is applied when this returns.
+Learn = Callable[[MetadataUpdate], Awaitable[None]]
+
+
+class TreeSettings:
+    """What one session of a broker reads of `/config`."""
+
+    def __init__(self, coordination: Coordination, metadata: MetadataCache, learn: Learn) -> None:
+        self._coordination = coordination
+        self._metadata = metadata
+        self._learn = learn
+        #: The number of the last note that was read, or that the first reading was behind of.
+        self._last = -1
+        self._task: asyncio.Task[None] | None = None
+        self._again: asyncio.TimerHandle | None = None
+        #: Whether notes have come since the task began to look at them.
+        self._has_news = False
+        self._closed = False
+
+    async def begin(self) -> None:
+        """Reads everything, and watches from then on. Raises CoordinationError."""
+        self._last = max((number for number, _ in await self._notes()), default=-1)
+        await self._learn(await self._everything())
+
+    def close(self) -> None:
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+        if self._again is not None:
+            self._again.cancel()
+
+    async def topics(self, names: Sequence[str]) -> dict[str, Mapping[str, str]]:
+        """The overrides of topics; empty for one that has none."""
+        return await topic_overrides(self._coordination, names)
+
+    # Everything.
+
+    async def _everything(self) -> MetadataUpdate:
+        metadata, tree = self._metadata, self._coordination
+        topics: dict[str, Mapping[str, str]] = dict.fromkeys(metadata.topics, _NONE)
+        topics |= await load_topic_configs(tree)
+        brokers: dict[str, Mapping[str, str]] = dict.fromkeys(metadata.configured_brokers, _NONE)
+        brokers |= await load_broker_configs(tree)
+        groups: dict[str, Mapping[str, str]] = dict.fromkeys(metadata.configured_groups, _NONE)
+        groups |= await load_group_configs(tree)
+        return self._update(topics, brokers, groups)
+
+    def _update(
+        self,
+        topics: Mapping[str, Mapping[str, str]],
+        brokers: Mapping[str, Mapping[str, str]],
+        groups: Mapping[str, Mapping[str, str]],
+    ) -> MetadataUpdate:
+        return MetadataUpdate(
+            controller_epoch=self._metadata.controller_epoch,
+            topic_configs=topics,
+            broker_configs=brokers,
+            group_configs=groups,
+        )
+
+    # Notes.
+
+    async def _notes(self) -> list[tuple[int, str]]:
+        """Their numbers and names, in order; the next one that comes is heard of."""
+        try:
+            names, _ = await self._coordination.children(CONFIG_CHANGES, self._changed)
+        except NoNode:
+            return []
+        return sorted((number, name) for name in names if (number := _number(name)) is not None)
+
+    def _changed(self, _: WatchEvent) -> None:
+        self._has_news = True
+        self._look()
+
+    def _look(self) -> None:
+        self._again = None
+        if self._task is None and not self._closed:
+            self._task = asyncio.get_running_loop().create_task(self._read_news())
+
+    async def _read_news(self) -> None:
+        try:
+            while self._has_news and not self._closed:
+                self._has_news = False
+                await self._read(await self._notes())
+        except CoordinationError as fault:
+            # With a session that is over another one begins, and reads everything.
+            log_event.warning_limited("changes of settings could not be read yet", fault=str(fault))
+            self._try_again()
+        except asyncio.CancelledError as fault:
+            if not is_stray(fault):
+                raise
+            self._try_again()
+        finally:
+            self._task = None
+            if self._has_news and self._again is None:
+                self._look()
+
+    def _try_again(self) -> None:
+        self._has_news = True
+        if not self._closed:
+            self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self._look)
+
+    async def _read(self, notes: Sequence[tuple[int, str]]) -> None:
+        for start in range(0, len(notes), _NOTES_AT_ONCE):
+            some = notes[start : start + _NOTES_AT_ONCE]
+            paths = [f"{CONFIG_CHANGES}/{name}" for _, name in some]
+            entities: dict[str, None] = {}
+            for (number, _), path, found in zip(some, paths, await self._coordination.get_many(paths), strict=True):
+                if found is None:
+                    continue  # it was old, and the controller has deleted it
+                if number > self._last:
+                    _add_entity(entities, path, found[0])
+            await self._take(entities)
+            self._last = max(self._last, some[-1][0])
+
+    async def _take(self, entities: Iterable[str]) -> None:
+        """Reads what has changed."""
+        wanted = [entity for entity in entities if entity.partition("/")[0] in {"topics", "brokers", "groups"}]
+        if not wanted:
+            return
+        topics: dict[str, Mapping[str, str]] = {}
+        brokers: dict[str, Mapping[str, str]] = {}
+        groups: dict[str, Mapping[str, str]] = {}
+        paths = [f"/config/{entity}" for entity in wanted]
+        for entity, path, found in zip(wanted, paths, await self._coordination.get_many(paths), strict=True):
+            try:
+                overrides = {} if found is None else decode_config(path, found[0])
+            except DamagedZnode as fault:
+                log_event.error("settings are left as they were", fault=str(fault))
+                continue
+            kind, _, name = entity.partition("/")
+            if kind == "topics":
+                if topic_name_fault(name) is None and (found is not None or self._metadata.knows_config(name)):
+                    topics[name] = overrides
+            elif kind == "groups":
+                groups[entity_name(name)] = overrides
+            elif name == DEFAULT_BROKER or name.isdigit():
+                brokers[name] = overrides
+        if topics or brokers or groups:
+            await self._learn(self._update(topics, brokers, groups))
+
+
+def _add_entity(entities: dict[str, None], path: str, data: bytes) -> None:
+    try:
+        entities[decode_config_change(path, data)] = None
+    except DamagedZnode as fault:
+        log_event.warning_limited("a note of changed settings is passed over", key=path, fault=str(fault))
+
+
+def _number(name: str) -> int | None:
+    digits = name.rpartition("_")[2]
+    return int(digits) if digits.isdigit() else None
+
+
+async def topic_overrides(coordination: Coordination, names: Sequence[str]) -> dict[str, Mapping[str, str]]:
+    """As they stand in the tree. What is damaged counts as none, and the topic keeps everything then."""
+    paths = [topic_config_path(name) for name in names]
+    overrides: dict[str, Mapping[str, str]] = {}
+    for name, path, found in zip(names, paths, await coordination.get_many(paths), strict=True):
+        try:
+            overrides[name] = {} if found is None else decode_config(path, found[0])
+        except DamagedZnode as fault:
+            log_event.error("a topic's settings cannot be read, and it keeps everything", topic=name, fault=str(fault))
+            overrides[name] = {"cleanup.policy": ""}
+    return overrides

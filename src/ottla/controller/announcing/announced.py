@@ -1,0 +1,50 @@
+"""A broker as announcements reach it, with who sent them: in requests of another broker's controller, or in a call.
+
+There is one way in for both. What comes of a controller that was replaced, or was meant for an earlier life of the
+broker, is refused as a whole and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from ottla.controller.announcing.origin import Origin
+from ottla.metadata.updates import MetadataUpdate, PartitionState
+from ottla.model import ErrorCode, TopicPartition
+
+#: In place of a leader epoch: of a controller that does not say one.
+NO_STOP_EPOCH: Final = -1
+
+
+class ReplicaStop(NamedTuple):
+    tp: TopicPartition
+    #: The role that is to end; negative: whatever it is.
+    leader_epoch: int = NO_STOP_EPOCH
+    delete: bool = False
+
+
+#: The partitions that it could not be done for, or why nothing was done at all.
+Refused = Mapping[TopicPartition, ErrorCode] | ErrorCode
+
+
+class AnnouncedBroker(Protocol):
+    def check(self, origin: Origin) -> ErrorCode:
+        """STALE_CONTROLLER_EPOCH, STALE_BROKER_EPOCH or NONE. From a controller that is obeyed, its epoch is noted."""
+        ...
+
+    async def take_roles(self, origin: Origin, states: Sequence[PartitionState]) -> Refused: ...
+
+    async def take_metadata(
+        self,
+        origin: Origin,
+        update: MetadataUpdate,
+        *,
+        all_topics: Collection[str] | None = None,
+        informs: bool = False,
+    ) -> ErrorCode:
+        """`all_topics`: there are no others, where that is said. `informs`: with it the broker knows everything; so
+        it does with a whole update, and where all topics are named."""
+        ...
+
+    async def stop_replicas(self, origin: Origin, stops: Sequence[ReplicaStop]) -> Refused: ...

@@ -1,0 +1,24 @@
+"""Who announces something to which life of a broker: what each request of a controller says of itself.
+
+A broker obeys no controller that it has seen a later one of, and nothing that was meant for an earlier life of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ottla.model import BrokerId, Epoch
+
+#: In a request of a version that does not say which registration of the broker is meant.
+UNKNOWN_BROKER_EPOCH: Final = -1
+
+
+class Origin(NamedTuple):
+    controller_id: BrokerId
+    controller_epoch: Epoch
+    #: The registration of the broker that is meant.
+    broker_epoch: int = UNKNOWN_BROKER_EPOCH
+
+
+class AnnouncementRefused(Exception):
+    """The broker carried nothing out: it knows a later controller, or is another process than the one that is meant."""

@@ -1,0 +1,39 @@
+"""What requests between brokers have to show: that they may, and which life of a broker they come from.
+
+They come on the listeners that brokers use among themselves (`handlers/routes.py`); with an authorizer their principal
+needs the right to ClusterAction as well, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from ottla import logs
+from ottla.coordination.errors import CoordinationError
+from ottla.handlers.calls.call import Call
+from ottla.model import BrokerId, ErrorCode
+from ottla.security.authorizer import Operation
+
+log_event = logs.logger("handlers")
+
+
+def from_broker(call: Call, *, is_kraft: bool = False) -> ErrorCode:
+    """`is_kraft`: of a controller that moves a cluster out of ZooKeeper, which nobody does here."""
+    if not call.allowed_on_cluster(Operation.CLUSTER_ACTION):
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ErrorCode.INVALID_REQUEST if is_kraft else ErrorCode.NONE
+
+
+def of_registered_broker(call: Call, broker: int, epoch: int) -> ErrorCode:
+    """For requests to the controller: what an earlier life of a broker asked for is not done for the present one."""
+    refusal = from_broker(call)
+    if refusal is not ErrorCode.NONE:
+        return refusal
+    known = call.services.metadata.brokers.get(BrokerId(broker))
+    if known is None or known.epoch != epoch:
+        return ErrorCode.STALE_BROKER_EPOCH
+    return ErrorCode.NONE
+
+
+def tree_is_away(what: str, fault: CoordinationError) -> ErrorCode:
+    """The answer where settings cannot be read: the controller tries again."""
+    log_event.warning_limited("an announcement waits for the coordination tree", key=what, what=what, fault=str(fault))
+    return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,0 +1,200 @@
+"""Brokers of one cluster: who is the controller, what all of them know, and what a broker outlives."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.broker.simulated_cluster import SimulatedCluster, until
+
+from ottla.model import ErrorCode
+from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
+
+
+def seen(cluster: SimulatedCluster, number: int) -> object:
+    """All that a broker says of the cluster, as its clients see it."""
+    metadata = cluster.broker(number).metadata
+    topics = {
+        name: [(state.partition, state.leader, state.isr, state.replicas) for state in topic.partitions]
+        for name, topic in metadata.topics.items()
+    }
+    return metadata.cluster_id, metadata.controller_id, sorted(metadata.brokers), topics
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_topic_made_through_any_broker_is_led_and_known_everywhere(seed: int) -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        assert len(cluster.controllers) == 1
+        (controller,) = cluster.controllers
+        other = next(number for number in cluster.brokers if number != controller)
+        placed = {0: (1, 2, 3), 1: (2, 3, 1), 2: (3, 1, 2)}
+        assert await cluster.create(other, "t", placed, {"retention.ms": "123456"}) is ErrorCode.NONE
+        assert await cluster.create(controller, "u", {0: (other,)}) is ErrorCode.NONE
+        await until(lambda: len({repr(seen(cluster, number)) for number in cluster.brokers}) == 1)
+        for partition, (leader, *followers) in placed.items():
+            assert await cluster.produce(leader, "t", partition) is ErrorCode.NONE
+            assert await cluster.produce(followers[0], "t", partition) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        for number in cluster.brokers:
+            answer = await cluster.metadata(number, "t")
+            assert [broker.node_id for broker in answer.brokers] == [1, 2, 3]
+            assert answer.controller_id == controller
+            assert [(each.partition_index, each.leader_id) for each in answer.topics[0].partitions] == [
+                (0, 1),
+                (1, 2),
+                (2, 3),
+            ]
+            # What UpdateMetadata does not carry.
+            assert cluster.broker(number).metadata.topic_config("t") == {"retention.ms": "123456"}
+            for log in cluster.broker(number).logs():
+                assert log.config.retention_ms == (123456 if log.tp.topic == "t" else 604800000)
+
+    with SimulatedCluster(3, seed) as cluster:
+        cluster.run(scenario(cluster))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_controller_moves_when_its_session_ends_and_its_broker_goes_on(seed: int) -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (former,) = cluster.controllers
+        assert await cluster.create(former, "t", {0: (1, 2), 1: (2, 1)}) is ErrorCode.NONE
+        epoch = cluster.epoch(former)
+        await cluster.expire(former)
+        await until(lambda: cluster.epoch(former) > epoch)
+        await until(lambda: len(cluster.controllers) == 1)
+        (present,) = cluster.controllers
+        # Both lead something again, under whichever controller, and both know the same.
+        await until(lambda: {cluster.leader("t", index, present) for index in (0, 1)} <= {1, 2})
+        await until(lambda: seen(cluster, 1) == seen(cluster, 2))
+        for index in (0, 1):
+            leader = cluster.leader("t", index, 1)
+            assert leader is not None
+            assert await cluster.produce(leader, "t", index) is ErrorCode.NONE
+        for number in cluster.brokers:
+            assert await cluster.create(number, f"from-{number}", {0: (number,)}) is ErrorCode.NONE
+        assert cluster.brokers[former].lives == 1
+        assert not cluster.said("gives up")
+
+    with SimulatedCluster(2, seed) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_a_killed_broker_comes_back_under_its_id_when_its_session_is_over() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (controller,) = cluster.controllers
+        other = 3 - controller
+        assert await cluster.create(controller, "t", {0: (other, controller)}) is ErrorCode.NONE
+        assert await cluster.produce(other, "t") is ErrorCode.NONE
+        before = cluster.epoch(other)
+        cluster.brokers[other].kill()
+        await until(lambda: cluster.leader("t", 0, controller) == controller)
+        assert await cluster.produce(controller, "t") is ErrorCode.NONE
+        await cluster.brokers[other].started()
+        assert cluster.epoch(other) > before
+        await until(lambda: seen(cluster, 1) == seen(cluster, 2))
+        # It follows, and is in sync again.
+        await until(lambda: set(cluster.broker(controller).metadata.partition("t", 0).isr) == {1, 2})
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_an_id_that_another_live_broker_has_is_refused_with_one_line() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        second = cluster.simulation.broker("second", cluster.properties(1, {}))
+        await second.start()
+        assert "a live broker is registered as 1 already" in str(second.refusal)
+        assert await cluster.create(1, "t", {0: (1,)}) is ErrorCode.NONE
+
+    with SimulatedCluster(1) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_a_broker_of_another_cluster_is_refused() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        stranger = cluster.simulation.broker("stranger", {"broker.id": "7"})
+        await stranger.started()
+        await stranger.stop()
+        stranger.properties.update(cluster.properties(7, {}))
+        await stranger.start()
+        assert "belong to cluster" in str(stranger.refusal)
+
+    with SimulatedCluster(1) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_a_stopping_broker_hands_its_partitions_over_first() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        placed = {index: (1 + index % 3, 1 + (index + 1) % 3, 1 + (index + 2) % 3) for index in range(6)}
+        assert await cluster.create(1, "t", placed) is ErrorCode.NONE
+        for index, (leader, *_) in placed.items():
+            assert await cluster.produce(leader, "t", index) is ErrorCode.NONE
+        await cluster.brokers[2].stop()
+        # Nobody had to find out that it is gone.
+        assert cluster.said("others lead this broker's partitions")
+        for index in placed:
+            leader = cluster.leader("t", index, 1)
+            assert leader in (1, 3)
+            assert await cluster.produce(leader, "t", index) is ErrorCode.NONE
+
+    with SimulatedCluster(3) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_clients_wait_until_a_broker_knows_the_cluster() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.tree.started()
+        await cluster.brokers[1].started()
+        assert await cluster.create(1, "t", {0: (1,)}) is ErrorCode.NONE
+        # The controller cannot reach the second one: it registers, and knows nothing yet.
+        cluster.simulation.world.fabric.cut("b1", "b2")
+        start = cluster.brokers[2].start()
+        await until(lambda: cluster.brokers[2].broker is not None and cluster.epoch_or_none(2) is not None)
+        asked = asyncio.create_task(cluster.metadata(2, "t"))
+        await asyncio.sleep(1)
+        assert not asked.done()
+        assert not start.done()
+        cluster.simulation.world.fabric.heal("b1", "b2")
+        answer = await asked
+        assert answer.topics[0].error_code == ErrorCode.NONE
+        await start
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_changed_settings_reach_every_broker_by_the_tree() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (controller,) = cluster.controllers
+        other = 3 - controller
+        assert await cluster.create(1, "t", {0: (1,), 1: (2,)}) is ErrorCode.NONE
+        await cluster.alter(other, 2, "t", "retention.ms", "4242")
+        await cluster.alter(other, 4, "", "log.retention.bytes", "777")
+        for number in cluster.brokers:
+            broker = cluster.broker(number)
+            await until(lambda broker=broker: [log.config.retention_ms for log in broker.logs()] == [4242])  # type: ignore[misc]
+            await until(lambda broker=broker: [log.config.retention_bytes for log in broker.logs()] == [777])  # type: ignore[misc]
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_the_coordinator_of_a_group_is_found_from_any_broker() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        found = set()
+        for number in (1, 2, 1, 2):
+            request = FindCoordinatorRequest(key="g", key_type=0)
+            answer = await cluster.client(number).ask(request, 3)
+            assert answer.error_code == ErrorCode.NONE, answer
+            found.add((answer.node_id, answer.host))
+        assert len(found) == 1
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))

@@ -1,0 +1,99 @@
+"""kazoo with a served tree in a process of its own: the contract, its recipes, and beside our client."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from pathlib import Path
+
+import pytest
+from tests.coordination.contract import SCENARIOS, Scenario
+from tests.coordination.zookeeper.sessions import RemoteProvider
+from tools.ottla_server import TreeProcess
+
+from ottla.coordination.interface import Coordination
+from ottla.ports.real import real_ports
+
+pytest.importorskip("kazoo", reason="kazoo is not installed")
+
+from kazoo.client import KazooClient
+from tests.coordination.kazoo_contract import KAZOO_SCENARIOS, KazooScenario
+from tests.coordination.served.kazoo_session import KazooSession
+from tests.coordination.served.wire import WireClient
+
+from ottla.coordination.zookeeper.codes import OpCode
+from ottla.coordination.zookeeper.messages import ConnectAnswer
+
+_bases = itertools.count()
+#: What kazoo itself does otherwise than the contract wants.
+_NOT_KAZOOS = {
+    "a_watcher_of_data_and_children_is_told_of_the_end_once",
+}
+
+
+class KazooProvider:
+    def __init__(self, process: TreeProcess) -> None:
+        self.process = process
+        self.opened: list[KazooSession] = []
+
+    async def session(self) -> KazooSession:
+        session = KazooSession(self.process.bootstrap, 6000)
+        self.opened.append(session)
+        await session.start()
+        return session
+
+    async def expire(self, session: Coordination) -> None:
+        """Ends it by a connection of its own, which knows its password."""
+        info = session.session
+
+        def end() -> None:
+            known = ConnectAnswer(0, info.timeout_ms, info.id, info.password)
+            with WireClient(self.process.port, session=known) as thief:
+                thief.call(OpCode.CLOSE_SESSION)
+
+        await asyncio.to_thread(end)
+
+    async def close(self) -> None:
+        for session in self.opened:
+            await session.close()
+
+
+@pytest.mark.parametrize(
+    "scenario", [each for each in SCENARIOS if each.__name__ not in _NOT_KAZOOS], ids=lambda scenario: scenario.__name__
+)
+def test_contract(scenario: Scenario, shared_process: TreeProcess) -> None:
+    async def run() -> None:
+        provider = KazooProvider(shared_process)
+        base = f"/kazoo-contract{next(_bases)}"
+        await (await provider.session()).create(base)
+        try:
+            await scenario(provider, base)
+        finally:
+            await provider.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("scenario", KAZOO_SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_beside_our_client(scenario: KazooScenario, shared_process: TreeProcess) -> None:
+    async def run() -> None:
+        connect = f"{shared_process.bootstrap}/kazoo{next(_bases)}"
+        provider = RemoteProvider(real_ports(), connect)
+        started: list[KazooClient] = []
+
+        async def start() -> KazooClient:
+            client = KazooClient(connect, timeout=6)
+            started.append(client)
+            await asyncio.to_thread(client.start, 20)
+            return client
+
+        await (await provider.session()).create("/base")
+        try:
+            await scenario(provider, start, "/base")
+        finally:
+            for client in started:
+                await asyncio.to_thread(client.stop)
+                await asyncio.to_thread(client.close)
+            await provider.close()
+
+    asyncio.run(run())
