@@ -33,6 +33,7 @@ from ottla.storage.log.log import Log
 
 if TYPE_CHECKING:
     from ottla.native.lane import Run
+    from ottla.replication.waiters import Waiter
 
 
 class Leader:
@@ -45,12 +46,14 @@ class Leader:
             "epoch",
             "epoch_start",
             "fault",
+            "held",
             "high_watermark",
             "isr",
             "known_from",
             "log",
             "partition_epoch",
             "run",
+            "run_of_leader",
             "run_policy",
             "successor",
             "tp",
@@ -86,8 +89,12 @@ class Leader:
         #: Why a write of this round failed. Of `Writes`. While it stands nothing is staged: offsets that were given to
         #: lost batches must not be given again before those are answered.
         self.fault: ErrorCode | None = None
-        #: What compiled lanes collect for this leader in a round, once there are any. Of `Lanes`.
+        #: What compiled lanes collect for this leader in a round, once there are any, of acks=all and of acks=1. Of
+        #: `Lanes`.
         self.run: Run | None = None
+        self.run_of_leader: Run | None = None
+        #: Recognised requests whose answers wait for replicas or for the disk. Of `ProduceHandler`.
+        self.held: Waiter | None = None
         #: The policy under which their requests were allowed. Of `Lanes`.
         self.run_policy = -1
         log.leader_epochs.begin(epoch)
