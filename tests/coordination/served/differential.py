@@ -1,8 +1,8 @@
 """The same random requests to two servers, and what each answers, made comparable.
 
 Two sessions take turns. After each request both ask once more, so that every notification has come. Of numbers that
-differ by their nature (transactions, times, session ids) the relations are compared: a transaction is known by the order
-in which it was first shown.
+differ by their nature (transactions, times, session ids) the relations are compared: a transaction is known by the
+order in which it was first shown.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import asyncio
 import struct
 from collections import deque
 from collections.abc import Coroutine
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar
 
 from ottla.coordination.served.limits import ServedLimits
@@ -30,12 +31,32 @@ PORT = 2181
 DIRECTORY = "/data/tree"
 
 
+class Life:
+    """A process: what it starts ends with it."""
+
+    def __init__(self) -> None:
+        self.tasks: list[asyncio.Task[Any]] = []
+
+
+_LIFE: ContextVar[Life | None] = ContextVar("life", default=None)
+
+
+def _task_of_a_life(loop: asyncio.AbstractEventLoop, work: Any, /, context: Context | None = None) -> asyncio.Task[Any]:
+    life = _LIFE.get() if context is None else context.get(_LIFE)
+    task = asyncio.Task(work, loop=loop, context=context)
+    if life is not None:
+        life.tasks.append(task)
+    return task
+
+
 class SimulatedTree:
     def __init__(self, world: World, limits: ServedLimits | None = None) -> None:
         self.world = world
         self.ports: MemoryPorts = world.machine("tree")
         self.limits = limits or ServedLimits()
         self.lost: list[str] = []
+        self.life = Life()
+        world.loop.set_task_factory(_task_of_a_life)
         self.server = self._server()
 
     def _server(self) -> TreeServer:
@@ -49,37 +70,38 @@ class SimulatedTree:
         return self.world.loop.run_until_complete(work)
 
     async def start(self) -> None:
-        await self.server.start("", PORT)
+        context = copy_context()
+        context.run(_LIFE.set, self.life)
+        await self.world.loop.create_task(self.server.start("", PORT), context=context)
 
     async def restart(self) -> None:
         """A clean stop, and the next life."""
-        await self.server.stop()
-        self.ports = self.world.kill("tree")
-        self.server = self._server()
-        await self.start()
+        context = copy_context()
+        context.run(_LIFE.set, self.life)
+        await self.world.loop.create_task(self.server.stop(), context=context)
+        await self.kill()
 
-    async def killed(self) -> None:
+    async def kill(self) -> None:
         """SIGKILL, and the next life."""
-        self._forget()
-        self.ports = self.world.kill("tree")
-        self.server = self._server()
-        await self.start()
+        self._end()
+        await self._begin(self.world.kill("tree"))
 
-    async def crashed(self) -> None:
+    async def crash(self) -> None:
         """A power cut, and the next life."""
-        self._forget()
-        self.ports = self.world.crash("tree")
+        self._end()
+        await self._begin(self.world.crash("tree"))
+
+    def _end(self) -> None:
+        life = self.life
+        self.world.loop.cancel_timers(lambda context: context.get(_LIFE) is life)
+        for task in life.tasks:
+            task.cancel()
+
+    async def _begin(self, ports: MemoryPorts) -> None:
+        self.ports = ports
+        self.life = Life()
         self.server = self._server()
         await self.start()
-
-    def _forget(self) -> None:
-        """What the process had in mind is gone with it."""
-        timer = self.server._timer
-        if timer is not None:
-            timer.cancel()
-        for task in asyncio.all_tasks():
-            if "TreeStore" in repr(task.get_coro()) or "LongWork" in repr(task.get_coro()):
-                task.cancel()
 
 
 class SimulatedClient(asyncio.Protocol):
@@ -174,7 +196,7 @@ class SimulatedClient(asyncio.Protocol):
         answer = self.answer(xid)
         assert answer is not None, "the connection was closed"
         header, fields = answer
-        return header.error if header.error else fields
+        return header.error or fields
 
     def answer(self, xid: int) -> Any:
         return next((each for each in self.frames if not isinstance(each, NodeEvent) and each[0].xid == xid), None)

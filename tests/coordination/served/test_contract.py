@@ -1,4 +1,4 @@
-"""The contract of coordination, held by our client with a served tree: in a simulated world, and with real processes."""
+"""The contract of coordination, held by our client with a served tree: in a simulated world, and in a process."""
 
 from __future__ import annotations
 

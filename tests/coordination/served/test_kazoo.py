@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from pathlib import Path
 
 import pytest
 from tests.coordination.contract import SCENARIOS, Scenario
