@@ -80,6 +80,26 @@ def test_the_controller_moves_when_its_session_ends_and_its_broker_goes_on(seed:
         cluster.run(scenario(cluster))
 
 
+def test_a_broker_whose_session_has_ended_hears_of_later_controllers() -> None:
+    """What it watched ended with the session, and nobody calls that."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (controller,) = cluster.controllers
+        others = [number for number in cluster.brokers if number != controller]
+        for number in others:
+            epoch = cluster.epoch(number)
+            await cluster.expire(number)
+            await until(lambda number=number, epoch=epoch: cluster.epoch(number) > epoch)  # type: ignore[misc]
+        cluster.brokers[controller].kill()
+        await until(lambda: bool(set(cluster.controllers) & set(others)))
+        for number in others:
+            assert await cluster.create(number, f"from-{number}", {0: (number,)}) is ErrorCode.NONE
+
+    with SimulatedCluster(3) as cluster:
+        cluster.run(scenario(cluster))
+
+
 def test_a_killed_broker_comes_back_under_its_id_when_its_session_is_over() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         await cluster.start()
