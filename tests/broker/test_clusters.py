@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.broker.simulated_cluster import SimulatedCluster, until
+from tests.broker.simulated_cluster import SESSION_MS, SimulatedCluster, until
 
 from ottla.model import ErrorCode
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
@@ -89,7 +89,9 @@ def test_a_broker_whose_session_has_ended_hears_of_later_controllers() -> None:
         others = [number for number in cluster.brokers if number != controller]
         for number in others:
             epoch = cluster.epoch(number)
-            await cluster.expire(number)
+            cluster.brokers[number].pause()
+            await asyncio.sleep(2 * SESSION_MS / 1000)
+            cluster.brokers[number].wake()
             await until(lambda number=number, epoch=epoch: cluster.epoch(number) > epoch)  # type: ignore[misc]
         cluster.brokers[controller].kill()
         await until(lambda: bool(set(cluster.controllers) & set(others)))
