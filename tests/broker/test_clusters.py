@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.broker.simulated_cluster import SimulatedCluster, until
+from tests.broker.simulated_cluster import SESSION_MS, SimulatedCluster, until
 
 from ottla.model import ErrorCode
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
@@ -77,6 +77,28 @@ def test_the_controller_moves_when_its_session_ends_and_its_broker_goes_on(seed:
         assert not cluster.said("gives up")
 
     with SimulatedCluster(2, seed) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_a_broker_whose_session_has_ended_hears_of_later_controllers() -> None:
+    """What it watched ended with the session, and nobody calls that."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (controller,) = cluster.controllers
+        others = [number for number in cluster.brokers if number != controller]
+        for number in others:
+            epoch = cluster.epoch(number)
+            cluster.brokers[number].pause()
+            await asyncio.sleep(2 * SESSION_MS / 1000)
+            cluster.brokers[number].wake()
+            await until(lambda number=number, epoch=epoch: cluster.epoch(number) > epoch)  # type: ignore[misc]
+        cluster.brokers[controller].kill()
+        await until(lambda: bool(set(cluster.controllers) & set(others)))
+        for number in others:
+            assert await cluster.create(number, f"from-{number}", {0: (number,)}) is ErrorCode.NONE
+
+    with SimulatedCluster(3) as cluster:
         cluster.run(scenario(cluster))
 
 

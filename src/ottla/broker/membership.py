@@ -242,8 +242,10 @@ class Membership:
         await self._tree.create(path, data, sequential=True)
 
     def _look_for_controller(self, tree: BrokersTree) -> None:
-        if self._finding is None:
-            self._finding = asyncio.get_running_loop().create_task(self._find_controller(tree))
+        if self._finding is not None:
+            # Of a session that is over: its watches went with it, uncalled.
+            self._finding.cancel()
+        self._finding = asyncio.get_running_loop().create_task(self._find_controller(tree))
 
     async def _find_controller(self, tree: BrokersTree) -> None:
         """Reads who it is, and again at each change, until the session ends."""
@@ -259,9 +261,8 @@ class Membership:
                     log_event.warning_limited("the controller is looked for again", fault=str(fault))
                     await asyncio.sleep(_AGAIN_S)
         finally:
-            self._finding = None
-            if self._tree is not None and tree is not self._tree and self.lost is None:
-                self._look_for_controller(self._tree)
+            if self._finding is asyncio.current_task():
+                self._finding = None
 
     async def _read_controller(self, tree: BrokersTree, watch: Callable[[WatchEvent], None]) -> None:
         try:

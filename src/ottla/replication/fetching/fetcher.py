@@ -148,6 +148,10 @@ class Fetcher:
         if partitions.flushing and now_ms < self._flush_until_ms:
             self._call_at(self._flush_until_ms)
             return
+        if requests.replica_epoch != self._around.broker_epoch():
+            # Registered anew: the leader has to hear it of each partition, or would vouch for the former registration.
+            requests = self._requests = self._requests_of(requests.version)
+            session.restart()
         full = session.epoch == FULL
         if full:
             session.restart()
@@ -156,8 +160,6 @@ class Fetcher:
         if not session.known and (full or not forgotten):
             self._rest(now_ms)
             return
-        if requests.replica_epoch != self._around.broker_epoch():
-            requests = self._requests = self._requests_of(requests.version)
         config = self._around.config
         limits = (self._wait_ms(now_ms), config.fetch_bytes_min, config.fetch_response_bytes_max)
         if rows or forgotten or full:

@@ -31,6 +31,9 @@ class History:
         self.uncertain: dict[TopicPartition, dict[bytes, int | None]] = defaultdict(dict)
         #: Called with the end of what was acknowledged for certain, at that moment.
         self.on_acknowledged: Callable[[TopicPartition, int], None] | None = None
+        #: Producers whose values may overtake one another: what was sent on a connection that has stalled may arrive
+        #: behind what was sent on the next one.
+        self.unordered: set[str] = set()
         #: What consumers saw on the way.
         self.seen: dict[TopicPartition, dict[int, bytes]] = defaultdict(dict)
 
@@ -87,7 +90,9 @@ class History:
 
     def _check_order(self, tp: TopicPartition, values: Sequence[bytes]) -> None:
         place = {
-            value: (producer, number) for producer, sent in self.sent[tp].items() for number, value in enumerate(sent)
+            value: (producer, 0 if producer in self.unordered else number)
+            for producer, sent in self.sent[tp].items()
+            for number, value in enumerate(sent)
         }
         last: dict[str, int] = {}
         for value in values:

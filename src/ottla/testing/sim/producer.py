@@ -69,6 +69,8 @@ class SentBatch:
     values: list[bytes]
     sequence: int
     timestamp: int
+    #: Counts the batches of its lane.
+    number: int
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +91,7 @@ class Lane:
     begun: bool = False
     sequence: int = 0
     made: int = 0
+    batches: int = 0
 
     @property
     def done(self) -> bool:
@@ -236,14 +239,19 @@ class IdempotentProducer:
     def _may_send(self, lane: Lane) -> bool:
         if lane.rewinding or lane.moved or (lane.in_flight and not lane.begun):
             return False
-        return lane.in_flight < len(lane.unacknowledged) or lane.left > 0
+        if lane.in_flight < len(lane.unacknowledged):
+            return True
+        # A broker knows a producer's last five batches: what may have to be sent again has to be among them.
+        oldest = lane.unacknowledged[0].number if lane.unacknowledged else lane.batches
+        return lane.left > 0 and lane.batches - oldest < IN_FLIGHT_MAX
 
     def _next(self, lane: Lane) -> SentBatch:
         if lane.in_flight == len(lane.unacknowledged):
             size = min(lane.left, self._random.randint(1, 4))
             padding = b"." * self._random.randint(0, self._padding)
             values = [b"%s:%d" % (self.name.encode(), lane.made + place) + padding for place in range(size)]
-            lane.unacknowledged.append(SentBatch(lane.tp, values, lane.sequence, self._clock.wall_ms()))
+            lane.unacknowledged.append(SentBatch(lane.tp, values, lane.sequence, self._clock.wall_ms(), lane.batches))
+            lane.batches += 1
             lane.left -= size
             lane.made += size
             lane.sequence += size

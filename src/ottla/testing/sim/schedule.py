@@ -136,9 +136,7 @@ class ClusterSchedule:
         await self.faults.heal_all()
         for producer in self.producers:
             producer.hurry()
-        await self._settle(load)
-        for task in endless:
-            task.cancel()
+        await self._settle(load, endless)
         await self._verify()
 
     async def _strike(self) -> None:
@@ -183,6 +181,7 @@ class ClusterSchedule:
                 certain=False,
                 pause_s=profile.seconds / profile.records,
             )
+            cluster.history.unordered.add(plain.name)
             self.producers.append(plain)
         return [producer.run() for producer in self.producers]
 
@@ -201,12 +200,15 @@ class ClusterSchedule:
 
     # The end
 
-    async def _settle(self, load: list[asyncio.Task[Any]]) -> None:
+    async def _settle(self, load: list[asyncio.Task[Any]], endless: list[asyncio.Task[Any]]) -> None:
         """Everything must be well within 30 seconds."""
         loop = self.simulation.loop
         deadline = loop.time() + LIVENESS_S
         while True:
             working = [task for task in load if not task.done()]
+            if not working:
+                for task in endless:
+                    task.cancel()
             unwell = self.cluster.unequal() if not working else f"{len(working)} producers are not done"
             if unwell is None:
                 self.simulation.trace.say("scenario", "all is well again")

@@ -97,10 +97,8 @@ class Simulation:
         for machine in self.machines:
             if machine.ports.disk.is_down:
                 raise SimulatedCrash(f"{machine.name} is off")
-        ran = self.loop.ran
-        if ran:
-            for watcher in self.watchers:
-                watcher(ran)
+        for watcher in self.watchers:
+            watcher(self.loop.ran)
 
     def _log_line(self, line: str) -> None:
         process = PROCESS.get()
