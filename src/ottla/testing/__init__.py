@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import os
 
     from ottla.testing.awaited import AsyncBroker
-    from ottla.testing.processes import Cluster
     from ottla.testing.in_process import InProcessBroker
+    from ottla.testing.processes import Cluster
 
 __all__ = ["AsyncBroker", "Cluster", "InProcessBroker", "async_broker", "broker", "cluster"]
 

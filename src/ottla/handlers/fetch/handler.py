@@ -417,8 +417,9 @@ class FetchHandler(Participant):
                     traffic.of(read.leader.tp.topic).bytes_out += read.size
             return
         for read in reads:
-            if read.size and read.leader is not None and read.leader.log.config.leader_throttled_replicas:
-                self.services.replicas.throttle.sent(read.leader, read.size)
+            leader = read.leader
+            if read.size and isinstance(leader, Leader) and leader.log.config.leader_throttled_replicas:
+                self.services.replicas.throttle.sent(leader, read.size)
 
     def send(self, wait: FetchWait | LongFetch, answer: Sequence[Outgoing]) -> None:
         """Hands a whole answer over, and lets the connection go on."""

@@ -262,14 +262,17 @@ class FetchReader:
         read.last_stable_offset = leader.last_stable_offset
         read.log_start_offset = leader.log.start_offset
 
+    def _holds_back(self, leader: Leader) -> bool:
+        return self._services.replicas.throttle.holds_back(leader, self.replica_id)
+
     def _read(self, read: PartitionRead, leader: Leader | Follower, max_bytes: int, *, whole_first_batch: bool) -> None:
         """Raises OffsetOutOfRange and StorageFault."""
         asked, log = read.asked, leader.log
         self._note_offsets(read, leader)
         if asked.last_fetched_epoch >= 0 and self._diverges(read, leader):
             return
-        throttled = self.is_follower and leader.log.config.leader_throttled_replicas
-        if throttled and self._services.replicas.throttle.holds_back(leader, self.replica_id):
+        is_throttled = log.config.leader_throttled_replicas and self.is_follower
+        if is_throttled and isinstance(leader, Leader) and self._holds_back(leader):
             return
         limit = max(0, min(asked.max_bytes, max_bytes))
         if not limit and not whole_first_batch:
