@@ -24,7 +24,13 @@ from tests.cli.conftest import SECONDS_MAX, environment
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 LINES = re.findall(r"^    ((?:ottla|echo|eval) .*)$", PAGE.read_text(), re.MULTILINE)
 #: What ends otherwise than with 0.
-CODES = {"only shows the plan": faults.NOT_CONFIRMED, "shows all of them": faults.NOT_CONFIRMED}
+CODES = {
+    "only shows the plan": faults.NOT_CONFIRMED,
+    "shows all of them": faults.NOT_CONFIRMED,
+    "with three brokers": faults.USAGE,  # here is one
+}
+#: What `moves.json` says: the one broker has the partition already.
+MOVES = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}]}'
 #: A record that each of the page's expressions and readers takes.
 KEY, VALUE = "alice", '{"amount": 50, "sku": "a-1", "tags": ["urgent"]}'
 
@@ -89,6 +95,8 @@ class Page:
             with Admin(bootstrap_servers=f"127.0.0.1:{self.port}") as admin:
                 change = ConfigChange("cleanup.policy", "")
                 admin.incremental_alter_configs({ConfigResource.topic("orders"): [change]})
+        if line.startswith("ottla reassign run"):
+            (self.folder / "moves.json").write_text(MOVES)
         if "00000000000000000000.log" in line:
             data = self.folder / ".local" / "state" / "ottla" / "data" / "orders-0"
             shutil.copy(data / "00000000000000000000.log", self.folder)
