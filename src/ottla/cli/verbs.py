@@ -7,8 +7,6 @@ VERBS = (
     ("up", "up", "start a broker on this host and print its address"),
     ("broker", "broker", "start a broker from a property file"),
     ("tree", "tree", "serve a tree of znodes for the brokers of one host"),
-    ("znode ls", "znode.ls", "name the children of a znode of a cluster's tree"),
-    ("znode get", "znode.get", "show a znode of a cluster's tree"),
     ("topic list", "topic.list", "name the topics"),
     ("topic describe", "topic.describe", "show partitions, leaders, replicas and overrides"),
     ("topic create", "topic.create", "create topics"),

@@ -1,1 +1,0 @@
-"""Verbs that look into a coordination tree."""
