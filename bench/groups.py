@@ -286,7 +286,10 @@ class Commits:
     title: str = "offset commits, one partition each, 50 connections"
     connections: int = 50
     measures: Sequence[Measure] = (RATE, CPU_REQUEST, P50, P99)
-    goals: Sequence[Goal] = (Goal(measure="rate", at_least=20),)
+    goals: Sequence[Goal] = (
+        Goal(measure="rate", at_least=0.75, against=KAFKA),
+        Goal(measure="cpu", at_most=1.0, against=KAFKA),
+    )
 
     def run(self, context: Context) -> Results:
         results = Results(title=self.title, measures=self.measures, goals=self.goals)
