@@ -94,8 +94,7 @@ class TreeStore:
         options: StoreOptions | None = None,
         deliver: Deliver | None = None,
     ) -> None:
-        """`deliver` calls watches in the very moment in which the change can be read; what it calls must not raise.
-        Without it they are called in the loop's next turn."""
+        """`deliver` calls watches in the very moment in which the change can be read; what it calls must not raise."""
         self._disk = disk
         self._workers = workers
         self._clock = clock
@@ -384,7 +383,7 @@ class TreeStore:
 
     def _answer(self, batch: Sequence[WriteRequest]) -> Steps[None]:
         """Everything in the batch is decided. Watches are called first: none is called behind a read."""
-        deliver = self._deliver or asyncio.get_running_loop().call_soon
+        deliver = self._deliver or _call_watch
         for write in batch:
             outcome = write.outcome
             if isinstance(outcome, AppliedTransaction):
@@ -423,3 +422,11 @@ class TreeStore:
             self.journaling.file = following
             journal.close()
             self._snapshots.start(zxid, content)
+
+
+def _call_watch(watch: Watch, event: WatchEvent) -> None:
+    """Here and now: what runs in the loop's next turn runs in no certain order with whoever reads the change."""
+    try:
+        watch(event)
+    except Exception as error:
+        asyncio.get_running_loop().call_exception_handler({"message": "a watch failed", "exception": error})

@@ -32,7 +32,7 @@ def test_contract(scenario: Scenario, seed: int) -> None:
     world.fabric.chop = True
 
     async def run() -> None:
-        provider = SimulatedProvider(world)
+        provider = SimulatedProvider(world, chroot="/a/chroot" if seed % 2 else "")
         await (await provider.session()).create("/contract")
         await scenario(provider, "/contract")
         await provider.close()
