@@ -31,6 +31,8 @@ VERBS = (
     ("reassign status", "reassign.status", "show the moves that are under way"),
     ("reassign cancel", "reassign.cancel", "call moves off that are under way"),
     ("log-dirs", "log_dirs", "show how many bytes each partition takes"),
+    ("znode ls", "znode.ls", "name the children of a znode"),
+    ("znode get", "znode.get", "print the data of a znode"),
     ("log dump", "log.dump", "print and check files of a log directory"),
     ("perf produce", "perf.produce", "measure how fast records are taken"),
     ("perf consume", "perf.consume", "measure how fast records are read"),

@@ -383,6 +383,8 @@ def test_an_access_list_is_open_to_all(simulated: SimulatedTree) -> None:
             refusal = KeeperError.INVALID_ACL
             assert await client.call(OpCode.SET_ACL, SetAclRequest("/a", acl, -1)) == refusal
             assert await client.call(OpCode.CREATE, CreateRequest("/b", b"", acl)) == refusal
+        endless = CreateRequest("/b", b"", OPEN_TO_ALL * 30_000)
+        assert await client.call(OpCode.CREATE, endless) == KeeperError.MARSHALLING_ERROR
         assert await client.call(OpCode.SET_ACL, SetAclRequest("/a", OPEN_TO_ALL, 3)) == KeeperError.BAD_VERSION
         assert await client.call(OpCode.SET_ACL, SetAclRequest("/none", OPEN_TO_ALL, -1)) == KeeperError.NO_NODE
         assert await client.call(OpCode.GET_ACL, PathRequest("/none")) == KeeperError.NO_NODE

@@ -71,13 +71,15 @@ class JuteReader:
     def texts(self) -> list[str]:
         return self.vector(JuteReader.text, LENGTH_BYTES)
 
-    def vector(self, read: Callable[[JuteReader], T], size_min: int) -> list[T]:
-        """A vector whose elements have at least `size_min` bytes each."""
+    def vector(self, read: Callable[[JuteReader], T], size_min: int, count_max: int | None = None) -> list[T]:
+        """A vector whose elements have at least `size_min` bytes each; it has a bound where more are never meant."""
         count = self.int32()
         if count == -1:
             return []
         if count < 0 or count * size_min > self.remaining:
             raise JuteFault(f"a vector of {count} elements where {self.remaining} bytes are left")
+        if count_max is not None and count > count_max:
+            raise JuteFault(f"a vector of {count} elements: {count_max} are the limit")
         return [read(self) for _ in range(count)]
 
     def _length(self) -> int:

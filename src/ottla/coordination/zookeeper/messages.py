@@ -37,6 +37,8 @@ _ACL_BYTES_MIN: Final = 12
 _OPS_A_STEP: Final = 8
 
 ALL_PERMISSIONS: Final = 31
+#: Entries of an access list that are read: a frame of them alone would take a server 0.1 s.
+ACL_ENTRIES_MAX: Final = 1_024
 
 
 class AclEntry(NamedTuple):
@@ -273,7 +275,7 @@ _TEXT: Final = _Kind(JuteReader.text, JuteWriter.text)
 _TEXTS: Final = _Kind(JuteReader.texts, JuteWriter.texts)
 _DATA: Final = _Kind(JuteReader.data, JuteWriter.data)
 _ACL: Final = _Kind(
-    lambda reader: tuple(reader.vector(_read_acl_entry, _ACL_BYTES_MIN)),
+    lambda reader: tuple(reader.vector(_read_acl_entry, _ACL_BYTES_MIN, ACL_ENTRIES_MAX)),
     lambda writer, entries: writer.vector(entries, _write_acl_entry),
 )
 _STAT_FIELD: Final = _Kind(
