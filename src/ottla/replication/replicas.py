@@ -79,7 +79,7 @@ class Replicas:
         #: For metrics.
         self.traffic = TrafficByTopic()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
-        self.moves = Moves(directories, workers, clock, self._log_replaced, remove_later)
+        self.moves = Moves(directories, workers, clock, self, remove_later)
 
     def open(self, owner: ReplicaOwner, listeners: Sequence[RoleListener]) -> None:
         """Before any role. Listeners are called in their order; they and the owner stand on what stands on this."""
@@ -320,6 +320,7 @@ class Replicas:
         leader, follower = self.leaders.pop(tp, None), self.followers.pop(tp, None)
         if leader is not None:
             leader.retire()
+            leader.changed_over()
         if follower is not None:
             follower.active = False
         if leader is not None or follower is not None:
@@ -386,12 +387,24 @@ class Replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    def _log_replaced(self, tp: TopicPartition, log: Log) -> None:
-        """A copy in another directory took over: the same records, the same offsets."""
+    # -- logs that move to another directory
+
+    def log_changes_over(self, tp: TopicPartition) -> None:
+        leader = self.leaders.get(tp)
+        if leader is not None:
+            leader.changing_over = asyncio.get_running_loop().create_future()
+
+    def log_stays(self, tp: TopicPartition) -> None:
+        leader = self.leaders.get(tp)
+        if leader is not None:
+            leader.changed_over()
+
+    def log_replaced(self, tp: TopicPartition, log: Log) -> None:
         leader = self.leaders.get(tp)
         if leader is not None:
             # Not the same leader with another log: requests remember a leader together with its log.
             self.leaders[tp] = leader.moved_to(log)
+            leader.changed_over()
         elif tp in self.followers:
             self.followers[tp].go_on_in(log)
         self.waiters.changed(tp)
