@@ -77,7 +77,7 @@ class Leader:
         #: As the controller last said, or has answered: what is older changes nothing.
         self.controller_epoch = -1
         self.partition_epoch = -1
-        #: The in-sync replicas, this broker among them, and how far they are. A new set comes with `take_isr`.
+        #: The in-sync replicas, this broker among them, and how far they are.
         self.isr = isr
         #: What the leader before it had, or the checkpoint, as far as the log has it. Never below what a client was
         #: answered.

@@ -119,6 +119,8 @@ class Replicas:
                 log.reconfigure(config_for(tp.topic))
             answers[tp] = self._apply_one(tp, state)
             yield None
+        # Another metadata update may be long in coming.
+        self.waiters.settle_outside(self._clock.monotonic_ms())
         return answers
 
     def make(self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]) -> DiskSteps[bool]:
@@ -308,6 +310,9 @@ class Replicas:
         _note_epochs(follower, state)
         self._drop_roles(tp)
         self.followers[tp] = follower
+        if not follower.may_ask:
+            # What a crash has left, or what it wrote as a leader. Nobody else may come to ask for the flush.
+            self._flushing.request(log)
         self._listeners.became_follower(follower)
 
     def _known_high_watermark(self, tp: TopicPartition) -> int:
@@ -342,6 +347,7 @@ class Replicas:
             self._unmade.pop(tp, None)
             self._reopened.discard(tp)
             yield None
+        self.waiters.settle_outside(self._clock.monotonic_ms())
         if not delete:
             return {}
         for topic in {tp.topic for tp in partitions}:
@@ -446,7 +452,7 @@ class Replicas:
         """Outside of a round, where a fetcher has it from the leader."""
         if self.waiters:
             self.waiters.changed(tp)
-            self.waiters.settle(self._clock.monotonic_ms())
+            self.waiters.settle_outside(self._clock.monotonic_ms())
 
     def _follower_flushed(self, log: Log) -> None:
         follower = self.followers.get(log.tp)
@@ -469,7 +475,7 @@ class Replicas:
         except Exception as fault:
             # Nothing may come later that lets them answer.
             self.waiters.give_up(log.tp, fault)
-        self.waiters.settle(self._clock.monotonic_ms())
+        self.waiters.settle_outside(self._clock.monotonic_ms())
         if log.flush_due(self._clock.wall_ms()):
             # What was written while it ran asked for none, and nobody else may come to ask.
             self._flushing.request(log)
@@ -481,7 +487,7 @@ class Replicas:
             if leader is not None and leader.log is log and leader.advance():
                 # The records are certain, and only what stands beside them is not.
                 self.waiters.changed(log.tp)
-                self.waiters.settle(self._clock.monotonic_ms())
+                self.waiters.settle_outside(self._clock.monotonic_ms())
         elif self.directories.get(log.tp) is log:
             # One that was deleted meanwhile has lost its files, which says nothing about the device.
             self.fail_directory_of(log.tp, f"fsync failed: {error}")
@@ -505,7 +511,7 @@ class Replicas:
             if leader is not None:
                 leader.retire(ErrorCode.KAFKA_STORAGE_ERROR)
             self._drop_roles(tp)
-        self.waiters.settle(self._clock.monotonic_ms())
+        self.waiters.settle_outside(self._clock.monotonic_ms())
         if failed:
             owner.replicas_failed(failed)
         if not self.directories.online_paths:

@@ -259,19 +259,8 @@ def _write_acl_entry(writer: JuteWriter, entry: AclEntry) -> None:
     writer.text(entry.id)
 
 
-<<<<<<< HEAD
-_INT: Final = _Kind(JuteReader.int32, JuteWriter.int32)
-_LONG: Final = _Kind(JuteReader.int64, JuteWriter.int64)
-_BOOLEAN: Final = _Kind(JuteReader.boolean, JuteWriter.boolean)
-_TEXT: Final = _Kind(JuteReader.text, JuteWriter.text)
-_TEXTS: Final = _Kind(JuteReader.texts, JuteWriter.texts)
-_DATA: Final = _Kind(JuteReader.data, JuteWriter.data)
-_ACL: Final = _Kind(
-    lambda reader: tuple(reader.vector(_read_acl_entry, _ACL_BYTES_MIN, ACL_ENTRIES_MAX)),
-=======
 _ACL: Final = Kind(
-    lambda reader: tuple(reader.vector(_read_acl_entry, _ACL_BYTES_MIN)),
->>>>>>> zk
+    lambda reader: tuple(reader.vector(_read_acl_entry, _ACL_BYTES_MIN, ACL_ENTRIES_MAX)),
     lambda writer, entries: writer.vector(entries, _write_acl_entry),
 )
 
