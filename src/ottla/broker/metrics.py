@@ -15,6 +15,7 @@ from ottla import __version__
 from ottla.broker.adopting import keeps_everything
 from ottla.broker.broker import Broker
 from ottla.broker.cleaning_metrics import register_cleaning_metrics
+from ottla.broker.fetching_metrics import register_fetching_metrics
 from ottla.metrics import SERIES_MAX, Labels, Registry
 from ottla.model import NO_BROKER
 from ottla.native import compiled_run
@@ -113,6 +114,11 @@ def register_broker_metrics(broker: Broker) -> None:
     """Adds a broker's numbers to its registry."""
     registry, numbers = broker.registry, BrokerNumbers(broker)
     register_cleaning_metrics(registry, lambda: broker.cleaning, broker.ports.clock)
+    register_fetching_metrics(
+        registry,
+        lambda: broker.fetchers,
+        lambda: None if broker.services is None else broker.services.replicas.traffic,
+    )
     replicas, controller = "kafka_server_replicamanager_", "kafka_controller_kafkacontroller_"
     gauge = registry.gauge
     gauge(f"{replicas}partitioncount", "Partitions on this broker.", numbers.partitions)

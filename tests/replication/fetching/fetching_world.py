@@ -96,10 +96,10 @@ class FetchingWorld(GivenRoles):
 
         await self.until(is_level, tp)
 
-    async def until(self, is_so: Callable[[], bool], tp: TopicPartition = TP) -> None:
-        ends = self.loop.time() + SETTLED_S
+    async def until(self, is_so: Callable[[], bool], tp: TopicPartition = TP, within_s: float = SETTLED_S) -> None:
+        ends = self.loop.time() + within_s
         while not is_so():
-            assert self.loop.time() < ends, f"not within {SETTLED_S} s: {self.ends(tp)}"
+            assert self.loop.time() < ends, f"not within {within_s} s: {self.ends(tp)}"
             await asyncio.sleep(0.005)
 
     def ends(self, tp: TopicPartition = TP) -> dict[int, int]:

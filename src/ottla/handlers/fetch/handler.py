@@ -406,13 +406,14 @@ class FetchHandler(Participant):
     def count(self, wait: FetchWait, reads: Sequence[PartitionRead]) -> None:
         """For metrics."""
         self._metrics.failed_fetches.value += sum(read.error != ErrorCode.NONE for read in reads)
+        traffic = self.services.replicas.traffic
         if wait.reader.replica_id < 0:
-            traffic = self.services.replicas.traffic
             for read in reads:
                 if read.leader is not None:
                     traffic.of(read.leader.tp.topic).bytes_out += read.size
             return
         for read in reads:
+            traffic.replicated_bytes_out += read.size
             if read.size and read.leader is not None and read.leader.log.config.leader_throttled_replicas:
                 self.services.replicas.throttle.sent(read.leader, read.size)
 
