@@ -129,7 +129,7 @@ def test_a_session_that_starts_anew_gives_up_the_former() -> None:
 
 @pytest.mark.parametrize(
     ("topic", "partition", "fetchers", "wanted"),
-    # Computed by Kafka's AbstractFetcherManager.getFetcherId.
+    # Computed in Java, by what Kafka's AbstractFetcherManager.getFetcherId computes.
     [("t", 0, 4, 0), ("t", 1, 4, 1), ("orders", 7, 3, 1), ("__consumer_offsets", 49, 8, 6), ("t", 5, 1, 0)],
 )
 def test_a_partitions_fetcher_is_that_of_kafka(topic: str, partition: int, fetchers: int, wanted: int) -> None:
