@@ -27,12 +27,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.model import ErrorCode, TopicPartition
+from ottla.replication.fencing import fencing
 from ottla.replication.isr import InSyncReplicas
 from ottla.storage.log.append import AppendResult
 from ottla.storage.log.log import Log
 
 if TYPE_CHECKING:
     from ottla.native.lane import Run
+    from ottla.replication.waiters import Waiter
 
 
 class Leader:
@@ -45,12 +47,14 @@ class Leader:
             "epoch",
             "epoch_start",
             "fault",
+            "held",
             "high_watermark",
             "isr",
             "known_from",
             "log",
             "partition_epoch",
             "run",
+            "run_of_leader",
             "run_policy",
             "successor",
             "tp",
@@ -86,8 +90,12 @@ class Leader:
         #: Why a write of this round failed. Of `Writes`. While it stands nothing is staged: offsets that were given to
         #: lost batches must not be given again before those are answered.
         self.fault: ErrorCode | None = None
-        #: What compiled lanes collect for this leader in a round, once there are any. Of `Lanes`.
+        #: What compiled lanes collect for this leader in a round, once there are any, of acks=all and of acks=1. Of
+        #: `Lanes`.
         self.run: Run | None = None
+        self.run_of_leader: Run | None = None
+        #: Recognised requests whose answers wait for replicas or for the disk. Of `ProduceHandler`.
+        self.held: Waiter | None = None
         #: The policy under which their requests were allowed. Of `Lanes`.
         self.run_policy = -1
         log.leader_epochs.begin(epoch)
@@ -192,8 +200,4 @@ class Leader:
 
     def fencing(self, current_leader_epoch: int) -> ErrorCode:
         """What to answer to one who thinks that this leader epoch is `current_leader_epoch` (-1: does not say)."""
-        if current_leader_epoch < 0 or current_leader_epoch == self.epoch:
-            return ErrorCode.NONE
-        if current_leader_epoch < self.epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return fencing(self.epoch, current_leader_epoch)

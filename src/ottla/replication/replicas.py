@@ -303,6 +303,7 @@ class Replicas:
             *(tp, log, state.leader_epoch, state.leader, high_watermark),
             truncating=self.directories.truncating,
             wrote=self._follower_wrote,
+            committed=self._follower_committed,
         )
         _note_epochs(follower, state)
         self._drop_roles(tp)
@@ -427,6 +428,12 @@ class Replicas:
     def _follower_wrote(self, log: Log) -> None:
         if log.durability.is_due(log.config, self._clock.wall_ms()):
             self._flushing.request(log)
+
+    def _follower_committed(self, tp: TopicPartition) -> None:
+        """Outside of a round, where a fetcher has it from the leader."""
+        if self.waiters:
+            self.waiters.changed(tp)
+            self.waiters.settle(self._clock.monotonic_ms())
 
     def _follower_flushed(self, log: Log) -> None:
         follower = self.followers.get(log.tp)

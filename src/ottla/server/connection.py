@@ -156,7 +156,7 @@ class Connection:
     def is_clear(self) -> bool:
         return not (self.answers or self.unsent or self.buffer is not None)
 
-    def answer_now(self, data: bytes | memoryview) -> None:
+    def answer_now(self, data: bytes | bytearray | memoryview) -> None:
         """Sends an answer that nothing stands before; the round's end sees to what is left of it."""
         try:
             sent = self.send(data)
@@ -228,9 +228,14 @@ class Connection:
 
     def fill(self, slot: Slot, data: bytes | bytearray) -> None:
         """Gives a waiting Produce its answer; it leaves when all before it have left."""
-        slot.data = data
         slots = self.slots
         assert isinstance(slots, deque)
+        if len(slots) == 1 and not (self.produces_open or self.answers or self.unsent) and slots[0] is slot and data:
+            # Nothing stands before it or behind it, as with most clients.
+            self.slots = ()
+            self.answer_now(data)
+            return
+        slot.data = data
         while slots and slots[0].data is not None:
             ready = slots.popleft().data
             if ready:

@@ -20,11 +20,12 @@ from ottla.handlers.produce.admission import Admission
 from ottla.handlers.produce.answer import PartitionAnswer, TopicAnswer, encode_answer
 from ottla.handlers.produce.appends import Appends
 from ottla.handlers.produce.checks import ProduceChecks, UncheckedBatch
+from ottla.handlers.produce.held import HeldProduce, HeldProduces
 from ottla.handlers.produce.lanes import Lanes
 from ottla.handlers.produce.memo import ProduceMemo, remember
 from ottla.handlers.produce.parts import LongProduce, encoded
 from ottla.handlers.produce.rules import any_transactional, is_to_be_parsed, refused_in
-from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_NONE, PartitionOutcome, ProduceWait
+from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_NONE, PartitionOutcome, ProduceWait, acknowledged
 from ottla.handlers.routes import HOT, PRODUCE
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.errors import DecodeError
@@ -228,11 +229,7 @@ class ProduceHandler(Participant):
         outcome: tuple[str | bytes, list[PartitionOutcome]],
     ) -> None:
         topic, (only,) = outcome
-        if (
-            only.leader is None
-            or (acks == ACKS_ALL and len(only.leader.isr.members) > 1)
-            or not self._admission.is_free(peer, buffer, start, end)
-        ):
+        if only.leader is None or not self._admission.is_free(peer, buffer, start, end):
             peer.produce_memo = None
             return
         peer.produce_memo = memo = remember(
@@ -275,7 +272,7 @@ class ProduceHandler(Participant):
             return
         for peer, memo, correlation, first, last in waiting:
             try:
-                self._settle_quick(peer, memo, correlation, AppendResult(first, last, -1, False, memo.log.start_offset))
+                self._settle_alike(peer, memo, correlation, first, last, -1)
             except Exception as fault:
                 self._end(peer, fault)
         opened, self._open = self._open, []
@@ -296,8 +293,7 @@ class ProduceHandler(Participant):
                     and memo.acks
                     and peer.answer_in_turn(memo.fill(correlation, first, append_time_ms, memo.log.places.start_offset))
                 ):
-                    appended = AppendResult(first, last, append_time_ms, False, memo.log.start_offset)
-                    self._settle_quick(peer, memo, correlation, appended)
+                    self._settle_alike(peer, memo, correlation, first, last, append_time_ms)
             except Exception as fault:
                 self._end(peer, fault)
         self._count(answered + len(opened), more_partitions)
@@ -328,8 +324,42 @@ class ProduceHandler(Participant):
         else:
             self._times.counts[0] += requests
 
-    def _settle_quick(self, peer: Peer, memo: ProduceMemo, correlation: int, appended: AppendResult) -> None:
+    def _settle_alike(
+        self, peer: Peer, memo: ProduceMemo, correlation: int, first: int, last: int, append_time_ms: int
+    ) -> None:
         """A recognised request that cannot be answered at once, or not from its template."""
+        leader = memo.leader
+        if not memo.acks or leader.fault is not None or not leader.active:
+            self._settle_quick(
+                peer, memo, correlation, AppendResult(first, last, append_time_ms, False, memo.log.start_offset)
+            )
+        elif acknowledged(leader, last + 1, memo.acks):
+            answer = memo.fill(correlation, first, append_time_ms, memo.log.places.start_offset)
+            if not peer.answer_in_turn(answer):
+                peer.hold(Slot(answer))
+        else:
+            self._hold(peer, memo, correlation, first, last, append_time_ms)
+
+    def _hold(
+        self, peer: Peer, memo: ProduceMemo, correlation: int, first: int, last: int, append_time_ms: int
+    ) -> None:
+        leader, began_ms = memo.leader, self._round.began_ms
+        held = leader.held
+        if not isinstance(held, HeldProduces):
+            held = leader.held = HeldProduces(leader, self._replicas.waiters, self._released)
+        slot = Slot()
+        peer.hold(slot)
+        deadline_ms = began_ms + max(0, memo.timeout_ms)
+        held.hold(HeldProduce(last, peer, slot, memo, correlation, first, append_time_ms, began_ms, deadline_ms))
+        self._left_waiting += 1
+
+    def _released(self, count: int, began_ms: int, failed: bool) -> None:
+        self._times.took(self._services.clock.monotonic_ms() - began_ms, count)
+        if failed:
+            self._metrics.failed_produces.value += count
+
+    def _settle_quick(self, peer: Peer, memo: ProduceMemo, correlation: int, appended: AppendResult) -> None:
+        """The same for one that is not held: it is refused, or its client asked for no answer."""
         outcomes: Outcomes = [(memo.topic, [PartitionOutcome(memo.leader.tp.partition, memo.leader, appended)])]
         self._settle(peer, self._wait(peer, memo.version, correlation, memo.acks, memo.timeout_ms, outcomes))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ottla import logs
 from ottla.handlers.calls.peer import Peer
 from ottla.handlers.produce.memo import ProduceMemo
-from ottla.handlers.produce.waiting import ACKS_NONE
+from ottla.handlers.produce.waiting import ACKS_ALL, ACKS_NONE
 from ottla.native import compiled_run
 from ottla.replication.leader import Leader
 from ottla.replication.writes import Writes
@@ -53,11 +53,17 @@ class Lanes:
         if self._run is None or fd < 0 or memo.acks == ACKS_NONE or not memo.log.staging.takes_runs:
             return
         leader = memo.leader
-        run = leader.run
-        if run is None or leader.run_policy != memo.policy:
+        if leader.run_policy != memo.policy:
             # What the lanes of another policy still bring stands in a run of theirs, and is taken apart.
-            run = leader.run = self._run(leader, self._gathered)
+            leader.run = leader.run_of_leader = None
             leader.run_policy = memo.policy
+        run = leader.run if memo.acks == ACKS_ALL else leader.run_of_leader
+        if run is None:
+            run = self._run(leader, self._gathered)
+            if memo.acks == ACKS_ALL:
+                leader.run = run
+            else:
+                leader.run_of_leader = run
         lane = memo.lane(run, fd, peer)
         if lane is not None:
             peer.take_lane(lane)
@@ -84,9 +90,10 @@ class Lanes:
     def _staged_end(self, run: Run, now_ms: int) -> int:
         """The offset behind a run that the log has taken; -1 where it has taken nothing of it."""
         leader: Leader = run.owner
-        if run is not leader.run or leader.run_policy != self._policy.number:
+        of_all = run is leader.run
+        if not (of_all or run is leader.run_of_leader) or leader.run_policy != self._policy.number:
             return -1
-        if not leader.active or leader.fault is not None or not leader.has_enough_replicas():
+        if not leader.active or leader.fault is not None or (of_all and not leader.has_enough_replicas()):
             return -1
         try:
             end = leader.log.staging.stage_run(run, leader.epoch, now_ms)
@@ -118,7 +125,9 @@ class Lanes:
 
     def _answer(self, run: Run, end: int) -> None:
         leader: Leader = run.owner
-        if leader.fault is None and leader.high_watermark >= end:
+        if leader.fault is None and (
+            leader.high_watermark >= end or (run is leader.run_of_leader and leader.durable_end >= end)
+        ):
             for (peer, _), rest in run.answer(leader.log.places.start_offset):
                 peer.left_over(rest)
         else:

@@ -66,7 +66,7 @@ def _settle(outcome: PartitionOutcome, acks: int) -> bool:
         outcome.fail(leader.end_error)
     elif acks != ACKS_NONE and not acknowledged(leader, appended.last_offset + 1, acks):
         return False
-    elif acks == ACKS_ALL and not leader.has_enough_replicas():
+    elif acks == ACKS_ALL and not leader.had_enough_replicas():
         outcome.fail(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
     else:
         outcome.answer = PartitionAnswer(

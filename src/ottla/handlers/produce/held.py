@@ -1,0 +1,192 @@
+"""Recognised requests whose answers wait for replicas or for the disk: one waiter a leader holds them all.
+
+They stand in the order of their offsets, so that those behind the high watermark end where the line is cut off, and a
+change of the partition costs one look however many wait. Those with acks=1 wait for this broker's disk only, in a line
+of their own.
+
+    hold ──▶ all, leader ──the watermark or the disk has passed──▶ answered from the template
+                         ├─ not enough replicas any more ────────▶ NOT_ENOUGH_REPLICAS_AFTER_APPEND (acks=all)
+                         ├─ the leader resigns ──────────────────▶ its error, all of them
+                         └─ its time is over ────────────────────▶ REQUEST_TIMED_OUT
+
+A leader that goes on with another log, or in another leader epoch, goes on with what is held. Each answer has its place
+(`Slot`) in its connection's order from the beginning.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from ottla import logs
+from ottla.handlers.calls.peer import Peer, Slot
+from ottla.handlers.produce.answer import PartitionAnswer, encode_answer
+from ottla.handlers.produce.memo import ProduceMemo
+from ottla.handlers.produce.waiting import ACKS_ALL
+from ottla.handlers.routes import PRODUCE
+from ottla.model import ErrorCode
+from ottla.replication.leader import Leader
+from ottla.replication.waiters import Waiters
+
+log_event = logs.logger("handlers")
+
+#: Answers that are made in one go: a millisecond. The others have their turn behind those who wait for other things.
+ANSWERED_AT_ONCE: Final = 512
+
+
+class HeldProduce(NamedTuple):
+    last: int
+    peer: Peer
+    slot: Slot
+    memo: ProduceMemo
+    correlation: int
+    first: int
+    append_time_ms: int
+    began_ms: int
+    deadline_ms: int
+
+
+class HeldProduces:
+    """Implements `Waiter` for one leader."""
+
+    __slots__ = ("_answered", "_leader", "_of_all", "_of_leader", "_parked_until_ms", "_waiters")
+
+    def __init__(self, leader: Leader, waiters: Waiters, answered: Callable[[int, int, bool], None]) -> None:
+        self._leader = leader
+        self._waiters = waiters
+        #: Called with how many were answered, when their round began, and whether that was an error.
+        self._answered = answered
+        self._of_all: deque[HeldProduce] = deque()
+        self._of_leader: deque[HeldProduce] = deque()
+        #: When the waiters are to call `expire`; None while they do not know of it.
+        self._parked_until_ms: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._of_all) + len(self._of_leader)
+
+    def hold(self, held: HeldProduce) -> None:
+        """Its place is held already."""
+        (self._of_all if held.memo.acks == ACKS_ALL else self._of_leader).append(held)
+        until_ms = self._parked_until_ms
+        if until_ms is None or held.deadline_ms < until_ms:
+            if until_ms is not None:
+                self._waiters.forget(self)
+            self._park(held.deadline_ms)
+
+    def _park(self, until_ms: int) -> None:
+        self._parked_until_ms = until_ms
+        self._waiters.park(self, (self._leader.tp,), until_ms)
+
+    # -- as a waiter
+
+    def try_complete(self, now_ms: int) -> bool:
+        if not self._present().active:
+            self._end(self._leader.end_error)
+        else:
+            self._release()
+        if len(self):
+            return False
+        self._parked_until_ms = None
+        return True
+
+    def expire(self, now_ms: int) -> None:
+        if not self.try_complete(now_ms):
+            for line in (self._of_all, self._of_leader):
+                self._expire(line, now_ms)
+        self._parked_until_ms = None
+        if len(self):
+            self._park(min(held.deadline_ms for line in (self._of_all, self._of_leader) for held in line))
+            self._waiters.wake(self)
+
+    def failed(self, fault: Exception) -> None:
+        """Whoever is held has to ask again."""
+        for line in (self._of_all, self._of_leader):
+            while line:
+                line.popleft().peer.abort()
+        self._parked_until_ms = None
+
+    # -- ends
+
+    def _present(self) -> Leader:
+        leader = self._leader
+        if not leader.active:
+            # Where this broker leads on with the same records, a client that tried again would write them twice.
+            leader = self._leader = leader.present
+            if leader.active and leader.held is None:
+                leader.held = self
+        return leader
+
+    def _release(self) -> None:
+        leader = self._leader
+        committed = leader.high_watermark
+        log_start = leader.log.places.start_offset
+        error = ErrorCode.NONE if leader.had_enough_replicas() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        self._cut(self._of_all, committed, log_start, error)
+        if self._of_leader:
+            self._cut(self._of_leader, max(committed, leader.durable_end), log_start, ErrorCode.NONE)
+
+    def _cut(self, line: deque[HeldProduce], end: int, log_start: int, error: ErrorCode) -> None:
+        """Answers those that end below `end`."""
+        left, count, began_ms = ANSWERED_AT_ONCE, 0, -1
+        while line and line[0].last < end:
+            if not left:
+                self._waiters.wake(self)
+                break
+            left -= 1
+            held = line.popleft()
+            if held.began_ms != began_ms:
+                if count:
+                    self._answered(count, began_ms, error != ErrorCode.NONE)
+                count, began_ms = 0, held.began_ms
+            count += 1
+            _, peer, slot, memo, correlation, first, append_time_ms, _, _ = held
+            if peer.closed:
+                continue
+            try:
+                if error == ErrorCode.NONE:
+                    peer.fill(slot, memo.fill(correlation, first, append_time_ms, log_start))
+                else:
+                    _refuse(held, error)
+            except Exception as fault:
+                _end(peer, fault)
+        if count:
+            self._answered(count, began_ms, error != ErrorCode.NONE)
+
+    def _end(self, error: ErrorCode) -> None:
+        """The leader answers for nothing any more."""
+        for _ in range(ANSWERED_AT_ONCE):
+            line = self._of_all or self._of_leader
+            if not line:
+                return
+            self._fail(line.popleft(), error)
+        self._waiters.wake(self)
+
+    def _expire(self, line: deque[HeldProduce], now_ms: int) -> None:
+        kept = [held for held in line if held.deadline_ms > now_ms]
+        late = [held for held in line if held.deadline_ms <= now_ms]
+        line.clear()
+        line.extend(kept)
+        for held in late:
+            self._fail(held, ErrorCode.REQUEST_TIMED_OUT)
+
+    def _fail(self, held: HeldProduce, error: ErrorCode) -> None:
+        self._answered(1, held.began_ms, True)
+        if held.peer.closed:
+            return
+        try:
+            _refuse(held, error)
+        except Exception as fault:
+            _end(held.peer, fault)
+
+
+def _refuse(held: HeldProduce, error: ErrorCode) -> None:
+    memo = held.memo
+    answer = PartitionAnswer(memo.leader.tp.partition, error)
+    held.peer.fill(held.slot, encode_answer(memo.version, held.correlation, [(memo.topic, [answer])], 0))
+
+
+def _end(peer: Peer, fault: Exception) -> None:
+    log_event.error("a request failed", api=PRODUCE, error="".join(traceback.format_exception(fault)))
+    peer.abort()

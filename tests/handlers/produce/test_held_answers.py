@@ -1,0 +1,294 @@
+"""Recognised requests whose answers wait: held in one line a leader, with lanes and without, answered as all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from tests.handlers.followers import ALL, FIRST, SECOND, US, PlayedFollower, decide, look_at, state_of
+from tests.handlers.frames import batch, fetch, produce, produce_request
+from tests.server.conftest import BrokerThread, Peer
+
+from ottla.handlers.produce.held import HeldProduces
+from ottla.model import ErrorCode, TopicPartition
+from ottla.native import compiled_run
+from ottla.protocol.generated.produce import ProduceRequest, ProduceResponse
+from ottla.protocol.header import RequestHeader, encode_request
+
+VERSION = 9
+NONE = ErrorCode.NONE
+
+
+@pytest.fixture(params=["compiled", "pure"])
+def broker(tmp_path: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerThread]:
+    if request.param == "pure":
+        monkeypatch.setenv("OTTLA_PURE", "1")
+    with BrokerThread(str(tmp_path), **{"broker.id": str(US)}) as running:
+        yield running
+
+
+def replicated(running: BrokerThread, topic: str, **options: Any) -> str:
+    running.create_topic(topic, **options)
+    assert decide(running, topic, leader_epoch=4) == NONE
+    return topic
+
+
+def until_end(running: BrokerThread, topic: str, end: int) -> None:
+    for _ in range(100_000):
+        if look_at(running, topic).log.end_offset >= end:
+            return
+    raise AssertionError(f"{topic} does not come to {end}")
+
+
+def waiting(running: BrokerThread) -> list[type]:
+    return running.look(lambda b: [type(each) for each in b.services.replicas.waiters._keys])  # type: ignore[union-attr]
+
+
+def held(running: BrokerThread, topic: str) -> int:
+    line = look_at(running, topic).held
+    return len(line) if isinstance(line, HeldProduces) else 0
+
+
+def timed(request: ProduceRequest, timeout_ms: int) -> ProduceRequest:
+    request.timeout_ms = timeout_ms
+    return request
+
+
+def send(peer: Peer, topic: str, value: bytes, acks: int = -1, timeout_ms: int = 60_000) -> None:
+    request = timed(produce_request(batch(value), topic=topic, acks=acks), timeout_ms)
+    peer.send(peer.frame(request, VERSION))
+
+
+def answer(peer: Peer) -> tuple[int, int]:
+    found = peer.answer(ProduceResponse, VERSION).responses[0].partition_responses[0]
+    return found.error_code, found.base_offset
+
+
+def test_what_waits_for_followers_is_held_in_one_line(broker: BrokerThread) -> None:
+    topic = replicated(broker, "t")
+    peers = [broker.connect() for _ in range(6)]
+    with broker.connect() as followers:
+        first, second = (PlayedFollower(followers, topic, each) for each in (FIRST, SECOND))
+        for turn in range(4):
+            for number, peer in enumerate(peers):
+                send(peer, topic, b"x")
+                until_end(broker, topic, turn * 6 + number + 1)
+            if turn:
+                # The first request of a connection is parsed, and remembered.
+                assert held(broker, topic) == 6
+                assert waiting(broker) == [HeldProduces]
+            end = turn * 6 + 6
+            first.fetch(end)
+            # The second is behind: what it has is committed, and no more.
+            second.fetch(end - 2)
+            assert [answer(peer) for peer in peers[:4]] == [(NONE, turn * 6 + n) for n in range(4)]
+            second.fetch(end)
+            assert [answer(peer) for peer in peers[4:]] == [(NONE, turn * 6 + n) for n in (4, 5)]
+            assert held(broker, topic) == 0
+            assert waiting(broker) == []
+        compiled = compiled_run() is not None
+        assert (look_at(broker, topic).run is not None) == compiled
+    for peer in peers:
+        peer.socket.close()
+
+
+def test_a_leader_that_resigns_answers_all_of_it(broker: BrokerThread) -> None:
+    topic = replicated(broker, "t")
+    peers = [broker.connect() for _ in range(4)]
+    with broker.connect() as followers:
+        for turn in range(2):
+            for number, peer in enumerate(peers):
+                send(peer, topic, b"x")
+                until_end(broker, topic, turn * 4 + number + 1)
+            if turn:
+                assert held(broker, topic) == 4
+                assert decide(broker, topic, leader_id=FIRST, leader_epoch=5) == NONE
+                assert {answer(peer) for peer in peers} == {(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)}
+            else:
+                for replica in (FIRST, SECOND):
+                    PlayedFollower(followers, topic, replica).fetch(4)
+                assert [answer(peer) for peer in peers] == [(NONE, n) for n in range(4)]
+    for peer in peers:
+        peer.socket.close()
+
+
+def test_a_leader_that_goes_on_in_its_own_next_leader_epoch_keeps_all_of_it(broker: BrokerThread) -> None:
+    topic = replicated(broker, "t")
+    with broker.connect() as peer, broker.connect() as followers:
+        first, second = (PlayedFollower(followers, topic, each) for each in (FIRST, SECOND))
+        for turn in range(3):
+            send(peer, topic, b"x")
+            until_end(broker, topic, turn + 1)
+            if turn == 2:
+                assert held(broker, topic) == 1
+                assert decide(broker, topic, leader_epoch=5) == NONE
+                assert held(broker, topic) == 1
+            for follower in (first, second):
+                follower.fetch(turn + 1, leader_epoch=-1)
+            assert answer(peer) == (NONE, turn)
+        memo = broker.look(
+            lambda b: next(c.produce_memo for c in b._server._connections if c.produce_memo is not None)  # type: ignore[union-attr]
+        )
+        assert memo is not None
+        assert memo.leader.epoch == 5
+
+
+def test_its_time_is_its_own(broker: BrokerThread) -> None:
+    topic = replicated(broker, "t")
+    with broker.connect() as patient, broker.connect() as hasty, broker.connect() as followers:
+        for turn, (until, late) in enumerate([(60_000, 60_000), (60_000, 1)]):
+            send(patient, topic, b"a", timeout_ms=until)
+            until_end(broker, topic, 2 * turn + 1)
+            send(hasty, topic, b"b", timeout_ms=late)
+            until_end(broker, topic, 2 * turn + 2)
+            if turn:
+                assert answer(hasty) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+            for replica in (FIRST, SECOND):
+                PlayedFollower(followers, topic, replica).fetch(2 * turn + 2)
+            assert answer(patient) == (NONE, 2 * turn)
+            if not turn:
+                assert answer(hasty) == (NONE, 1)
+
+
+def test_acks_of_the_leader_wait_for_no_follower(broker: BrokerThread) -> None:
+    topic = replicated(broker, "t")
+    with broker.connect() as peer:
+        for turn in range(4):
+            send(peer, topic, b"x", acks=1)
+            assert answer(peer) == (NONE, turn)
+        leader = look_at(broker, topic)
+        assert leader.high_watermark == 0
+        assert (leader.run, leader.run_of_leader is not None) in {(None, True), (None, False)}
+
+
+def test_a_set_that_falls_below_the_minimum_lets_a_request_time_out_or_go_on(broker: BrokerThread) -> None:
+    """As Kafka since 3.7: the watermark stands still, so it is not known to be lost, and comes to be when they do."""
+    topic = replicated(broker, "t", min_insync_replicas="2")
+    with broker.connect() as peer, broker.connect() as hasty, broker.connect() as followers:
+        first = PlayedFollower(followers, topic)
+        for turn in range(2):
+            for each in (peer, hasty):
+                send(each, topic, b"x", timeout_ms=1 if turn and each is hasty else 60_000)
+                until_end(broker, topic, look_at(broker, topic).log.end_offset)
+            if not turn:
+                until_end(broker, topic, 2)
+                for replica in (FIRST, SECOND):
+                    PlayedFollower(followers, topic, replica).fetch(2)
+                assert {answer(peer)[0], answer(hasty)[0]} == {NONE}
+        until_end(broker, topic, 4)
+        assert decide(broker, topic, isr=(US,)) == NONE
+        assert look_at(broker, topic).high_watermark == 2
+        assert answer(hasty)[0] == ErrorCode.REQUEST_TIMED_OUT
+        # What comes now is refused before it is written.
+        assert produce(hasty, batch(b"y"), topic=topic).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+        first.fetch(4)
+        assert decide(broker, topic, isr=(US, FIRST)) == NONE
+        assert answer(peer)[0] == NONE
+        assert look_at(broker, topic).high_watermark == 4
+
+
+def test_a_client_that_goes_leaves_the_others_their_answers(broker: BrokerThread) -> None:
+    topic = replicated(broker, "t")
+    with broker.connect() as followers, broker.connect() as stays:
+        goes = broker.connect()
+        for turn in range(2):
+            for number, peer in enumerate((goes, stays)):
+                send(peer, topic, b"x")
+                until_end(broker, topic, 2 * turn + number + 1)
+            if turn:
+                goes.socket.close()
+            for replica in (FIRST, SECOND):
+                PlayedFollower(followers, topic, replica).fetch(2 * turn + 2)
+            assert answer(stays) == (NONE, 2 * turn + 1)
+            if not turn:
+                assert answer(goes) == (NONE, 0)
+
+
+# Compared with the way that remembers nothing
+
+
+class Twin:
+    """A connection that repeats its request, and one that names itself anew each time: nothing is alike there."""
+
+    def __init__(self, running: BrokerThread, acks: int) -> None:
+        self.alike, self.plain = running.connect(), running.connect()
+        self.acks = acks
+        self.sent = 0
+
+    def send(self, value: bytes) -> None:
+        self.sent += 1
+        send(self.alike, "alike", value, self.acks)
+        request = timed(produce_request(batch(value), topic="plain", acks=self.acks), 60_000)
+        header = RequestHeader(api_key=0, api_version=VERSION, correlation_id=self.sent, client_id=f"c{self.sent}")
+        self.plain.send(encode_request(header, request))
+
+    def answers(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        alike, plain = [], []
+        for number in range(1, self.sent + 1):
+            for peer, found in ((self.alike, alike), (self.plain, plain)):
+                found.append(answer(peer))
+                assert peer.last_correlation == number
+        return alike, plain
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_requests_watermarks_and_resignations(broker: BrokerThread, seed: int) -> None:
+    rng = Random(seed)
+    topics = [replicated(broker, name) for name in ("alike", "plain")]
+    twins = [Twin(broker, acks) for acks in (-1, -1, -1, 1)]
+    epoch, end = 4, 0
+    isr: tuple[int, ...] = ALL
+    with broker.connect() as followers:
+        for _ in range(120):
+            happens = rng.random()
+            if happens < 0.6:
+                twin = rng.choice([each for each in twins if each.sent < 30] or [twins[0]])
+                if twin.sent >= 30:
+                    continue
+                twin.send(b"%d" % rng.randrange(1000))
+                end += 1
+                for topic in topics:
+                    until_end(broker, topic, end)
+            elif happens < 0.9:
+                replica, offset = rng.choice((FIRST, SECOND)), rng.randint(0, end)
+                for topic in topics:
+                    assert PlayedFollower(followers, topic, replica).fetch(offset).error_code == NONE
+            else:
+                kind = rng.choice(("isr", "next", "resign"))
+                epoch += {"isr": 0, "next": 1, "resign": 2}[kind]
+                isr = rng.choice([ALL, (US, FIRST), (US,)])
+                for topic in topics:
+                    if kind == "resign":
+                        lead_again(broker, topic, epoch, isr)
+                    else:
+                        assert decide(broker, topic, leader_epoch=epoch, isr=isr) == NONE
+        for topic in topics:
+            for replica in (FIRST, SECOND):
+                assert PlayedFollower(followers, topic, replica).fetch(end).error_code == NONE
+        for twin in twins:
+            alike, plain = twin.answers()
+            assert alike == plain, f"seed {seed}"
+        contents = [fetch(followers, 0, topic=topic, partition_max_bytes=1 << 20) for topic in topics]
+        records = [bytes(each.records) for each in contents]
+        # The same bytes: offsets, leader epochs and all.
+        assert records[0] == records[1]
+        assert contents[0].high_watermark == contents[1].high_watermark == end
+    assert waiting(broker) == []
+
+
+def lead_again(broker: BrokerThread, topic: str, epoch: int, isr: tuple[int, ...]) -> None:
+    """Another broker leads for one leader epoch."""
+    leader = look_at(broker, topic)
+    assert decide(broker, topic, leader_id=FIRST, leader_epoch=epoch - 1) == NONE
+
+    def again(b: Any) -> ErrorCode:
+        replicas = b.services.replicas
+        follower = replicas.followers[TopicPartition(topic, 0)]
+        state = state_of(leader, leader_epoch=epoch, isr=isr, partition_epoch=follower.partition_epoch + 1)
+        error: ErrorCode = replicas.apply([state], lambda _: leader.log.config)[follower.tp]
+        b.services.round.soon()
+        return error
+
+    assert broker.look(again) == NONE
