@@ -2,6 +2,7 @@
 
     python -m bench.following catch-up [--bytes 1G] [--batch 16K] [--partitions 1]
     python -m bench.following idle [--partitions 1000] [--seconds 10]
+    python -m bench.following one-by-one [--partitions 1] [--records 5000]
 
 Roles are given by the processes themselves: there is no controller between them. What is measured is a leader that
 serves fetches, a follower that sends them and appends, and the loopback between.
@@ -99,9 +100,12 @@ def say(**fields: Any) -> None:
     print(json.dumps(fields), flush=True)
 
 
-async def heard() -> None:
-    """Returns when the driver has sent a line, or is gone."""
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+async def heard() -> str:
+    """The driver's next line."""
+    line = await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+    if not line:
+        raise SystemExit("the driver is gone")
+    return line.strip()
 
 
 async def serve(arguments: argparse.Namespace) -> None:
@@ -118,14 +122,34 @@ async def serve(arguments: argparse.Namespace) -> None:
         began, before = time.monotonic(), cpu_s()
         await give_roles(broker, arguments.partitions, ports)
         wanted = arguments.bytes
-        longest, last = 0.0, time.monotonic()
+        # Of the loop's own thread, which other processes on this machine do not lengthen.
+        longest, last = 0.0, time.thread_time()
         while sum(log.size for log in broker.logs()) < wanted:
-            await asyncio.sleep(0.001)
-            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+            await asyncio.sleep(0 if arguments.turns else 0.001)
+            longest, last = max(longest, time.thread_time() - last), time.thread_time()
         say(seconds=time.monotonic() - began, cpu=cpu_s() - before, longest_turn_ms=longest * 1000)
     while True:
-        await heard()
+        if await heard() == "records":
+            await one_by_one(broker, arguments.records)
         say(cpu=cpu_s(), size=sum(log.size for log in broker.logs()))
+
+
+async def one_by_one(broker: Broker, count: int) -> None:
+    """Appends a record and waits until it is committed, so often."""
+    assert broker.services is not None
+    services = broker.services
+    leader = services.replicas.leaders[TopicPartition(TOPIC, 0)]
+    leader.isr.confirmed((LEADER, FOLLOWER))
+    batch = encode_batch([Record(0, 1_000, None, b"x" * 100)])
+
+    def stage() -> None:
+        leader.append(memoryview(bytearray(batch)), 1_000)
+        services.writes.staged(leader)
+
+    for _ in range(count):
+        services.round.within(stage)
+        while leader.high_watermark < leader.log.end_offset:  # noqa: ASYNC110 - nobody is called for it
+            await asyncio.sleep(0)
 
 
 class Side:
@@ -134,7 +158,8 @@ class Side:
     def __init__(self, number: int, directory: str, ports: list[int], arguments: argparse.Namespace) -> None:
         command = [sys.executable, "-m", "bench.following", "serve", "--number", str(number), "--directory", directory]
         command += ["--ports", *map(str, ports), "--bytes", str(arguments.bytes), "--batch", str(arguments.batch)]
-        command += ["--partitions", str(arguments.partitions)]
+        command += ["--partitions", str(arguments.partitions), "--records", str(arguments.records)]
+        command += ["--turns"] if arguments.turns else []
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def said(self) -> dict[str, Any]:
@@ -144,13 +169,13 @@ class Side:
         found: dict[str, Any] = json.loads(line)
         return found
 
-    def ask(self) -> dict[str, Any]:
-        self.tell()
+    def ask(self, what: str = "") -> dict[str, Any]:
+        self.tell(what)
         return self.said()
 
-    def tell(self) -> None:
+    def tell(self, what: str = "") -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write("\n")
+        self.process.stdin.write(f"{what}\n")
         self.process.stdin.flush()
 
     def end(self) -> None:
@@ -173,11 +198,17 @@ def run(arguments: argparse.Namespace) -> None:
         follower.tell()
         caught_up = follower.said()
         after = leader.ask()
+        if arguments.what == "one-by-one":
+            began, before = time.monotonic(), follower.ask()["cpu"]
+            leader.ask("records")
+            took, cpu = time.monotonic() - began, follower.ask()["cpu"] - before
+            print(f"{took / arguments.records * 1e6:.0f} us a record, {cpu / arguments.records * 1e6:.1f} us of CPU")
+            return
         if arguments.what == "catch-up":
             rate = after["size"] / caught_up["seconds"] / 1e6
             print(f"{after['size'] / 1e6:.0f} MB in {caught_up['seconds']:.2f} s: {rate:.0f} MB/s")
             print(f"CPU: leader {after['cpu'] - before:.2f} s, follower {caught_up['cpu']:.2f} s")
-            print(f"longest turn of the follower's loop: {caught_up['longest_turn_ms']:.1f} ms")
+            print(f"longest turn of the follower's loop: {caught_up['longest_turn_ms']:.1f} ms of CPU")
             return
         time.sleep(2)
         ends = [(side.ask()["cpu"], time.monotonic()) for side in (leader, follower)]
@@ -200,10 +231,12 @@ def number_of(text: str) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("catch-up", "idle", "serve"))
+    parser.add_argument("what", choices=("catch-up", "idle", "one-by-one", "serve"))
     parser.add_argument("--bytes", type=number_of)
     parser.add_argument("--batch", type=number_of, default=16 * 1024)
     parser.add_argument("--partitions", type=int)
+    parser.add_argument("--records", type=int)
+    parser.add_argument("--turns", action="store_true", help="look at each turn of the follower's loop")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--number", type=int)
     parser.add_argument("--directory")
@@ -214,7 +247,9 @@ def main() -> None:
         return
     is_idle = arguments.what == "idle"
     if arguments.bytes is None:
-        arguments.bytes = 0 if is_idle else 10**9
+        arguments.bytes = 10**9 if arguments.what == "catch-up" else 0
+    if arguments.records is None:
+        arguments.records = 5_000 if arguments.what == "one-by-one" else 0
     if arguments.partitions is None:
         arguments.partitions = 1000 if is_idle else 1
     run(arguments)
