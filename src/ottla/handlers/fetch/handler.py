@@ -408,15 +408,15 @@ class FetchHandler(Participant):
     def count(self, wait: FetchWait, reads: Sequence[PartitionRead]) -> None:
         """For metrics."""
         self._metrics.failed_fetches.value += sum(read.error != ErrorCode.NONE for read in reads)
-        if wait.reader.is_follower:
-            wait.reader.answered(reads)
-        else:
-            traffic = self.services.replicas.traffic
+        traffic = self.services.replicas.traffic
+        if not wait.reader.is_follower:
             for read in reads:
                 if read.leader is not None:
                     traffic.of(read.leader.tp.topic).bytes_out += read.size
             return
+        wait.reader.answered(reads)
         for read in reads:
+            traffic.replicated_bytes_out += read.size
             leader = read.leader
             if read.size and isinstance(leader, Leader) and leader.log.config.leader_throttled_replicas:
                 self.services.replicas.throttle.sent(leader, read.size)
