@@ -29,7 +29,6 @@ from ottla.controller.registration import BrokerIdInUse, register_broker
 from ottla.coordination.errors import CoordinationError, NoNode, SessionClosed, SessionExpired
 from ottla.coordination.interface import EventType, SessionEvent, WatchEvent
 from ottla.coordination.providers import BrokersTree
-from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import (
     CONTROLLER,
     BrokerRegistration,
@@ -242,26 +241,23 @@ class Membership:
         await self._tree.create(path, data, sequential=True)
 
     def _look_for_controller(self, tree: BrokersTree) -> None:
-        if self._finding is None:
-            self._finding = asyncio.get_running_loop().create_task(self._find_controller(tree))
+        """The one before it waits for a watch of a session that is over, which is never called."""
+        if self._finding is not None:
+            self._finding.cancel()
+        self._finding = asyncio.get_running_loop().create_task(self._find_controller(tree))
 
     async def _find_controller(self, tree: BrokersTree) -> None:
         """Reads who it is, and again at each change, until the session ends."""
-        try:
-            while tree is self._tree and self.lost is None:
-                changed = asyncio.Event()
-                try:
-                    await self._read_controller(tree, lambda _, changed=changed: changed.set())  # type: ignore[misc]
-                    await changed.wait()
-                except (SessionExpired, SessionClosed):
-                    return
-                except (CoordinationError, DamagedZnode) as fault:
-                    log_event.warning_limited("the controller is looked for again", fault=str(fault))
-                    await asyncio.sleep(_AGAIN_S)
-        finally:
-            self._finding = None
-            if self._tree is not None and tree is not self._tree and self.lost is None:
-                self._look_for_controller(self._tree)
+        while True:
+            changed = asyncio.Event()
+            try:
+                await self._read_controller(tree, lambda _, changed=changed: changed.set())  # type: ignore[misc]
+                await changed.wait()
+            except (SessionExpired, SessionClosed):
+                return
+            except CoordinationError as fault:
+                log_event.warning_limited("the controller is looked for again", fault=str(fault))
+                await asyncio.sleep(_AGAIN_S)
 
     async def _read_controller(self, tree: BrokersTree, watch: Callable[[WatchEvent], None]) -> None:
         try:
