@@ -277,7 +277,7 @@ def test_replicas_of_a_failed_directory_are_led_elsewhere() -> None:
         await cluster.start()
         (controller,) = cluster.controllers
         other = 3 - controller
-        placed = {index: (other, controller) for index in range(4)}
+        placed = dict.fromkeys(range(4), (other, controller))
         assert await cluster.create(1, "t", placed) is ErrorCode.NONE
         broker = cluster.broker(other)
         failed = [tp for tp, log in broker._directories.logs.items() if log.directory.startswith("/data/b")]
