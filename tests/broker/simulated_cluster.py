@@ -114,6 +114,11 @@ class SimulatedCluster:
         node = self.tree.server.store._tree.nodes.get(f"/brokers/ids/{number}")
         return None if node is None else node.stat().czxid
 
+    def listens(self, number: int) -> bool:
+        """Whether it serves other brokers at least."""
+        broker = self.brokers[number].broker
+        return broker is not None and broker._server is not None and broker._server._open
+
     async def expire(self, number: int) -> None:
         """Ends the session of a broker, as if the tree had not heard of it."""
         store = self.tree.server.store

@@ -76,7 +76,7 @@ class Replicas:
         self._listeners = RoleListeners((), self.leaders, self.followers, clock)
         directories.belong_to(self)
         #: Who joins and who leaves the in-sync sets.
-        self.isr_changes = IsrChanges(self.leaders, waiters.changed)
+        self.isr_changes = IsrChanges(self.leaders, waiters.changed_between_rounds)
         #: Of what followers are sent.
         self.throttle = LeaderThrottle(broker_id, clock)
         #: For metrics.
@@ -293,7 +293,7 @@ class Replicas:
         isr.assigned(state.replicas, isr.members if is_known else state.isr, now_ms)
         _note_epochs(leader, state)
         leader.advance()
-        self.waiters.changed(leader.tp)
+        self.waiters.changed_between_rounds(leader.tp)
 
     def _follow(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
         follower = self.followers.get(tp)
@@ -328,7 +328,7 @@ class Replicas:
             follower.active = False
         if leader is not None or follower is not None:
             self._listeners.resigned(tp)
-        self.waiters.changed(tp)
+        self.waiters.changed_between_rounds(tp)
 
     def stop(self, tp: TopicPartition, *, delete: bool) -> ErrorCode:
         """As `give_up` of one, with the caller waiting for the disk."""
@@ -410,7 +410,7 @@ class Replicas:
             leader.changed_over()
         elif tp in self.followers:
             self.followers[tp].go_on_in(log)
-        self.waiters.changed(tp)
+        self.waiters.changed_between_rounds(tp)
 
     # -- flushes
 

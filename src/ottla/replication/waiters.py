@@ -110,6 +110,12 @@ class Waiters:
             for watcher in watchers:
                 watcher.changed()
 
+    def changed_between_rounds(self, partition: TopicPartition) -> None:
+        """The same where no round follows by itself, which would ask those that wait: a role or an in-sync set."""
+        self.changed(partition)
+        if self._marked:
+            self.on_left()
+
     def wake(self, waiter: Waiter) -> None:
         """Lets one waiter try, whatever has changed for it; the next `settle` asks it."""
         if waiter in self._keys:
