@@ -110,6 +110,7 @@ class Tenure:
         self.lost = None
         self.events.start()
         await self.events.run(lambda: self._take_over(new_epochs=settings.new_leader_epochs))
+        self._has_begun = True
         self._watcher.begin()
         if settings.auto_leader_rebalance:
             self._rebalance = asyncio.get_running_loop().call_later(_FIRST_REBALANCE_S, self._rebalance_later)
