@@ -104,6 +104,20 @@ def test_a_broker_whose_session_has_ended_hears_of_later_controllers() -> None:
         cluster.run(scenario(cluster))
 
 
+def test_behind_a_failed_write_the_controller_is_asked_again() -> None:
+    """It reads the tree anew with the next turn, and there is none if it sends away whoever asks."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (controller,) = cluster.controllers
+        cluster.broker(controller).services.own_controller.tenure.core.stale = True
+        assert cluster.controllers == [controller]
+        assert await cluster.create(3 - controller, "t", {0: (1, 2)}) is ErrorCode.NONE
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))
+
+
 def test_a_killed_broker_comes_back_under_its_id_when_its_session_is_over() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         await cluster.start()

@@ -29,6 +29,7 @@ from ottla.controller.registration import BrokerIdInUse, register_broker
 from ottla.coordination.errors import CoordinationError, NoNode, SessionClosed, SessionExpired
 from ottla.coordination.interface import EventType, SessionEvent, WatchEvent
 from ottla.coordination.providers import BrokersTree
+from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import (
     CONTROLLER,
     BrokerRegistration,

@@ -40,6 +40,7 @@ VERBS = (
     ("profile use", "profile.use", "use a cluster that was named, from now on"),
     ("profile list", "profile.list", "name the clusters"),
     ("profile remove", "profile.remove", "forget a cluster's name"),
+    ("sim", "sim", "run simulated clusters with faults"),
     ("version", "version", "print the versions of Ottla and of Python"),
     ("completion", "completion", "print the shell code that completes this command"),
 )

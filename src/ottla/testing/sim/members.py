@@ -139,7 +139,9 @@ class Member:
                         beat = loop.time()
                         await self._heartbeat()
                     if self._assigned:
-                        await self._commit(self._random.choice(self._assigned))
+                        await self._commit(self._random.choice(self._assigned), self._generation)
+                    if self._assigned and self._random.random() < 0.02:
+                        await self._commit_late(self._random.choice(self._assigned))
             except Unreachable:
                 self._coordinator = None
                 await asyncio.sleep(self._random.uniform(0.05, 0.3))
@@ -200,7 +202,17 @@ class Member:
         request = HeartbeatRequest(group_id=self._group, generation_id=self._generation, member_id=self._id)
         self._check("heartbeat", (await self._ask(request, 3)).error_code)
 
-    async def _commit(self, tp: TopicPartition) -> None:
+    async def _commit_late(self, tp: TopicPartition) -> None:
+        """As a request of the generation before that was on its way for long."""
+        if self._generation <= 1:
+            return
+        try:
+            await self._commit(tp, self._generation - 1)
+        except GroupRefusal as refusal:
+            if refusal.error != ErrorCode.ILLEGAL_GENERATION:
+                raise
+
+    async def _commit(self, tp: TopicPartition, generation: int) -> None:
         loop = asyncio.get_running_loop()
         self._position += 1
         position = self._position * 1_000 + self._random.randrange(1_000)
@@ -208,13 +220,13 @@ class Member:
         part = OffsetCommitRequestPartition(partition_index=tp.partition, committed_offset=position)
         request = OffsetCommitRequest(
             group_id=self._group,
-            generation_id_or_member_epoch=self._generation,
+            generation_id_or_member_epoch=generation,
             member_id=self._id,
             topics=[OffsetCommitRequestTopic(name=tp.topic, partitions=[part])],
         )
 
         def note(acknowledged_at: float | None) -> None:
-            commit = Commit(self.name, self._generation, position, sent, acknowledged_at)
+            commit = Commit(self.name, generation, position, sent, acknowledged_at)
             self._history.note(self._group, tp, commit)
 
         try:

@@ -31,6 +31,8 @@ from ottla.testing.sim.world import Simulation
 
 #: Virtual seconds from the healing until everything must be well again.
 LIVENESS_S: Final = 30.0
+#: Virtual seconds until a cluster without faults has started, and made its topics.
+BEGINNING_S: Final = 60.0
 #: Between two looks at whether it is.
 _LOOK_S: Final = 0.25
 GROUP: Final = "group"
@@ -124,12 +126,12 @@ class ClusterSchedule:
     # The scenario
 
     async def _scenario(self) -> None:
-        cluster, profile = self.cluster, self.profile
-        await cluster.started()
-        configs = {"min.insync.replicas": str(self.min_insync_replicas)}
-        for number in range(profile.topics):
-            await cluster.backing.create(f"t{number}", profile.partitions, profile.replication_factor, configs)
-            self.partitions += [TopicPartition(f"t{number}", each) for each in range(profile.partitions)]
+        cluster = self.cluster
+        try:
+            async with asyncio.timeout(BEGINNING_S):
+                await self._begin()
+        except TimeoutError as late:
+            raise HistoryFault(f"the cluster does not serve {BEGINNING_S} s after its start") from late
         load = [cluster.task(each) for each in self._load()]
         endless = [cluster.task(each) for each in self._endless()]
         await self._strike()
@@ -138,6 +140,14 @@ class ClusterSchedule:
             producer.hurry()
         await self._settle(load, endless)
         await self._verify()
+
+    async def _begin(self) -> None:
+        profile = self.profile
+        await self.cluster.started()
+        configs = {"min.insync.replicas": str(self.min_insync_replicas)}
+        for number in range(profile.topics):
+            await self.cluster.backing.create(f"t{number}", profile.partitions, profile.replication_factor, configs)
+            self.partitions += [TopicPartition(f"t{number}", each) for each in range(profile.partitions)]
 
     async def _strike(self) -> None:
         """Faults at their times, until theirs is over."""

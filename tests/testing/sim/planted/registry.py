@@ -1,0 +1,105 @@
+"""Bugs that are planted to show that the search finds them: each with its patch, its profile, its catcher, its seed.
+
+    python -m tests.testing.sim.planted.registry NAME FIRST COUNT      which of these seeds find it, and by what
+
+The patches stand in `replication.py` and `control.py`; nothing of them is in `src/`. The catcher is the invariant that
+must name the bug; where several follow from one another, whichever is looked at first in that schedule may.
+`HistoryFault` is what clients see, or that the cluster is not well again in time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+from tests.testing.sim.planted import control, replication
+
+from ottla.testing.sim.profiles import PROFILES, Profile
+from ottla.testing.sim.schedule import ScheduleFailed
+from ottla.testing.sim.search import schedule
+
+#: A member of an ISR, or a leader, lacks what is committed: which of the four names it depends on who is there.
+LACKING: Final = frozenset({"WeakIsr", "StrongIsr", "LeaderCompleteness", "LeaderCandidateCompleteness"})
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    plant: Callable[[pytest.MonkeyPatch], None]
+    profile: str
+    caught_by: frozenset[str]
+    #: One that finds it, at the time of writing; else one of those behind it.
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return self.plant.__name__
+
+    @property
+    def faults(self) -> Profile:
+        return PROFILES[self.profile]
+
+
+def _one(name: str) -> frozenset[str]:
+    return frozenset({name})
+
+
+HISTORY: Final = _one("HistoryFault")
+
+PLANTED: Final = (
+    Planted(replication.truncated_to_the_watermark, "short terms", LACKING, 1),
+    Planted(replication.never_truncated, "short terms", _one("LogMatching"), 1),
+    Planted(replication.vouched_before_the_flush, "power", LACKING, 1),
+    Planted(replication.shrunk_before_the_answer, "links", _one("MaximalIsr"), 1),
+    Planted(replication.joiner_counted_late, "processes", _one("MaximalIsr"), 1),
+    Planted(replication.counts_itself_alone, "processes", LACKING, 1),
+    Planted(replication.acknowledged_before_the_watermark, "processes", _one("AcknowledgedIsCommitted"), 1),
+    Planted(replication.watermark_falls, "processes", _one("WatermarksNeverFall"), 1),
+    Planted(replication.all_committed_on_taking_over, "short terms", LACKING, 1),
+    Planted(replication.watermark_beyond_the_log, "processes", _one("WatermarkInLog"), 1),
+    Planted(replication.joins_at_once, "processes", LACKING, 1),
+    Planted(replication.offsets_believed_too_much, "processes", LACKING, 1),
+    Planted(replication.shown_above_the_watermark, "short terms", HISTORY, 1),
+    Planted(replication.repetitions_stored_again, "short terms", HISTORY, 1),
+    Planted(control.elected_outside_the_isr, "short terms", _one("ElectedFromIsr"), 1),
+    Planted(control.led_in_the_same_term, "processes", _one("EpochsNeverFall"), 1),
+    Planted(control.first_replica_elected, "short terms", _one("ElectedFromIsr") | LACKING, 1),
+    Planted(control.partition_epoch_ignored, "short terms", _one("MaximalIsr") | LACKING, 1),
+    Planted(control.anybody_may_join, "short terms", LACKING | HISTORY, 1),
+    Planted(control.unfenced_controller, "tree", _one("FencedChangesNothing"), 1),
+    Planted(control.bounce_unseen, "processes", HISTORY, 1),
+    Planted(control.watches_lost_after_a_reconnect, "tree", HISTORY, 1),
+    Planted(control.lease_not_renewed, "quiet", HISTORY, 1),
+    Planted(control.old_generation_accepted, "processes", HISTORY, 1),
+)
+
+
+def found_by(planted: Planted, seed: int) -> str | None:
+    """What this seed finds with the bug in place; None: nothing."""
+    try:
+        schedule(seed, planted.faults).run()
+    except ScheduleFailed as failed:
+        return failed.invariant
+    return None
+
+
+def main(arguments: list[str]) -> None:
+    name, first, count = arguments[0], int(arguments[1]), int(arguments[2])
+    for planted in PLANTED:
+        if name not in (planted.name, "all"):
+            continue
+        with pytest.MonkeyPatch.context() as patch:
+            planted.plant(patch)
+            found = {}
+            for seed in range(first, first + count):
+                if caught := found_by(planted, seed):
+                    found[seed] = caught
+                    if name == "all":
+                        break
+        print(planted.name, planted.profile, found or "NOT FOUND", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,87 @@
+"""Whole clusters under schedules of faults: fresh seeds, seeds that once found something, and that a seed repeats."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ottla.testing.sim.profiles import PROFILES
+from ottla.testing.sim.schedule import ClusterSchedule, ScheduleFailed
+from ottla.testing.sim.search import Found, Tally, run_many, schedule
+from ottla.testing.sim.wire import Unreachable
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+#: Profile and seed. What each has found stands in the log of its mend; most need the code of that day to find it again.
+KEPT = (("any", 4), ("links", 1), ("processes", 5), ("pauses", 3))
+
+
+@pytest.mark.parametrize(("profile", "seed"), KEPT)
+def test_a_kept_seed_finds_nothing(profile: str, seed: int) -> None:
+    outcome = schedule(seed, PROFILES[profile]).run()
+    assert outcome.counts
+    assert outcome.acknowledged > 0
+
+
+@pytest.mark.timeout(600)
+def test_fresh_seeds_find_nothing() -> None:
+    first = Random().randrange(1 << 32)
+    tally = Tally()
+    for found in run_many(range(first, first + 12), "any"):
+        tally.add(found)
+        assert not tally.failures, found.message
+    assert tally.counted == tally.schedules
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(6 * 3600)
+@pytest.mark.parametrize("profile", [name for name in PROFILES if name != "quiet"])
+def test_many_fresh_seeds_find_nothing(profile: str) -> None:
+    first = Random().randrange(1 << 32)
+    tally = Tally()
+    for found in run_many(range(first, first + 1_000), profile, jobs=2):
+        tally.add(found)
+        assert not tally.failures, found.message
+    print(f"\n{profile}: {tally.counted} of {tally.schedules} schedules, {tally.calls} call-backs, {tally.rows()}")
+
+
+def trace_of(seed: int) -> str:
+    run = schedule(seed, PROFILES["any"])
+    run.run()
+    return run.trace
+
+
+def test_a_seed_gives_one_trace_whatever_the_hash_seed() -> None:
+    here = trace_of(7)
+    assert here.count("\n") > 100
+    program = "from tests.testing.sim.test_cluster_schedules import trace_of; print(trace_of(7), end='')"
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        there = subprocess.run(
+            [sys.executable, "-c", program], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True
+        )
+        assert there.stdout == here
+
+
+def test_a_failure_names_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(_: ClusterSchedule) -> None:
+        raise Unreachable("planted")
+
+    monkeypatch.setattr(ClusterSchedule, "_verify", broken)
+    (found,) = run_many([3], "quiet")
+    assert found.outcome is None
+    assert "seed 3, profile 'quiet'" in found.message
+    with pytest.raises(ScheduleFailed):
+        schedule(3, PROFILES["quiet"]).run()
+
+
+def test_schedules_in_which_nothing_happened_do_not_count() -> None:
+    tally = Tally()
+    (found,) = run_many([1], "quiet")
+    tally.add(found)
+    tally.add(Found(2, None, "LogMatching", "..."))
+    assert (tally.schedules, tally.counted, len(tally.failures)) == (2, 0, 1)
