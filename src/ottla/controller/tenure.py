@@ -84,6 +84,9 @@ class Tenure:
         )
         #: Why this broker is not the controller, or no more.
         self.lost: str | None = "This is not the controller."
+        #: Whether it has taken over once. Behind a failed write it is the controller all the same: the next turn reads
+        #: the tree anew, and who asks for one must not be sent elsewhere.
+        self._has_begun = False
         #: Whether an event stands in the queue that takes answers.
         self._takes_answers = False
         #: Until turns are tried again that nobody waits for, and until leaders are evened out.
@@ -95,7 +98,7 @@ class Tenure:
 
     @property
     def active(self) -> bool:
-        return self.lost is None and not self.core.stale
+        return self.lost is None and self._has_begun
 
     # Its life.
 
@@ -108,6 +111,7 @@ class Tenure:
         self.lost = None
         self.events.start()
         await self.events.run(lambda: self._take_over(settings.new_leader_epochs, on_damage))
+        self._has_begun = True
         self._watcher.begin()
         if settings.auto_leader_rebalance:
             self._rebalance = asyncio.get_running_loop().call_later(_FIRST_REBALANCE_S, self._rebalance_later)
