@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ class FencedBroker(Broker):
 
     def __init__(self, broker_id: int) -> None:
         super().__init__(broker_id)
+        self._one = asyncio.Lock()
         #: Of the last controller that it has heard of.
         self.controller_epoch = -1
         #: What controllers that were replaced have tried.
@@ -45,9 +47,11 @@ class FencedBroker(Broker):
         return True
 
     async def on_leader_and_isr(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, ErrorCode]:
-        if not all(self._obeys(state.controller_epoch) for state in states):
-            return {}
-        return await super().on_leader_and_isr(states)
+        # One change after the other, also of two controllers.
+        async with self._one:
+            if not all(self._obeys(state.controller_epoch) for state in states):
+                return {}
+            return await super().on_leader_and_isr(states)
 
     async def on_metadata_update(self, update: MetadataUpdate) -> None:
         if self._obeys(update.controller_epoch):

@@ -278,6 +278,21 @@ def test_what_an_older_tool_asks_for_is_moved_and_taken_from_its_node(brokers: B
     assert not brokers.exists(PATH)
 
 
+@pytest.mark.parametrize("end", ["deleted", "sent elsewhere", "nothing asked for"])
+def test_what_is_not_under_way_any_more_is_taken_from_the_node(brokers: Brokers, end: str) -> None:
+    if end == "nothing asked for":
+        brokers.settle(brokers.person.create(PATH, encode_reassignments({})))
+    else:
+        brokers.settle(brokers.person.create(PATH, encode_reassignments({TP: ids(3, 1)})))
+        assert brokers.exists(PATH)
+    if end == "deleted":
+        brokers.settle(brokers.controller.delete_topics([TopicRef("orders")]))
+    elif end == "sent elsewhere":
+        assert move(brokers, 4, 1)[0] == "NONE"
+        assert stands(brokers)[1] == (4,)
+    assert not brokers.exists(PATH)
+
+
 def test_a_request_that_is_not_understood_is_left_alone(brokers: Brokers) -> None:
     brokers.settle(brokers.person.create(PATH, b"[]"))
     assert brokers.exists(PATH)

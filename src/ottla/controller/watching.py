@@ -133,6 +133,7 @@ class TreeWatcher:
 
     async def _look_at_topics(self) -> None:
         await self._tree.topics(self._on_topics, self._on_topics)
+        await self._reassignments.tidy()
 
     async def _look_at_assignments(self) -> None:
         names, self._changed_topics = self._changed_topics, set()
@@ -144,6 +145,7 @@ class TreeWatcher:
 
     async def _look_at_deletions(self) -> None:
         await self._tree.deletions(self._on_deletions)
+        await self._reassignments.tidy()
 
     async def _look_at_reassignments(self) -> None:
         await self._reassignments.found(self._on_reassignments)

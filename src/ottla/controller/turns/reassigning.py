@@ -71,6 +71,7 @@ class ReassignmentTurns:
             for start in range(0, len(numbers), _PARTITIONS_AT_ONCE):
                 some = {number: wanted[number] for number in numbers[start : start + _PARTITIONS_AT_ONCE]}
                 refused |= await self._begin(name, some)
+        await self.tidy()
         return await self._core.do(_results(changes, refused))
 
     def _sorted_out(
@@ -147,7 +148,6 @@ class ReassignmentTurns:
             return {change.tp: fault for change in wanted.values()}
         if done:
             log.info("reassigning partitions", topic=name, partitions=len(done), first=done[0])
-        await self._forget([TopicPartition(name, number) for number, change in wanted.items() if not change.replicas])
         await self.go_on([(topic, [number for number in wanted if number in topic.replicas])])
         return refused
 
@@ -289,7 +289,7 @@ class ReassignmentTurns:
         """Reads `/admin/reassign_partitions`, and begins what is new in it."""
         core = self._core
         try:
-            data, _ = await core.coordination.get(REASSIGN_PARTITIONS, watch)
+            data, stat = await core.coordination.get(REASSIGN_PARTITIONS, watch)
         except NoNode:
             self._asked.clear()
             if await core.coordination.exists(REASSIGN_PARTITIONS, watch) is not None:
@@ -306,8 +306,22 @@ class ReassignmentTurns:
         for result in results:
             if result.error is not ErrorCode.NONE:
                 log.warning("a partition is not reassigned", partition=str(result.tp), fault=result.message)
-        moving = {TopicPartition(topic.name, number) for topic, numbers in self.ongoing() for number in numbers}
-        await self._forget([tp for tp in wanted if tp not in moving])
+        if not wanted:
+            await core.writes.write([[Delete(REASSIGN_PARTITIONS, stat.version)]])
+        await self.tidy()
+
+    async def tidy(self) -> None:
+        """Takes from the node what is not on its way: it has moved, was refused or sent elsewhere, or is deleted."""
+        topics, deleting = self._core.context.topics, self._core.context.deleting
+
+        def is_under_way(tp: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
+            topic = topics.get(tp.topic)
+            if topic is None or tp.topic in deleting or tp.partition not in topic.replicas:
+                return False
+            assignment = assignment_of(topic, tp.partition)
+            return assignment.moves and assignment.target == target
+
+        await self._forget([tp for tp, target in self._asked.items() if not is_under_way(tp, target)])
 
     async def _forget(self, partitions: Sequence[TopicPartition]) -> None:
         """They have moved, or never will."""
