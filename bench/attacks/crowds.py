@@ -174,7 +174,13 @@ def attacks() -> list[Attack]:
             bound=Bound(stall_ms=150),
         ),
         Alarms(),
-        Crowd("ask-and-end", f"{CROWD:,} connections that ask once and end their side at once", ask_and_end),
+        Crowd(
+            "ask-and-end",
+            f"{CROWD:,} connections that ask once and end their side at once",
+            ask_and_end,
+            # As `ask-at-once`: each is served before it is closed, and the probe has its turn among them.
+            bound=Bound(stall_ms=150),
+        ),
         Crowd(
             "ask-at-once",
             f"{CROWD:,} connections that ask once at the same moment",

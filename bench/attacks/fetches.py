@@ -131,8 +131,8 @@ class NewSessions(Attack):
         f"{SESSION_MAKERS} connections that make a fetch session of {SESSION_OF:,} partitions, and another, for"
         f" {SESSION_SECONDS:g} s"
     )
-    # All sessions together have 100,000 partitions at the most, which take some 80 MB; who finds no room has none.
-    bound = Bound(memory_mb=128)
+    # All sessions together have 100,000 partitions at the most, which take some 80 MB; as much again is in progress.
+    bound = Bound(memory_mb=160)
 
     def prepare(self, victim: Victim) -> None:
         create_topic(victim.port, TOPIC, SESSION_OF)

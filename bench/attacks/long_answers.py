@@ -85,7 +85,9 @@ class NeverReaders(Attack):
         self.name, self.sends = name, sends
         self._frame, self._before = frame, before
         # A turn of each of the crowd. What answers may hold together, and as much again for what they are made from.
-        self.bound = Bound(stall_ms=150, memory_mb=2 * 64)
+        # Answers that wait (64 MB), and as much again in what is begun: each of thousands has gathered some kilobytes
+        # when the room ends.
+        self.bound = Bound(stall_ms=150, memory_mb=160)
 
     def prepare(self, victim: Victim) -> None:
         self._before(victim.port)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.replication.roles_world import OTHER, US, RolesWorld
+from tests.storage.log_world import append
 
 from ottla.broker.isr_requests import IsrRequests
 from ottla.controller.interface import IsrChange, IsrResult
@@ -185,6 +186,40 @@ def test_a_dead_broker_is_not_asked_for() -> None:
 
     world.run(work())
     assert world.controller.requests == []
+
+
+class Waiting:
+    """Waits for the high watermark."""
+
+    def __init__(self, world: RequestsWorld, offset: int) -> None:
+        self.world, self.offset, self.is_done = world, offset, False
+        world.replicas.waiters.park(self, [world.leader.tp], 10**15)
+
+    def try_complete(self, now_ms: int) -> bool:
+        self.is_done = self.world.leader.high_watermark >= self.offset
+        return self.is_done
+
+    def expire(self, now_ms: int) -> None:
+        raise AssertionError("nothing is that late")
+
+    def failed(self, fault: Exception) -> None:
+        raise AssertionError("nothing fails") from fault
+
+
+def test_who_waits_is_answered_without_any_other_request() -> None:
+    """The last follower that held the watermark back has left the set; nobody else talks to this broker."""
+    world = RequestsWorld()
+
+    async def work() -> None:
+        append(world.leader.log, b"a", epoch=1)
+        world.leader.advance()
+        waiting = Waiting(world, 1)
+        world.replicas.isr_changes.expire(world.leader, world.ports.clock.monotonic_ms() + 60_000)
+        await asyncio.sleep(1)
+        assert waiting.is_done
+
+    world.run(work())
+    assert world.members() == {US}
 
 
 def test_nothing_is_asked_after_the_end() -> None:

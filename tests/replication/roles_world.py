@@ -25,7 +25,7 @@ US, OTHER = 1, 2
 
 
 class RolesWorld:
-    """One broker. Also the last of the listeners to roles: `told` is what it heard, in order. And the owner of the replicas."""
+    """One broker. Also the last of the listeners to roles (`told` is what it heard), and the owner of the replicas."""
 
     #: This broker's id.
     us = US

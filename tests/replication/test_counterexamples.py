@@ -115,7 +115,7 @@ def test_truncation_to_the_watermark() -> None:
 
 
 def test_kip_101() -> None:
-    """Both restart, the one that lacks a record leads and writes another in its place: the logs may not part for ever."""
+    """Both restart, the one that lacks a record leads and writes another in its place: the logs do not part."""
     cluster = Cluster(A, B)
     cluster.elect(A, isr=(A, B))
     cluster.write(A, b"m1")

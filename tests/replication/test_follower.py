@@ -257,6 +257,21 @@ def test_where_the_disk_comes_later_a_follower_asks_at_once() -> None:
     assert follower.may_ask
 
 
+def test_what_a_crash_has_left_is_flushed_before_a_follower_asks() -> None:
+    world = RolesWorld(LogConfig(flush_messages=1))
+    world.role(epoch=1, leader=OTHER, replicas=(US, OTHER))
+
+    async def lived() -> None:
+        world.follower.log.stage_replica(sent(0, b"a", epoch=1))
+        world.follower.log.write_staged()
+        world.role(epoch=2, leader=OTHER, replicas=(US, OTHER))
+        assert not world.follower.may_ask
+        await world.replicas.flushes_end()
+
+    world.ports.loop.run_until_complete(lived())
+    assert world.follower.may_ask
+
+
 def test_nobody_asks_for_a_follower_whose_role_has_moved_on() -> None:
     world = RolesWorld(LogConfig(flush_messages=1))
     world.role(epoch=1, leader=OTHER, replicas=(US, OTHER))

@@ -14,6 +14,7 @@ from ottla.model import ErrorCode
 from ottla.replication.isr_changes import IsrAsk, IsrChanges
 from ottla.replication.isr_progress import Beat
 from ottla.replication.leader import Leader
+from ottla.steps import at_once
 
 THIRD = 3
 ALL = (US, OTHER, THIRD)
@@ -148,6 +149,27 @@ def test_a_follower_whose_session_goes_on_is_caught_up_until_its_leader_writes()
     beat.ms = world.now_ms = world.now_ms + 1
     world.expire()
     assert world.ask().isr == {US}
+
+
+def test_a_leader_that_stood_still_does_not_judge_by_that_time() -> None:
+    """What its followers sent meanwhile is in its sockets yet."""
+    world = IsrWorld()
+    world.write()
+    looked = [0, LAG_MS // 2, 10 * LAG_MS, 10 * LAG_MS + LAG_MS // 2]
+    for offset_ms in looked[:3]:
+        at_once(world.changes.expiring(lambda now=world.now_ms + offset_ms: now))  # type: ignore[misc]
+        assert world.asked == 0
+    at_once(world.changes.expiring(lambda: world.now_ms + looked[3]))
+    assert world.ask().isr == {US}
+
+
+def test_a_minimum_that_was_lowered_lets_the_watermark_go_on() -> None:
+    world = IsrWorld(isr=(US,), minimum=2)
+    world.write(3)
+    assert world.leader.high_watermark == 0
+    world.leader.log.reconfigure(LogConfig(min_insync_replicas=1))
+    world.expire()
+    assert world.leader.high_watermark == 3
 
 
 def test_a_follower_that_is_too_many_records_behind_leaves_where_somebody_wants_that() -> None:

@@ -290,6 +290,34 @@ def test_a_log_that_moves_to_another_directory_keeps_its_journal() -> None:
     assert world.batches() == [[(b"k", b"v")], [(b"k", b"w")]]
 
 
+def test_what_is_written_while_its_log_takes_its_new_place_waits() -> None:
+    world = JournalWorld()
+    world.ports.workers.latency_ms = (10, 10)
+    with world.round():
+        world.write("a", (b"k", b"v"))
+    target = next(path for path in DIRECTORIES if path != world.replicas.directories.directory_of(TP))
+    waited = list[bool]()
+
+    async def move() -> None:
+        done_at_once(world.replicas.moves.starting(TP, target))
+        for _ in range(1_000):
+            if world.leader.changing_over is not None:
+                break
+            await asyncio.sleep(0.001)
+        with world.round():
+            world.write("b", (b"k", b"w"))
+        waited.append("b" not in world.told_names())
+        await asyncio.sleep(1)
+
+    world.run(move())
+    with world.round():
+        pass
+    assert waited == [True]
+    assert world.lost == []
+    assert world.told == [("a", NONE), ("b", NONE)]
+    assert world.batches() == [[(b"k", b"v")], [(b"k", b"w")]]
+
+
 def test_one_who_fails_when_told_does_not_keep_the_others_from_it() -> None:
     world = JournalWorld()
 

@@ -16,6 +16,7 @@ from ottla.replication import moves
 from ottla.steps import done_at_once
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.moving import FutureLog
+from ottla.storage.errors import StorageFault
 from ottla.storage.log.flush import Flush
 
 PARTITIONS = 20
@@ -56,8 +57,9 @@ class MovingWorld(RolesWorld):
             for _ in range(TURNS_MAX):
                 each_turn()
                 if not self.replicas.directories.moves:
-                    return
+                    break
                 await asyncio.sleep(0.001)
+            await self.replicas.changes_end()
 
         self.ports.loop.run_until_complete(work())
 
@@ -77,8 +79,10 @@ def test_of_many_moves_one_is_gone_on_with_in_a_turn_of_the_loop(monkeypatch: py
     plain, plain_turn = FutureLog.copy_step, VirtualLoop._run_once
 
     def step(move: FutureLog, max_bytes: int) -> int:
-        steps.append(turn[0])
-        return plain(move, max_bytes)
+        copied = plain(move, max_bytes)
+        if copied:
+            steps.append(turn[0])
+        return copied
 
     def count(loop: VirtualLoop) -> None:
         turn[0] += 1
@@ -95,7 +99,7 @@ def test_of_many_moves_one_is_gone_on_with_in_a_turn_of_the_loop(monkeypatch: py
 def test_before_a_copy_takes_over_a_worker_has_flushed_it(monkeypatch: pytest.MonkeyPatch) -> None:
     world = MovingWorld()
     unflushed: list[int] = []
-    plain = LogDirectories.finish_move
+    plain = LogDirectories.taking_over
 
     def finish(directories: LogDirectories, tp: TopicPartition, *args: object, **names: object) -> object:
         copy = directories.future(tp)
@@ -103,10 +107,108 @@ def test_before_a_copy_takes_over_a_worker_has_flushed_it(monkeypatch: pytest.Mo
         unflushed.append(copy.log.end_offset - copy.log.recovery_point)
         return plain(directories, tp, *args, **names)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(LogDirectories, "finish_move", finish)
+    monkeypatch.setattr(LogDirectories, "taking_over", finish)
     world.run(world.partitions)
     assert world.are_moved()
     assert unflushed == [0] * PARTITIONS
+
+
+def test_nothing_of_a_change_over_waits_for_the_disk_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = MovingWorld()
+    in_worker, in_loop = [False], list[str]()
+    plain_thread = type(world.ports.workers).thread
+
+    def thread(workers: object, work: Callable[[], object]) -> object:
+        def marked() -> object:
+            in_worker[0] = True
+            try:
+                return work()
+            finally:
+                in_worker[0] = False
+
+        return plain_thread(workers, marked)  # type: ignore[arg-type]
+
+    def watched(of: type, name: str) -> None:
+        plain = getattr(of, name)
+
+        def call(*args: object, **names: object) -> object:
+            if not in_worker[0]:
+                in_loop.append(name)
+            return plain(*args, **names)
+
+        monkeypatch.setattr(of, name, call)
+
+    monkeypatch.setattr(type(world.ports.workers), "thread", thread)
+    watched(type(world.ports.disk), "rename")
+    watched(type(world.ports.disk), "sync_directory")
+    watched(type(world.ports.disk.open("/data/a/any", create=True)), "sync")
+
+    async def work() -> None:
+        target = world.elsewhere(TP)
+        await world.replicas.change(world.replicas.moves.starting(TP, target))
+        await asyncio.sleep(1)
+        await world.replicas.changes_end()
+        assert world.replicas.directories.directory_of(TP) == target
+
+    world.ports.loop.run_until_complete(work())
+    assert in_loop == []
+
+
+def test_while_a_copy_takes_over_nothing_is_appended_and_all_is_read() -> None:
+    world = MovingWorld()
+    refused, ends = list[int](), set[int]()
+
+    def write() -> None:
+        leader = world.leader
+        assert leader.log.read(0, 1 << 20, leader.log.end_offset).size > 0
+        if leader.changing_over is None:
+            world.append(TP)
+            return
+        ends.add(leader.log.end_offset)
+        with pytest.raises(StorageFault) as refusal:
+            leader.append(memoryview(bytearray(batch(b"w" * 100))), NOW)
+        assert not refusal.value.directory_failed
+        refused.append(leader.log.end_offset)
+
+    world.run([TP], write)
+    assert world.are_moved()
+    assert refused
+    assert len(ends) == 1
+
+
+def test_a_directory_that_fails_while_its_copy_takes_over_is_offline_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either of the two, at each of the change-over's steps in workers."""
+    for which in ("source", "target"):
+        for step in range(1, 6):
+            world = MovingWorld()
+            steps, failed, target = [0], list[str](), world.elsewhere(TP)
+
+            def look(
+                world: MovingWorld = world,
+                steps: list[int] = steps,
+                failed: list[str] = failed,
+                target: str = target,
+                which: str = which,
+                step: int = step,
+            ) -> None:
+                directories = world.replicas.directories
+                if not failed and TP in world.replicas.moves.changing:
+                    steps[0] += 1
+                    if steps[0] == step * 4:
+                        source = next(path for path in DIRECTORIES if path != target)
+                        path = source if which == "source" else target
+                        failed.append(path)
+                        directories.fail_directory(path, "planted")
+
+            world.run([TP], look)
+            left = world.replicas.directories.online_paths
+            home = world.replicas.directories.directory_of(TP)
+            if failed:
+                assert failed[0] not in left
+                assert home in (None, *left)
+            if home is not None:
+                world.append(TP)
+                assert world.leader.log.directory.startswith(home)
 
 
 def test_a_log_that_is_written_to_without_end_is_moved() -> None:
@@ -114,6 +216,8 @@ def test_a_log_that_is_written_to_without_end_is_moved() -> None:
 
     def write() -> None:
         """Within one flush, more than a change-over may find unflushed."""
+        if world.leader.changing_over is not None:
+            return
         for _ in range(3):
             world.append(TP)
 

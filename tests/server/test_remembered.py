@@ -7,6 +7,7 @@ that change under a lane stand in `tests/native/test_lanes_at_work.py`; an autho
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -305,7 +306,32 @@ def test_a_connection_gets_a_lane_again(running: Holding, change: str) -> None:
         assert running.look(runs) == compiled
 
 
-# -- produce: batches that another process looks into, and answers that wait for the disk
+# -- produce: a log that takes nothing for a moment, batches that another process looks into, answers that wait for
+# the disk
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_what_is_produced_while_a_log_takes_its_new_place_waits(running: Holding, acks: int) -> None:
+    with running.connect() as peer, running.connect() as other, running.connect() as reader:
+        for _ in range(3):
+            assert produce(peer, batch(b"a"), acks=acks).error_code == NONE
+        running.hold("NameTaking")
+        mover = threading.Thread(target=running.move)
+        mover.start()
+        running.until_held()
+        for number in range(3):
+            peer.send(peer.frame(asked_produce(batch(b"b%d" % number), None, acks), 12))
+        other.send(other.frame(asked_produce(honest(MANY), None, acks), 12))
+        fetched = reader.ask(asked_fetch(0, None), 12, FetchResponse)
+        assert values(fetched.responses[0].partitions[0]) == [b"a"] * 3
+        assert running.end() == 3
+        running.let_go()
+        mover.join()
+        answers = [produced(peer, 12) for _ in range(3)]
+        assert [answer.error_code for answer in (*answers, produced(other, 12))] == [NONE] * 4
+        offsets = [answer.base_offset for answer in answers]
+        assert offsets == sorted(offsets)
+        assert running.end() == 6 + MANY
 
 
 def honest(count: int) -> bytes:

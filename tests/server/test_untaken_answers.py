@@ -49,3 +49,31 @@ def test_an_answer_that_is_not_taken_is_counted(at_once: bool) -> None:
     rounds.close_connection(connection)
     assert memory.bytes == 0
     assert closed == [connection]
+
+
+class Taking(Full):
+    """Takes so many bytes, and no more."""
+
+    def __init__(self, takes: int) -> None:
+        self._takes = takes
+
+    def send(self, data: bytes | memoryview) -> int:
+        if not self._takes:
+            raise BlockingIOError
+        sent = min(self._takes, len(data))
+        self._takes -= sent
+        return sent
+
+
+@pytest.mark.parametrize("size", [60_000, 200_000])
+def test_a_client_that_has_taken_most_of_its_answer_does_not_keep_the_whole(size: int) -> None:
+    channel: Any = Taking(size - 1_000)
+    listener: Any = SimpleNamespace(session=Session("PLAINTEXT"))
+    rounds = Rounds(VirtualClock(Timeline()), 1 << 20, lambda _: None)
+    connection = Connection(channel, listener, 0, rounds._touched.append)
+    connection.answer(bytes(size))
+    for _ in range(3):
+        rounds.run([])
+    (left,) = connection.unsent
+    assert isinstance(left, bytes)
+    assert len(left) == 1_000

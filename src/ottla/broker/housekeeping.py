@@ -243,7 +243,8 @@ class Housekeeping:
             yield
 
     def _expire_followers(self) -> Steps[None]:
-        return self._replicas.isr_changes.expiring(self._clock.monotonic_ms)
+        yield from self._replicas.isr_changes.expiring(self._clock.monotonic_ms)
+        self._replicas.waiters.settle_outside(self._clock.monotonic_ms())
 
     def _expire_producers(self) -> Steps[None]:
         now_ms = self._clock.wall_ms()

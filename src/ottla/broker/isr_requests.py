@@ -35,6 +35,7 @@ class IsrRequests:
         self, broker_id: BrokerId, replicas: Replicas, controller: Controller, metadata: MetadataCache, clock: Clock
     ) -> None:
         self._broker_id = broker_id
+        self._replicas = replicas
         self._changes: IsrChanges = replicas.isr_changes
         self._controller = controller
         self._metadata = metadata
@@ -95,6 +96,8 @@ class IsrRequests:
                 self._changes.unknown(ask)
             else:
                 self._changes.answered(ask, result.error, result.state, self._clock.monotonic_ms())
+        # No request may come whose round would do it.
+        self._replicas.waiters.settle_outside(self._clock.monotonic_ms())
         return not any(self._changes.is_waiting(ask) for ask in asks)
 
     def _change(self, ask: IsrAsk) -> IsrChange:

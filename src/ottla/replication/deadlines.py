@@ -29,6 +29,7 @@ class Deadlines:
         self._next: asyncio.Handle | None = None
         waiters.now_ms = clock.monotonic_ms
         waiters.on_left = self._settle_soon
+        waiters.on_settle = self.settle
 
     def settle(self) -> None:
         """Answers those whose partitions have changed, and sees to it that the others are answered in time."""

@@ -87,6 +87,8 @@ class IsrChanges:
         #: Called where there is something to ask.
         self.on_ask: Callable[[], None] = lambda: None
         self._asks: dict[TopicPartition, IsrAsk] = {}
+        #: When all followers were last looked at.
+        self._looked_ms: int | None = None
         #: For metrics.
         self.shrinks = 0
         self.expands = 0
@@ -118,7 +120,17 @@ class IsrChanges:
     # -- leaving
 
     def expiring(self, now_ms: Callable[[], int]) -> Steps[None]:
-        """Looks at all followers of all leaders here. Often enough, twice in the time that they have, as in Kafka."""
+        """Looks at all followers of all leaders here; twice in the time that they have, as in Kafka.
+
+        Where much more than that has passed since the last look, this process stood still, and what the followers sent
+        meanwhile is yet to be read: they have until the next look.
+        """
+        looked_ms, self._looked_ms = self._looked_ms, now_ms()
+        if looked_ms is not None and self._looked_ms - looked_ms > self.lag_ms_max:
+            log_event.warning(
+                "the broker stood still; followers are not judged by that time", ms=self._looked_ms - looked_ms
+            )
+            return
         for piece in pieces(list(self._leaders.values()), _LOOKED_AT):
             for leader in piece:
                 if len(leader.isr.replicas) > 1 and leader.active:
@@ -144,6 +156,9 @@ class IsrChanges:
                 end=end,
             )
             self._propose(leader, isr.members - lagging)
+        # The topic may ask for fewer replicas by now.
+        if leader.advance():
+            self._changed(leader.tp)
 
     def _is_near(self, leader: Leader, follower: FollowerProgress) -> bool:
         messages_max = self.lag_messages_max(leader.tp.topic)

@@ -293,8 +293,11 @@ class PartitionJournal:
         """Makes batches of what was gathered, as few as the topic's largest allows, and of no more records than there
         is room for, but of one write at least. Returns how many records they were.
         """
-        gathered, work = self._taken(room)
         leader = self._current()
+        if leader is not None and leader.changing_over is not None:
+            leader.changing_over.add_done_callback(lambda _: self._journals.gathered(self))
+            return 0
+        gathered, work = self._taken(room)
         if leader is None:
             _tell_all(gathered, ErrorCode.NOT_COORDINATOR)
             return work

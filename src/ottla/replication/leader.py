@@ -33,6 +33,8 @@ from ottla.storage.log.append import AppendResult
 from ottla.storage.log.log import Log
 
 if TYPE_CHECKING:
+    import asyncio
+
     from ottla.native.lane import Run
     from ottla.replication.waiters import Waiter
 
@@ -41,6 +43,7 @@ class Leader:
     __slots__ = (
         *(
             "active",
+            "changing_over",
             "controller_epoch",
             "dirty",
             "end_error",
@@ -74,7 +77,7 @@ class Leader:
         #: As the controller last said, or has answered: what is older changes nothing.
         self.controller_epoch = -1
         self.partition_epoch = -1
-        #: The in-sync replicas, this broker among them, and how far they are. A new set comes with `take_isr`.
+        #: The in-sync replicas, this broker among them, and how far they are.
         self.isr = isr
         #: What the leader before it had, or the checkpoint, as far as the log has it. Never below what a client was
         #: answered.
@@ -85,6 +88,9 @@ class Leader:
         self.successor: Leader | None = None
         #: The answer to requests that waited for it when it ceased to lead.
         self.end_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        #: Set while its log's copy in another directory takes over: done once there are appends again. Whoever cannot
+        #: wait for that is refused by the log.
+        self.changing_over: asyncio.Future[None] | None = None
         #: Whether something is staged that the round has yet to write. Of `Writes`.
         self.dirty = False
         #: Why a write of this round failed. Of `Writes`. While it stands nothing is staged: offsets that were given to
@@ -140,6 +146,12 @@ class Leader:
         assert not self.dirty, "a batch that is staged has its leader epoch already"
         self.epoch, self.epoch_start = epoch, self.log.end_offset
         self.log.leader_epochs.begin(epoch)
+
+    def changed_over(self) -> None:
+        """Appends go on, at this leader or at its successor."""
+        waited, self.changing_over = self.changing_over, None
+        if waited is not None:
+            waited.set_result(None)
 
     @property
     def durable_end(self) -> int:

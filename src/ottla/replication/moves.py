@@ -4,16 +4,17 @@
       ▲                                             │
       └──── what was appended meanwhile is more than a step
 
-All moves together take one step in a turn of the loop, one after the other. A copy's last step and its change-over are
-one turn, so that no append can come in between; what the change-over has to flush itself is a step's worth.
+All moves together take one step in a turn of the loop, one after the other. From a copy's last step until it has taken
+over, workers write names and markers, and nothing may be appended: the log is held back, produced batches wait
+(`Leader.changing_over`), and what the change-over has to flush itself is a step's worth.
 """
 
 from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
 
 from ottla import logs
 from ottla.model import TopicPartition
@@ -24,6 +25,7 @@ from ottla.storage.directories.errors import DirectoryError
 from ottla.storage.directories.moving import FutureLog
 from ottla.storage.directories.removal import FolderRemoval
 from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
+from ottla.storage.log.cold_reads import Warmth, is_warm
 from ottla.storage.log.flush import Flush
 from ottla.storage.log.log import Log
 
@@ -39,9 +41,9 @@ _FLUSHES_MAX: Final = 10
 
 
 class _Unflushed:
-    """How much of a copy no flush has seen."""
+    """How much of a copy no flush has seen, and what workers do for it."""
 
-    __slots__ = ("flushes", "is_running", "left", "log")
+    __slots__ = ("flushes", "is_running", "is_warmed", "left", "log")
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -49,11 +51,31 @@ class _Unflushed:
         self.left = _STEP_BYTES + 1
         self.flushes = 0
         self.is_running = False
+        #: A worker has read the next piece through.
+        self.is_warmed = False
 
     @property
     def is_little(self) -> bool:
         """Whether the change-over may flush it, which the loop waits for."""
         return self.left <= _STEP_BYTES or self.flushes >= _FLUSHES_MAX
+
+
+class MovesOwner(Protocol):
+    """Has the roles that stand on the logs."""
+
+    def change(self, steps: DiskSteps[None]) -> Awaitable[None]:
+        """Runs steps as one change of roles."""
+        ...
+
+    def log_changes_over(self, tp: TopicPartition) -> None:
+        """Nothing can be appended to its log until `log_stays` or `log_replaced`."""
+        ...
+
+    def log_stays(self, tp: TopicPartition) -> None: ...
+
+    def log_replaced(self, tp: TopicPartition, log: Log) -> None:
+        """The same records, the same offsets, in another directory."""
+        ...
 
 
 class Moves:
@@ -62,13 +84,13 @@ class Moves:
         directories: LogDirectories,
         workers: Workers,
         clock: Clock,
-        replaced: Callable[[TopicPartition, Log], None],
+        owner: MovesOwner,
         remove_later: Callable[[FolderRemoval], None],
     ) -> None:
         self._directories = directories
         self._workers = workers
         self._clock = clock
-        self._replaced = replaced
+        self._owner = owner
         self._remove_later = remove_later
         #: In the order of their turns.
         self._line: dict[TopicPartition, None] = {}
@@ -76,6 +98,8 @@ class Moves:
         #: Those that wait for something else, and then stand in line again.
         self._delayed: dict[TopicPartition, asyncio.TimerHandle] = {}
         self._unflushed: dict[TopicPartition, _Unflushed] = {}
+        #: Those that change over. Kept, so that their tasks are not collected.
+        self.changing: dict[TopicPartition, asyncio.Future[None]] = {}
         #: In workers. A copy that was given up may still have one.
         self._flushes: set[asyncio.Future[None]] = set()
         self._is_closed = False
@@ -133,22 +157,24 @@ class Moves:
         unflushed = self._unflushed.get(tp)
         if unflushed is None or unflushed.log is not move.log:
             unflushed = self._unflushed[tp] = _Unflushed(move.log)
-        if unflushed.is_running:
+        if unflushed.is_running or tp in self.changing:
             return  # its end goes on
         try:
             self._go_on(tp, move, unflushed)
-            log = self._directories.get(tp)
-            if log is not None and log is not move.source:
-                self._replaced(tp, log)
-                log_event.info("a replica was moved", partition=tp, to=log.directory)
         except Exception as fault:
             self._failed(tp, fault)
         if self._directories.future(tp) is None:
             self._unflushed.pop(tp, None)
 
     def _go_on(self, tp: TopicPartition, move: FutureLog, unflushed: _Unflushed) -> None:
-        """Copies a piece, or has the copy take over, which it has even where something behind that fails."""
+        """Copies a piece, or has the copy flushed, or has it take over."""
         try:
+            piece = move.next_piece(_STEP_BYTES)
+            if not unflushed.is_warmed and not is_warm(move.source, piece):
+                unflushed.is_warmed = True
+                Warmth(self._workers, [piece]).wait(lambda: self._schedule(tp, 0))
+                return
+            unflushed.is_warmed = False
             unflushed.left += move.copy_step(_STEP_BYTES)
             if not move.is_level:
                 self._schedule(tp, 0)
@@ -156,13 +182,52 @@ class Moves:
             if not unflushed.is_little:
                 self._flush(tp, move, unflushed)
                 return
-            _, removal = self._directories.finish_move(tp, move.source.config, now_ms=self._clock.wall_ms())
-            self._remove_later(removal)
-        except (OffsetOutsideLog, CorruptLog, DirectoryError, OSError) as fault:
+            changed = asyncio.ensure_future(self._owner.change(self._changing_over(tp, move)))
+            self.changing[tp] = changed
+            changed.add_done_callback(lambda changed: self._changed_over(tp, changed))
+        except (OffsetOutsideLog, CorruptLog, DirectoryError, StorageFault, OSError) as fault:
+            self._met(tp, fault)
+
+    def _met(self, tp: TopicPartition, fault: Exception) -> None:
+        """A move met a fault: of the world, or of ours."""
+        if isinstance(fault, StorageFault):
+            self._wait(tp, fault)
+        elif isinstance(fault, (OffsetOutsideLog, CorruptLog, DirectoryError, OSError)):
             log_event.error("a replica could not be moved", partition=tp, reason=fault)
             self._remove_dropped()
-        except StorageFault as fault:
-            self._wait(tp, fault)
+        else:
+            self._failed(tp, fault)
+
+    def _changing_over(self, tp: TopicPartition, move: FutureLog) -> DiskSteps[None]:
+        staging = move.source.staging
+        if self._is_closed or self._directories.future(tp) is not move or staging.waits_for is not None:
+            return
+        origin = self._directories.home_of(tp)
+        assert origin is not None
+        staging.hold_back(f"{tp}: it takes its place in {move.target_path}")
+        self._owner.log_changes_over(tp)
+        try:
+            move.copy_step(_STEP_BYTES)
+            if not move.is_level:
+                return
+            config = move.source.config
+            log = yield from self._directories.taking_over(tp, config, now_ms=self._clock.wall_ms())
+            if move.source.config is not config:
+                log.reconfigure(move.source.config)
+            self._owner.log_replaced(tp, log)
+            log_event.info("a replica was moved", partition=tp, to=log.directory)
+        finally:
+            staging.go_on()
+            self._owner.log_stays(tp)
+        removal = yield from self._directories.leaving(tp, origin)
+        self._remove_later(removal)
+
+    def _changed_over(self, tp: TopicPartition, changed: asyncio.Future[None]) -> None:
+        del self.changing[tp]
+        if not changed.cancelled() and isinstance(fault := changed.exception(), Exception):
+            self._met(tp, fault)
+        elif self._directories.future(tp) is not None:
+            self._schedule(tp, 0)
 
     def _flush(self, tp: TopicPartition, move: FutureLog, unflushed: _Unflushed) -> None:
         """In a worker, while the original is served and written to."""

@@ -82,7 +82,7 @@ class Replicas:
         #: For metrics.
         self.traffic = TrafficByTopic()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
-        self.moves = Moves(directories, workers, clock, self._log_replaced, remove_later)
+        self.moves = Moves(directories, workers, clock, self, remove_later)
 
     def open(self, owner: ReplicaOwner, listeners: Sequence[RoleListener]) -> None:
         """Before any role. Listeners are called in their order; they and the owner stand on what stands on this."""
@@ -119,6 +119,8 @@ class Replicas:
                 log.reconfigure(config_for(tp.topic))
             answers[tp] = self._apply_one(tp, state)
             yield None
+        # Another metadata update may be long in coming.
+        self.waiters.settle_outside(self._clock.monotonic_ms())
         return answers
 
     def make(self, states: Sequence[PartitionState], config_for: Callable[[str], LogConfig]) -> DiskSteps[bool]:
@@ -308,6 +310,9 @@ class Replicas:
         _note_epochs(follower, state)
         self._drop_roles(tp)
         self.followers[tp] = follower
+        if not follower.may_ask:
+            # What a crash has left, or what it wrote as a leader. Nobody else may come to ask for the flush.
+            self._flushing.request(log)
         self._listeners.became_follower(follower)
 
     def _known_high_watermark(self, tp: TopicPartition) -> int:
@@ -318,6 +323,7 @@ class Replicas:
         leader, follower = self.leaders.pop(tp, None), self.followers.pop(tp, None)
         if leader is not None:
             leader.retire()
+            leader.changed_over()
         if follower is not None:
             follower.active = False
         if leader is not None or follower is not None:
@@ -341,6 +347,7 @@ class Replicas:
             self._unmade.pop(tp, None)
             self._reopened.discard(tp)
             yield None
+        self.waiters.settle_outside(self._clock.monotonic_ms())
         if not delete:
             return {}
         for topic in {tp.topic for tp in partitions}:
@@ -383,12 +390,24 @@ class Replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    def _log_replaced(self, tp: TopicPartition, log: Log) -> None:
-        """A copy in another directory took over: the same records, the same offsets."""
+    # -- logs that move to another directory
+
+    def log_changes_over(self, tp: TopicPartition) -> None:
+        leader = self.leaders.get(tp)
+        if leader is not None:
+            leader.changing_over = asyncio.get_running_loop().create_future()
+
+    def log_stays(self, tp: TopicPartition) -> None:
+        leader = self.leaders.get(tp)
+        if leader is not None:
+            leader.changed_over()
+
+    def log_replaced(self, tp: TopicPartition, log: Log) -> None:
         leader = self.leaders.get(tp)
         if leader is not None:
             # Not the same leader with another log: requests remember a leader together with its log.
             self.leaders[tp] = leader.moved_to(log)
+            leader.changed_over()
         elif tp in self.followers:
             self.followers[tp].go_on_in(log)
         self.waiters.changed(tp)
@@ -433,7 +452,7 @@ class Replicas:
         """Outside of a round, where a fetcher has it from the leader."""
         if self.waiters:
             self.waiters.changed(tp)
-            self.waiters.settle(self._clock.monotonic_ms())
+            self.waiters.settle_outside(self._clock.monotonic_ms())
 
     def _follower_flushed(self, log: Log) -> None:
         follower = self.followers.get(log.tp)
@@ -456,7 +475,7 @@ class Replicas:
         except Exception as fault:
             # Nothing may come later that lets them answer.
             self.waiters.give_up(log.tp, fault)
-        self.waiters.settle(self._clock.monotonic_ms())
+        self.waiters.settle_outside(self._clock.monotonic_ms())
         if log.flush_due(self._clock.wall_ms()):
             # What was written while it ran asked for none, and nobody else may come to ask.
             self._flushing.request(log)
@@ -468,7 +487,7 @@ class Replicas:
             if leader is not None and leader.log is log and leader.advance():
                 # The records are certain, and only what stands beside them is not.
                 self.waiters.changed(log.tp)
-                self.waiters.settle(self._clock.monotonic_ms())
+                self.waiters.settle_outside(self._clock.monotonic_ms())
         elif self.directories.get(log.tp) is log:
             # One that was deleted meanwhile has lost its files, which says nothing about the device.
             self.fail_directory_of(log.tp, f"fsync failed: {error}")
@@ -492,7 +511,7 @@ class Replicas:
             if leader is not None:
                 leader.retire(ErrorCode.KAFKA_STORAGE_ERROR)
             self._drop_roles(tp)
-        self.waiters.settle(self._clock.monotonic_ms())
+        self.waiters.settle_outside(self._clock.monotonic_ms())
         if failed:
             owner.replicas_failed(failed)
         if not self.directories.online_paths:

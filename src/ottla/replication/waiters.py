@@ -55,6 +55,8 @@ class Waiters:
         #: at once.
         self.now_ms: Callable[[], int] | None = None
         self.on_left: Callable[[], None] = _nobody_goes_on
+        #: Settles, and sees to it that those who are parked meanwhile expire in time. Of `Deadlines`.
+        self.on_settle: Callable[[], None] | None = None
         #: One watcher stands by itself, which nearly all do: a dict takes 200 bytes.
         self._watchers: dict[Watched, Watcher | dict[Watcher, None]] = {}
         #: Those that are called at each change, until they leave: followers' sessions, whose partitions change with
@@ -189,6 +191,15 @@ class Waiters:
                 # The others are asked the next time.
                 self._marked = dict.fromkeys(those) | self._marked
                 raise
+
+    def settle_outside(self, now_ms: int) -> None:
+        """The same where no round ends that would do it: something else than a request has changed a partition."""
+        if not self._marked:
+            return
+        if self.on_settle is not None:
+            self.on_settle()
+        else:
+            self.settle(now_ms)
 
     def settle_all(self, now_ms: int) -> None:
         """The same, however long it takes: no next turn comes."""

@@ -50,6 +50,9 @@ SENT_A_TURN_BYTES: Final = 1024 * 1024
 #: What is sent at once, in microseconds; more has its turns. The copy of a megabyte to a socket of the same machine
 #: takes a millisecond.
 SENT_AT_ONCE_BYTES: Final = 64 * 1024
+#: What is left of an answer is copied out of it where it is less than half: a client that has taken most of it would
+#: keep the whole, and what is counted is what is left. A copy takes some ten microseconds; of more the whole is kept.
+COPIED_REST_BYTES_MAX: Final = 256 * 1024
 
 
 class Connection:
@@ -293,7 +296,7 @@ class Connection:
         except BlockingIOError:
             sent = 0
         if sent != len(data):  # type: ignore[arg-type]
-            self.unsent = deque((memoryview(data)[sent:],))  # type: ignore[arg-type]
+            self.unsent = deque((_left(data, sent),))
             self._watch()
         return False
 
@@ -332,7 +335,7 @@ class Connection:
                     sent = channel.send(piece)  # type: ignore[arg-type]
                     left -= sent
                     if sent != len(piece):  # type: ignore[arg-type]
-                        unsent[0] = memoryview(piece)[sent:]  # type: ignore[arg-type]
+                        unsent[0] = _left(piece, sent)
                         continue
                 unsent.popleft()
         except BlockingIOError:
@@ -381,6 +384,14 @@ class Connection:
             self.leave_lane()
         finally:
             self.channel.close()
+
+
+def _left(piece: Outgoing, sent: int) -> Outgoing:
+    """What the socket has not taken of a piece in memory."""
+    view = memoryview(piece)  # type: ignore[arg-type]
+    left = view[sent:]
+    is_copied = len(left) <= COPIED_REST_BYTES_MAX and 2 * len(left) < len(view.obj)  # type: ignore[arg-type]
+    return bytes(left) if is_copied else left
 
 
 def _size(pieces: Collection[Outgoing]) -> int:

@@ -178,7 +178,7 @@ def test_a_replica_moves_after_a_fault(site: str, monkeypatch: pytest.MonkeyPatc
 def test_a_leader_that_did_not_hear_of_its_moved_log_writes_no_more_to_the_old_one(
     behind: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant = Plant("ottla.replication.replicas", "Replicas._log_replaced", behind=behind)
+    plant = Plant("ottla.replication.replicas", "Replicas.log_replaced", behind=behind)
     plant.put_in(monkeypatch)
     plant.calls_left = 0
 

@@ -16,7 +16,6 @@ from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, FilePiece, Outgoing, Peer, RequestBuffer
 from ottla.handlers.fetch.answer import encode_answer, encode_empty, encode_nonsense, nonsense_in_steps
 from ottla.handlers.fetch.asked import let_go, merged
-from ottla.handlers.fetch.cold_reads import Warming
 from ottla.handlers.fetch.in_steps import READ_AT_ONCE_MAX, REQUEST_BYTES_MAX, InSteps, LongFetch, WatchedFetch
 from ottla.handlers.fetch.memo import FetchMemo, remember
 from ottla.handlers.fetch.reading import READ_COMMITTED, READ_UNCOMMITTED, CheckedReader, FetchReader, PartitionRead
@@ -40,6 +39,7 @@ from ottla.replication.round import Participant
 from ottla.security.quotas import Use
 from ottla.steps import Steps, at_once
 from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
+from ottla.storage.log.cold_reads import Warming
 
 log_event = logs.logger("handlers")
 

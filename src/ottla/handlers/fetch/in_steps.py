@@ -16,7 +16,6 @@ from ottla.handlers.calls.peer import Outgoing
 from ottla.handlers.calls.turns import Job, Pause
 from ottla.handlers.fetch.answer import answer_in_steps, encode_empty
 from ottla.handlers.fetch.asked import AskedPartition, Key, each_asked, each_forgotten, without_empty
-from ottla.handlers.fetch.cold_reads import Warmth
 from ottla.handlers.fetch.reading import PartitionRead, let_go
 from ottla.handlers.fetch.sessions import NO_SESSION, Session
 from ottla.handlers.fetch.waiting import WATERMARK_NEWS_MS, Answer, FetchWait
@@ -26,6 +25,7 @@ from ottla.protocol.errors import DecodeError
 from ottla.protocol.hot.fetch import FetchRequest
 from ottla.replication.isr_progress import Beat
 from ottla.steps import Steps, at_once, pieces
+from ottla.storage.log.cold_reads import Warmth
 
 if TYPE_CHECKING:
     from ottla.handlers.calls.peer import Peer

@@ -13,7 +13,6 @@ from ottla import logs
 from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.peer import Peer
 from ottla.handlers.fetch.asked import AskedPartition
-from ottla.handlers.fetch.cold_reads import is_warm
 from ottla.handlers.fetch.room import Room
 from ottla.handlers.fetch.selector import preferred_replica, selects_by_rack
 from ottla.model import BrokerId, ErrorCode, TopicPartition
@@ -25,6 +24,7 @@ from ottla.replication.leader import Leader
 from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.steps import Steps
 from ottla.storage.errors import OffsetOutsideLog, StorageFault
+from ottla.storage.log.cold_reads import is_warm
 from ottla.storage.log.reader import Slice
 
 log_event = logs.logger("handlers")

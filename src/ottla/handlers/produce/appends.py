@@ -35,6 +35,9 @@ class Appends:
         leader = self._leader(tp, acks, outcome)
         if leader is None or records is None:
             return outcome
+        if leader.changing_over is not None and unchecked is not None:
+            unchecked.append(UncheckedBatch(tp, outcome, records, leader))
+            return outcome
         try:
             self._staged(outcome, leader, leader.append(records, self.now_ms))
         except TooLongToCheck as error:

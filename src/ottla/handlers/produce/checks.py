@@ -1,4 +1,5 @@
-"""Produce requests with batches that another process has to look into (docs/decisions/record-checks.md).
+"""Produce requests with batches that another process has to look into (docs/decisions/record-checks.md), or whose log
+takes nothing for a moment, while its copy in another directory takes over.
 
 The connection is busy meanwhile, so that what its client sent after it stays behind it. The request's other batches
 are written as ever; those that were checked are staged in a round of their own, and then all are answered together.
@@ -55,6 +56,11 @@ class UncheckedBatch:
     def log(self) -> Log:
         """The one that the batch was meant for, wherever that is now."""
         return self._leader.present.log
+
+    @property
+    def changing_over(self) -> asyncio.Future[None] | None:
+        """What it waits for where its log takes nothing just now."""
+        return self._leader.present.changing_over
 
     @property
     def is_judged(self) -> bool:
@@ -114,8 +120,11 @@ class ProduceChecks:
 
     async def _judge(self, peer: Peer, wait: ProduceWait, unchecked: list[UncheckedBatch]) -> None:
         # Again where the topic's configuration has changed meanwhile, which takes a change of the tree each time.
-        while waiting := [each for each in unchecked if not each.is_judged]:
+        while waiting := [each for each in unchecked if not each.is_judged or each.changing_over is not None]:
             for each in waiting:
+                if (changing_over := each.changing_over) is not None:
+                    await asyncio.wait([changing_over])
+                    continue
                 config = each.log.config
                 try:
                     each.verdict = await self._checks.run(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from ottla.config.log import LogConfig
@@ -23,7 +24,7 @@ from ottla.storage.directories.events import DirectoryEvent, OnEvent, Severity
 from ottla.storage.directories.folder_batches import FolderRenaming
 from ottla.storage.directories.identity import check_distinct
 from ottla.storage.directories.loading import Loading
-from ottla.storage.directories.moving import CopyCreation, FutureLog, copy_name, drop_copy, remove_marker, take_name
+from ottla.storage.directories.moving import CopyCreation, FutureLog, NameTaking, copy_name, drop_copy, remove_marker
 from ottla.storage.directories.opening import ConfigFor, Job, OpenedFolder, Run, TopicIdFor, no_topic_id, run_in_turn
 from ottla.storage.directories.placing import NewReplica, check_any_online, check_paths
 from ottla.storage.directories.removal import FolderRemoval
@@ -192,35 +193,83 @@ class LogDirectories(ReplicaFolders):
         return FolderRemoval(target.disk, target.path_of(gone), partition)
 
     def finish_move(self, partition: TopicPartition, config: LogConfig, *, now_ms: int) -> tuple[Log, FolderRemoval]:
-        """Lets the level copy take over, durably; the former log is closed. Call it in the turn it became level."""
+        """As `taking_over` and `leaving`, with the caller waiting for them: for tests."""
+        origin = self._homes.get(partition)
+        log = done_at_once(self.taking_over(partition, config, now_ms=now_ms))
+        assert origin is not None
+        return log, done_at_once(self.leaving(partition, origin))
+
+    def home_of(self, partition: TopicPartition) -> LogDirectory | None:
+        return self._homes.get(partition)
+
+    def taking_over(self, partition: TopicPartition, config: LogConfig, *, now_ms: int) -> DiskSteps[Log]:
+        """Lets the level copy take over, durably; the former log is closed, and its folder is to be left at once.
+
+        Nothing may be appended to the original from the turn in which the copy became level until the first step has
+        come back.
+        """
         move = self._moves.get(partition)
         if move is None or move.lag or not move.is_level:
             raise MoveRefused(f"the copy of {partition} is not level with its original")
-        origin = self._homes[partition]
+        origin, target, source, copy = self._homes[partition], move.target, move.source, move.log
         try:
-            with self._device(move.target):
-                log = take_name(move, origin, config, now_ms=now_ms, on_event=self._on_event)
+            with self._device(target):
+                flush = copy.prepare_close()
+                if flush is not None:
+                    yield flush.run
+                    if self._moves.get(partition) is move:
+                        copy.flushed(flush)
+                self._check_still_moving(move)
+                copy.abandon()  # what was to be written is
+                copy.note_cleaned(source.cleaned_to)
+                taking = NameTaking(move, origin, config, now_ms=now_ms, on_event=self._on_event)
+                yield taking.run
         except StorageFault as full:
-            self._drop_copy(move)
+            yield from self._dropping_full(move)
             raise MoveRefused(
                 f"the copy of {partition} was dropped, as there was no room to finish it: {full}"
             ) from full
+        if self._moves.get(partition) is not move or self._logs.get(partition) is not source:
+            assert taking.taken is not None
+            target.abandon(taking.taken)
+        self._check_still_moving(move)
+        log = taking.log()
+        with self._device(target):
+            if source.start_offset > log.start_offset:
+                start = min(source.start_offset, log.end_offset)
+                log.advance_start(start, start)
         del self._moves[partition]
-        del move.target.futures[partition]
-        self._install(move.target, partition, log)
+        del target.futures[partition]
+        self._install(target, partition, log)
         del origin.logs[partition]
-        origin.abandon(move.source)
-        with self._device(origin):
-            removed = origin.rename_folder(partition, FolderKind.DELETE, self._entropy)
-        with self._device(move.target):
-            remove_marker(move.target, partition)
-        return log, FolderRemoval(origin.disk, removed, partition)
+        origin.abandon(source)
+        return log
 
-    def _drop_copy(self, move: FutureLog) -> None:
+    def leaving(self, partition: TopicPartition, origin: LogDirectory) -> DiskSteps[FolderRemoval]:
+        """The second half of a change-over: takes the name away from the folder in `origin`, and removes the marker."""
+        target = self._homes[partition]
+        gone = origin.name_of_gone(partition, FolderKind.DELETE, self._entropy)
+        with self._device(origin):
+            yield FolderRenaming(origin, [(origin.folder_name(partition), gone)]).run
+        with self._device(target):
+            yield partial(remove_marker, target, partition)
+        return FolderRemoval(origin.disk, origin.path_of(gone), partition)
+
+    def _check_still_moving(self, move: FutureLog) -> None:
+        """Raises PartitionOffline where a directory has failed meanwhile; the next start goes on from what it finds."""
+        if self._moves.get(move.partition) is not move or self._logs.get(move.partition) is not move.source:
+            raise PartitionOffline(f"the move of {move.partition} to {move.target.path} was overtaken by a fault")
+
+    def _dropping_full(self, move: FutureLog) -> DiskSteps[None]:
+        if self._moves.get(move.partition) is not move:
+            return
         del self._moves[move.partition]
         del move.target.futures[move.partition]
+        move.target.abandon(move.log)
+        dropped: list[str | None] = []
         with self._device(move.target):
-            path = drop_copy(move, self._entropy)
+            yield lambda: dropped.append(drop_copy(move, self._entropy))
+        path = dropped[0]
         if path is not None:
             self.removals.append(FolderRemoval(move.target.disk, path, move.partition))
 

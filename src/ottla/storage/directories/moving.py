@@ -1,8 +1,8 @@
 """Moving a replica between log directories while it is in use.
 
 A copy grows in a `-future` folder of the target directory. The partition's owner drives it: it calls `copy_step` again
-and again, and when nothing is left to copy, in the same turn of its loop, `LogDirectories.finish_move`. The original
-serves until then.
+and again, and when nothing is left to copy, and nothing more is appended, `LogDirectories.taking_over` and `.leaving`.
+The original serves until the copy has taken over.
 
 The change-over is two renames in two directories, which no file system makes one. So a marker lies in the target
 directory from before the first to after the second (`formats/move_marker.py`):
@@ -31,12 +31,13 @@ from ottla.storage.formats.names import FolderKind, format_folder
 from ottla.storage.formats.offset_checkpoint import HIGH_WATERMARKS
 from ottla.storage.log.log import Log
 from ottla.storage.log.opening.open_log import open_log
+from ottla.storage.log.reader import EMPTY, Slice
 
 
 class FutureLog:
     """A replica that is being copied. Invariant: `log` is a prefix of `source`, from the same start on."""
 
-    __slots__ = ("folder", "log", "partition", "source", "target")
+    __slots__ = ("_generation", "folder", "log", "partition", "source", "target")
 
     def __init__(self, partition: TopicPartition, source: Log, target: LogDirectory, folder: str, log: Log) -> None:
         self.partition = partition
@@ -45,6 +46,8 @@ class FutureLog:
         #: The `-future` folder's name.
         self.folder = folder
         self.log = log
+        #: Of the source: once that was cut back, what was copied may be what is there no more.
+        self._generation = source.durability.generation
 
     @property
     def target_path(self) -> str:
@@ -59,14 +62,22 @@ class FutureLog:
         """Offsets that are still to be copied."""
         return max(self.source.end_offset - self.log.end_offset, 0)
 
+    def next_piece(self, max_bytes: int) -> Slice:
+        """What the next step is going to read."""
+        source, copy = self.source, self.log
+        if not source.start_offset <= copy.end_offset < source.end_offset:
+            return EMPTY
+        return source.read(copy.end_offset, max_bytes, source.end_offset)
+
     def copy_step(self, max_bytes: int) -> int:
         """Copies about `max_bytes` (one batch at least) and returns how many; 0 when the copy is level.
 
         Raises what appending and reading raise; the move can then only be cancelled, or its directory fails.
         """
         source, copy = self.source, self.log
-        if copy.end_offset < source.start_offset or copy.end_offset > source.end_offset:
-            # Retention overtook the copy, or the source was cut back: what was copied is worth nothing.
+        was_cut = self._generation != source.durability.generation
+        if was_cut or copy.end_offset < source.start_offset or copy.end_offset > source.end_offset:
+            # Or retention overtook the copy: what was copied is worth nothing.
             self.start_over()
         copied = 0
         if copy.end_offset < source.end_offset:
@@ -82,6 +93,7 @@ class FutureLog:
     def start_over(self) -> None:
         """Empties the copy. Its checkpointed recovery point goes first, or a crash could apply it to what comes."""
         start = self.source.start_offset
+        self._generation = self.source.durability.generation
         self.target.before_truncation(self.partition, start)
         self.log.truncate_fully_and_start_at(start)
 
@@ -145,44 +157,62 @@ class CopyCreation:
         return move
 
 
-def take_name(move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_ms: int, on_event: OnEvent) -> Log:
-    """The first half of the change-over: the copy, under the partition's name, durable. On a fault the original counts.
+class NameTaking:
+    """The first half of the change-over: a level copy that is closed gets the partition's name, durably, in a worker.
 
-    The caller then takes the original's name away, and removes the marker.
+    On a fault the original counts. Afterwards the original's name is to be taken away, and then the marker.
     """
-    partition, target = move.partition, move.target
-    end_offset, start_offset = move.log.end_offset, move.log.start_offset
-    move.log.close()
-    move.log.note_cleaned(move.source.cleaned_to)
-    # The log start may stand nowhere else: it comes before the name, or a crash brings deleted records back.
-    watermark = origin.checkpoints.offset(HIGH_WATERMARKS, partition, start_offset)
-    target.prepare_checkpoints({partition: watermark}).run()
-    write_atomically(target.disk, marker_path(target, partition), move_marker.encode(end_offset))
-    target.rename(move.folder, format_folder(partition))
-    warnings = LogWarnings(target.path, partition, on_event)
-    log = open_log(
-        target.disk,
-        target.folder(partition),
-        partition,
-        config,
-        now_ms=now_ms,
-        clean=True,
-        recovery_point=end_offset,
-        start_offset=start_offset,
-        cleaned_to=move.source.cleaned_to,
-        on_warning=warnings,
-        files=target.open_files,
-    )
-    warnings.tell()
-    log.belongs_to(move.source.topic_id)
-    assert (log.start_offset, log.end_offset) == (start_offset, end_offset)
-    return log
+
+    __slots__ = ("_checkpoint", "_config", "_end_offset", "_move", "_now_ms", "_start_offset", "_warnings", "taken")
+
+    def __init__(
+        self, move: FutureLog, origin: LogDirectory, config: LogConfig, *, now_ms: int, on_event: OnEvent
+    ) -> None:
+        partition, target = move.partition, move.target
+        self._move = move
+        self._config = config
+        self._now_ms = now_ms
+        self._end_offset, self._start_offset = move.log.end_offset, move.log.start_offset
+        self._warnings = LogWarnings(target.path, partition, on_event)
+        watermark = origin.checkpoints.offset(HIGH_WATERMARKS, partition, self._start_offset)
+        self._checkpoint = target.prepare_checkpoints({partition: watermark})
+        self.taken: Log | None = None
+
+    def run(self) -> None:
+        """Blocks; the name is certain when it returns."""
+        move, target, partition = self._move, self._move.target, self._move.partition
+        # The log start may stand nowhere else: it comes before the name, or a crash brings deleted records back.
+        self._checkpoint.run()
+        write_atomically(target.disk, marker_path(target, partition), move_marker.encode(self._end_offset))
+        target.rename(move.folder, format_folder(partition))
+        self.taken = open_log(
+            target.disk,
+            target.folder(partition),
+            partition,
+            self._config,
+            now_ms=self._now_ms,
+            clean=True,
+            recovery_point=self._end_offset,
+            start_offset=self._start_offset,
+            cleaned_to=move.log.cleaned_to,
+            on_warning=self._warnings,
+            files=target.open_files,
+        )
+
+    def log(self) -> Log:
+        """What was opened under the name, on the loop."""
+        log = self.taken
+        assert log is not None
+        self._warnings.tell()
+        log.belongs_to(self._move.source.topic_id)
+        assert (log.start_offset, log.end_offset) == (self._start_offset, self._end_offset)
+        return log
 
 
 def drop_copy(move: FutureLog, entropy: Entropy) -> str | None:
-    """Undoes a change-over that had no room; the original was in use all the time. Returns the `-delete` folder."""
+    """Undoes a change-over that had no room, in a worker; the original was in use all the time. Returns the `-delete`
+    folder."""
     target, partition = move.target, move.partition
-    target.abandon(move.log)
     dropped = None
     for name in (move.folder, format_folder(partition)):
         if target.disk.exists(os.path.join(target.path, name)):
