@@ -345,3 +345,19 @@ async def test_high_watermarks_follow_without_records(world: FetchingWorld) -> N
     await world.settled()
     assert world.loop.time() - began < 1.0
     assert world.high_watermarks() == {1: 1, 2: 1, 3: 1}
+
+
+@in_world()
+async def test_a_topic_that_is_no_longer_flushed_before_the_answer_waits_for_no_disk(world: FetchingWorld) -> None:
+    await world.lead_one(1, epoch=1)
+    await world.produce(b"a")
+    for each in (1, 2, 3):
+        world.brokers[each].ports.workers.latency_ms = (5_000.0, 5_000.0)
+    waits = asyncio.ensure_future(world.produce(b"b"))
+    await asyncio.sleep(0.1)
+    for each in (1, 2, 3):
+        log = world.log(each, TP)
+        log.reconfigure(log.config._replace(flush_messages=1_000_000))
+    await world.until(lambda: world.high_watermarks()[1] == 2 or world.loop.time() > 4)
+    assert world.loop.time() < 1.5
+    await asyncio.wait([waits])

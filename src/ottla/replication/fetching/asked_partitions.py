@@ -157,6 +157,10 @@ class AskedPartitions:
         if self._throttled:
             self.changed.update(self._throttled)
             self._throttled.clear()
+        for one in list(self.flushing):
+            if one.follower.may_ask:  # another way than by its call-back: its topic is flushed later from now on
+                del self.flushing[one]
+                self.touch(one)
 
     def due_ms(self) -> int | None:
         """When the next one is to be asked for again."""

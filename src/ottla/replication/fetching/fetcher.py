@@ -21,6 +21,7 @@ from typing import Final
 from ottla import logs
 from ottla.client.errors import BadAnswer, KafkaError, UnsupportedVersion
 from ottla.client.wire.connection import BrokerConnection
+from ottla.config.slices import ReplicationConfig
 from ottla.interbroker.links import BrokerLink
 from ottla.model import BrokerId, ErrorCode, TopicPartition
 from ottla.protocol.apis import ApiKey
@@ -67,6 +68,8 @@ class Fetcher:
         self.number = number
         self.client_id = f"broker-{around.broker_id}-fetcher-{number}"
         self._around = around
+        self._now_ms = around.ports.clock.monotonic_ms
+        self._waiters = around.replicas.waiters
         self._loop = asyncio.get_running_loop()
         self.partitions = AskedPartitions(around)
         self._link = BrokerLink(leader, around.address_of, around.ports, self.client_id)
@@ -142,7 +145,7 @@ class Fetcher:
         connection, requests = self._link.connection, self._requests
         if connection is None or requests is None or self._closed:
             return
-        now_ms = self._around.now_ms()
+        now_ms = self._now_ms()
         partitions, session = self.partitions, self._session
         partitions.revive(now_ms)
         if partitions.flushing and now_ms < self._flush_until_ms:
@@ -161,7 +164,7 @@ class Fetcher:
             self._rest(now_ms)
             return
         config = self._around.config
-        limits = (self._wait_ms(now_ms), config.fetch_bytes_min, config.fetch_response_bytes_max)
+        limits = (self._wait_ms(now_ms, config), config.fetch_bytes_min, config.fetch_response_bytes_max)
         if rows or forgotten or full:
             frame = requests.with_changes(*limits, session.id, session.epoch, rows, forgotten)
         else:
@@ -174,9 +177,9 @@ class Fetcher:
         self._asked_ms = now_ms
         self.rate.count()
 
-    def _wait_ms(self, now_ms: int) -> int:
+    def _wait_ms(self, now_ms: int, config: ReplicationConfig) -> int:
         """How long the leader may keep the request: until the first of the others here is due."""
-        wait_ms = self._around.config.fetch_wait_ms_max
+        wait_ms = config.fetch_wait_ms_max
         due_ms = self.partitions.due_ms()
         if due_ms is not None:
             wait_ms = max(0, min(wait_ms, due_ms - now_ms))
@@ -187,8 +190,8 @@ class Fetcher:
     def _rest(self, now_ms: int) -> None:
         """Nothing can be asked now: until something is due, or comes."""
         due_ms = self.partitions.due_ms()
-        if self.partitions.has_throttled:
-            due_ms = min(now_ms + SHORT_WAIT_MS, now_ms + SHORT_WAIT_MS if due_ms is None else due_ms)
+        if self.partitions.has_throttled or self.partitions.flushing:
+            due_ms = now_ms + SHORT_WAIT_MS if due_ms is None else min(now_ms + SHORT_WAIT_MS, due_ms)
         if due_ms is not None:
             self._call_at(due_ms)
 
@@ -281,22 +284,25 @@ class Fetcher:
         """Takes over what an answer brought, for a few milliseconds; the rest follows in the loop's next turns."""
         taking = self._taking
         assert taking is not None
-        ends_ms = self._around.now_ms() + TURN_MS
+        now_ms = self._now_ms
+        began_ms = now_ms()
         try:
-            for _ in range(PIECES_A_TURN):
+            for step in range(PIECES_A_TURN):
                 next(taking)
-                if self._around.now_ms() >= ends_ms or self._taking is not taking:
+                # The first step, with which most answers end, is followed by another without a look at the clock.
+                if (step and now_ms() >= began_ms + TURN_MS) or self._taking is not taking:
                     break
         except StopIteration:
             self._taking = None
-            self._around.replicas.waiters.settle(self._around.now_ms())
-            self._flush_until_ms = self._around.now_ms() + FLUSH_MS
+            at_ms = now_ms()
+            self._waiters.settle(at_ms)
+            self._flush_until_ms = at_ms + FLUSH_MS
             self._ask()
             return
         except DecodeError as error:
             self._bad_answer(error)
             return
-        self._around.replicas.waiters.settle(self._around.now_ms())
+        self._waiters.settle(now_ms())
         self.wake()
 
     def _refused(self, error: int) -> None:
