@@ -15,11 +15,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tools.ottla_server import TreeProcess, ottla_tree
 
 from ottla.cli import faults
 from ottla.client.admin.results import ConfigChange, ConfigResource
 from ottla.client.sync import Admin
+from ottla.coordination.zookeeper.codes import OpCode
+from ottla.coordination.zookeeper.messages import CreateRequest
 from tests.cli.conftest import SECONDS_MAX, environment
+from tests.coordination.served.wire import WireClient
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 LINES = re.findall(r"^    ((?:ottla|echo|eval) .*)$", PAGE.read_text(), re.MULTILINE)
@@ -36,6 +40,7 @@ class Page:
         self.folder = folder
         self.port = 0
         self._broker: subprocess.Popen[bytes] | None = None
+        self._tree: TreeProcess | None = None
         shim = folder / "bin" / "ottla"
         shim.parent.mkdir()
         # No test takes a port that others may want, and none is open to other machines.
@@ -64,11 +69,22 @@ class Page:
     def adapted(self, line: str) -> str:
         """To this broker and these folders; and where a shell is missing, its line without it."""
         line = line.replace("-b localhost", f"-b 127.0.0.1:{self.port}").replace("/tmp/try", f"{self.folder}/try")
+        if "localhost:2181" in line:
+            line = line.replace("localhost:2181", self.tree().bootstrap)
         for shell in ("zsh", "fish"):
             found = re.search(rf"ottla completion {shell}", line)
             if found:
                 return found[0]
         return line
+
+    def tree(self) -> TreeProcess:
+        """The tree that the page's readers of znodes look at."""
+        if self._tree is None:
+            self._tree = ottla_tree(self.folder / "served-tree")
+            self._tree.start()
+            with WireClient(self._tree.port) as client:
+                client.call(OpCode.CREATE, CreateRequest("/controller", b'{"brokerid":1}'))
+        return self._tree
 
     def begin(self) -> None:
         """The broker that all but the first lines talk to; it keeps its data where the page says."""
@@ -94,6 +110,8 @@ class Page:
             shutil.copy(data / "00000000000000000000.log", self.folder)
 
     def end(self) -> None:
+        if self._tree is not None:
+            self._tree.stop()
         if self._broker is not None:
             os.killpg(self._broker.pid, signal.SIGTERM)
             assert self._broker.communicate(timeout=SECONDS_MAX)[0] == b""
@@ -109,7 +127,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 def goes_on(line: str) -> bool:
     command = line.partition("#")[0]
-    if re.match(r"ottla (up|broker) ", f"{command} ") or "--watch" in command:
+    if re.match(r"ottla (up|broker|tree) ", f"{command} ") or "--watch" in command:
         return True
     return command.startswith("ottla consume") and not re.search(r" (-e|--exit-at-end|-o :end)\b", command)
 
@@ -137,7 +155,7 @@ def interrupted(page: Page, line: str) -> tuple[int, bytes, bytes]:
 @pytest.mark.parametrize("number", range(len(LINES)), ids=lambda number: LINES[number].partition("  #")[0][:60])
 def test_a_line_of_the_page(page: Page, number: int) -> None:
     line = LINES[number]
-    is_broker = re.match(r"ottla (up|broker)\b", line) is not None
+    is_broker = re.match(r"ottla (up|broker|tree)\b", line) is not None
     if not is_broker:
         page.begin()
     page.prepare(line)

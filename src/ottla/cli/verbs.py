@@ -26,6 +26,8 @@ VERBS = (
     ("cluster describe", "cluster.describe", "show the brokers and the controller"),
     ("cluster health", "cluster.health", "say whether the cluster is healthy, and what is wrong"),
     ("log-dirs", "log_dirs", "show how many bytes each partition takes"),
+    ("znode ls", "znode.ls", "name the children of a znode"),
+    ("znode get", "znode.get", "print the data of a znode"),
     ("log dump", "log.dump", "print and check files of a log directory"),
     ("perf produce", "perf.produce", "measure how fast records are taken"),
     ("perf consume", "perf.consume", "measure how fast records are read"),

@@ -69,7 +69,7 @@ class SessionLeases:
                 self._list(session_id, lease)
         for session_id in found:
             self._list(session_id, self._leases[session_id])
-        return list(found)
+        return sorted(found, key=lambda session_id: (self._leases[session_id].end_ms, session_id))
 
     def _list(self, session_id: int, lease: _Lease) -> None:
         lease.listed_ms = lease.end_ms

@@ -66,8 +66,6 @@ _PIECE: Final = 32
 
 _log = logs.logger("coordination")
 T = TypeVar("T")
-#: Calls a watch with what has changed.
-Deliver = Callable[[Watch, WatchEvent], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +90,7 @@ class TreeStore:
         entropy: Entropy,
         directory: str,
         options: StoreOptions | None = None,
-        deliver: Deliver | None = None,
     ) -> None:
-        """`deliver` calls watches in the very moment in which the change can be read; what it calls must not raise."""
         self._disk = disk
         self._workers = workers
         self._clock = clock
@@ -113,7 +109,6 @@ class TreeStore:
         self.sessions = Sessions(self.write, clock, entropy)
         self._tree = ZnodeTree()
         self._watches = WatchTable()
-        self._deliver = deliver
         #: The last transaction whose watches were called: whoever asks for nothing else may know of it.
         self.answered_zxid = 0
         self._queue: deque[WriteRequest | ReadRequest] = deque()
@@ -383,7 +378,6 @@ class TreeStore:
 
     def _answer(self, batch: Sequence[WriteRequest]) -> Steps[None]:
         """Everything in the batch is decided. Watches are called first: none is called behind a read."""
-        deliver = self._deliver or _call_watch
         for write in batch:
             outcome = write.outcome
             if isinstance(outcome, AppliedTransaction):
@@ -391,7 +385,7 @@ class TreeStore:
                 for changes in pieces(outcome.changes, _PIECE):
                     for fired in pieces(self._watches.take(changes), _PIECE):
                         for watch, event in fired:
-                            deliver(watch, event)
+                            _call_watch(watch, event)
                         yield
                     yield
                 self.answered_zxid = write.zxid

@@ -193,7 +193,10 @@ class ZnodeTree:
 
     def check_invariants(self) -> None:
         """For tests: what holds between transactions."""
+        before: set[str] = set()
         for path, node in self.nodes.items():
+            assert path == "/" or parent_of(path) in before, "snapshots are written in this order"
+            before.add(path)
             assert path == "/" or name_of(path) in (self.nodes[parent_of(path)].children or ()), path
             for name in node.children or ():
                 assert (f"{path}/{name}" if path != "/" else f"/{name}") in self.nodes

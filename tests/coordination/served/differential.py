@@ -99,7 +99,7 @@ class Choice:
             return self.random.choice(ODD_PATHS).format(base=self.base)
         if reads and self.random.random() < 0.05:
             return self.random.choice(ORPHANED_PATHS).format(base=self.base)
-        depth = self.random.choice((1, 1, 2, 2, 3))
+        depth = self.random.choice((1, 1, 1, 1, 2, 2, 3))
         return self.base + "".join(f"/{self.random.choice(NAMES)}" for _ in range(depth))
 
     def version(self) -> int:

@@ -194,6 +194,6 @@ def test_others_are_served_in_the_midst_of_long_requests(simulated: SimulatedTre
 
 async def pings(client: SimulatedClient) -> None:
     while True:
-        before = len(client.frames)
+        count = len(client.frames) + 1
         client.send(OpCode.PING, xid=-2)
-        await client.until(lambda: len(client.frames) > before)
+        await client.until(lambda: len(client.frames) >= count)  # noqa: B023

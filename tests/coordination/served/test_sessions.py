@@ -438,3 +438,18 @@ def test_watches_end_with_their_connection(simulated: SimulatedTree) -> None:
         await other.call(OpCode.CREATE, CreateRequest("/w1", b""))
 
     simulated.run(run())
+
+
+def test_a_session_whose_client_went_away_before_it_knew_of_it_is_ended(simulated: SimulatedTree) -> None:
+    async def run() -> None:
+        await simulated.start()
+        simulated.ports.workers.latency_ms = (100, 100)
+        hasty = []
+        for wait_s in (0.0, 0.01, 0.05, 0.09, 0.15):
+            client = await SimulatedClient.open(simulated)
+            client.write(encode_connect(ConnectRequest(0, 0, 30_000, 0, bytes(16))))
+            hasty.append(asyncio.get_running_loop().call_later(wait_s, client.close))
+        await asyncio.sleep(2)
+        assert len(simulated.server.store._tree.sessions) == 0
+
+    simulated.run(run())

@@ -73,7 +73,8 @@ class Greeting:
     def opened(self, connection: Connection, session: SessionInfo) -> None:
         if connection.closed:
             # Nobody knows its password.
-            self._serving.life.end(session.id)
+            self._serving.life.begin(session.id, session.timeout_ms)
+            self._serving.life.left_alone(session.id, 0)
             return
         self._begin(connection, session)
 
@@ -119,7 +120,8 @@ class _Opened:
         self._session = session
 
     def done(self) -> bool:
-        return self._connection.closed
+        """Not where the connection has closed: the session may be there by now, and has to be ended."""
+        return False
 
     def set_result(self, _: Any, /) -> None:
         self._greeting.opened(self._connection, self._session)

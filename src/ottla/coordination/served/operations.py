@@ -67,6 +67,8 @@ def _create(fields: CreateRequest) -> Create:
         raise InvalidPath(f"{flags} is no kind of node")
     if flags not in _FLAGS:
         raise OperationUnknown("containers and nodes with a time to live are not known here")
+    if "/" not in fields.path or "\0" in fields.path:
+        raise InvalidPath(f"{fields.path!r} is not the path of a znode")
     check_access(fields.acl)
     ephemeral, sequential = _FLAGS[CreateFlags(flags)]
     return Create(fields.path, fields.data, ephemeral, sequential)

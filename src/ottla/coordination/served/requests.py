@@ -7,7 +7,6 @@ does hear while its disk stands still.
 
 from __future__ import annotations
 
-import struct
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,6 +17,7 @@ from ottla.coordination.errors import (
     AuthenticationFailed,
     CoordinationError,
     OperationUnknown,
+    SessionClosed,
 )
 from ottla.coordination.served.access import ACCEPTED_SCHEMES
 from ottla.coordination.served.connection import Connection
@@ -40,6 +40,7 @@ from ottla.coordination.zookeeper.messages import (
     EndWithConnectionRequest,
     SetWatchesRequest,
     decode_request,
+    decode_request_header,
     encode_answer,
 )
 from ottla.steps import Steps, at_once
@@ -64,7 +65,6 @@ REFUSED: Final = frozenset(
 #: The least that a session may ask for of END_WITH_CONNECTION: less, and no client could connect again.
 GRACE_MS_MIN: Final = 50
 
-_HEADER: Final = struct.Struct(">ii")
 _log = logs.logger("tree")
 
 
@@ -79,7 +79,7 @@ class Requests:
         serving.figures.received += 1
         if len(frame) < HEADER_BYTES:
             raise FrameRefused("a request has a header")
-        xid, op = _HEADER.unpack_from(frame)
+        xid, op = decode_request_header(frame)
         serving.life.heard_of(connection.session_id)
         if op == OpCode.PING:
             serving.figures.sent += 1
@@ -133,7 +133,7 @@ class Requests:
         self._serving.rounds.let_go(connection, len(frame))
 
     def _undecoded(self, connection: Connection, frame: bytes, fault: Exception) -> None:
-        xid, op = _HEADER.unpack_from(frame)
+        xid, op = decode_request_header(frame)
         error = fault if isinstance(fault, CoordinationError) else Unreadable(str(fault))
         self._refuse(Ticket(self._serving, connection, xid, op, len(frame)), error)
 
@@ -142,7 +142,9 @@ class Requests:
     def _read(self, ticket: Ticket, action: Callable[[ZnodeTree], Any], *, is_long: bool = False) -> None:
         connection = ticket.connection
         try:
-            self._store.submit_read(connection.session_id, partial(_contained, action), ticket, is_long=is_long)
+            self._store.submit_read(
+                connection.session_id, partial(_contained, connection, action), ticket, is_long=is_long
+            )
         except CoordinationError as error:
             self._serving.rounds.close(connection, str(error))
             ticket.give_up()
@@ -209,7 +211,7 @@ class Requests:
         ticket.connection.end_when_sent()
 
     def _set_watches(self, connection: Connection, xid: int, frame: bytes, fields: SetWatchesRequest) -> None:
-        _, op = _HEADER.unpack_from(frame)
+        _, op = decode_request_header(frame)
         ticket = Ticket(self._serving, connection, xid, op, len(frame))
         if fields.persistent or fields.persistent_recursive:
             self._refuse(ticket, OperationUnknown("persistent watches are not known here"))
@@ -229,13 +231,30 @@ def _raise(error: CoordinationError, _: ZnodeTree) -> NoReturn:
     raise error
 
 
-def _contained(action: Callable[[ZnodeTree], Any], tree: ZnodeTree) -> Any:
+def _contained(connection: Connection, action: Callable[[ZnodeTree], Any], tree: ZnodeTree) -> Any:
     """A fault of ours in one request is no fault of the store, which would give up for it."""
+    _check_waited_for(connection)
     try:
         return action(tree)
-    except CoordinationError:
-        raise
     except Exception as fault:
-        trace = "".join(traceback.format_exception(fault))
-        _log.error("a request could not be served", error=trace)
-        raise CoordinationError("a fault of this server") from fault
+        raise _said(fault) from fault
+
+
+def _contained_steps(connection: Connection, action: Callable[[ZnodeTree], Steps[Any]], tree: ZnodeTree) -> Steps[Any]:
+    _check_waited_for(connection)
+    try:
+        return (yield from action(tree))
+    except Exception as fault:
+        raise _said(fault) from fault
+
+
+def _check_waited_for(connection: Connection) -> None:
+    if connection.closed:
+        raise SessionClosed("nobody waits for it, and it must leave no watch")
+
+
+def _said(fault: Exception) -> CoordinationError:
+    if isinstance(fault, CoordinationError):
+        return fault
+    _log.error("a request could not be served", error="".join(traceback.format_exception(fault)))
+    return CoordinationError("a fault of this server")

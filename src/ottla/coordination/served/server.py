@@ -60,7 +60,6 @@ class TreeServer:
             ports.entropy,
             directory,
             StoreOptions(keep_sessions=True),
-            deliver=lambda watch, event: watch(event),
         )
         self._account = Account()
         self._figures = Figures()

@@ -57,7 +57,8 @@ class Ticket:
         serving.rounds.hold(connection, size)
 
     def done(self) -> bool:
-        return self.connection.closed
+        """Never before it is called: it holds its place, and a write is done whether its client waits or not."""
+        return False
 
     def set_result(self, result: Any, /) -> None:
         self._settle(partial(self.answer, result))
@@ -127,7 +128,7 @@ class Ticket:
 
 
 class WriteTicket(Ticket):
-    """Of one operation, which is done whether its client waits or not."""
+    """Of one operation."""
 
     __slots__ = ("write",)
 
@@ -135,9 +136,6 @@ class WriteTicket(Ticket):
         super().__init__(serving, connection, xid, op, size)
         #: As the store has it, from when it was handed over.
         self.write: WriteRequest | None = None
-
-    def done(self) -> bool:
-        return False
 
     @property
     def zxid(self) -> int:

@@ -16,10 +16,19 @@ from typing import Any, Final, TypeVar
 
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
-#: What a text, a buffer or a vector has at least: its length.
+#: What a text, a buffer, a vector or a frame has at least: its length.
 LENGTH_BYTES: Final = 4
 
 T = TypeVar("T")
+
+
+def number_at(buffer: bytes | bytearray | memoryview, position: int) -> int:
+    """An int32 that is known to be there: a frame's length, or the xid behind it."""
+    return _INT.unpack_from(buffer, position)[0]  # type: ignore[no-any-return]
+
+
+def put_number(buffer: bytearray, position: int, value: int) -> None:
+    _INT.pack_into(buffer, position, value)
 
 
 class JuteFault(Exception):
@@ -71,13 +80,15 @@ class JuteReader:
     def texts(self) -> list[str]:
         return self.vector(JuteReader.text, LENGTH_BYTES)
 
-    def vector(self, read: Callable[[JuteReader], T], size_min: int) -> list[T]:
-        """A vector whose elements have at least `size_min` bytes each."""
+    def vector(self, read: Callable[[JuteReader], T], size_min: int, count_max: int | None = None) -> list[T]:
+        """A vector whose elements have at least `size_min` bytes each; it has a bound where more are never meant."""
         count = self.int32()
         if count == -1:
             return []
         if count < 0 or count * size_min > self.remaining:
             raise JuteFault(f"a vector of {count} elements where {self.remaining} bytes are left")
+        if count_max is not None and count > count_max:
+            raise JuteFault(f"a vector of {count} elements: {count_max} are the limit")
         return [read(self) for _ in range(count)]
 
     def _length(self) -> int:

@@ -48,6 +48,8 @@ _ACL_BYTES_MIN: Final = 12
 _OPS_A_STEP: Final = 8
 
 ALL_PERMISSIONS: Final = 31
+#: Entries of an access list that are read: a frame of them alone would take a server 0.1 s.
+ACL_ENTRIES_MAX: Final = 1_024
 
 
 class AclEntry(NamedTuple):
@@ -258,7 +260,7 @@ def _write_acl_entry(writer: JuteWriter, entry: AclEntry) -> None:
 
 
 _ACL: Final = Kind(
-    lambda reader: tuple(reader.vector(_read_acl_entry, _ACL_BYTES_MIN)),
+    lambda reader: tuple(reader.vector(_read_acl_entry, _ACL_BYTES_MIN, ACL_ENTRIES_MAX)),
     lambda writer, entries: writer.vector(entries, _write_acl_entry),
 )
 
@@ -404,6 +406,10 @@ def decode_request(frame: bytes | memoryview) -> tuple[RequestHeader, Any]:
     header = RequestHeader._make(reader.fields(_REQUEST))
     form = REQUESTS.get(header.op)
     return header, None if form is None else form.read(reader)
+
+
+def decode_request_header(frame: bytes | memoryview) -> RequestHeader:
+    return RequestHeader._make(JuteReader(frame).fields(_REQUEST))
 
 
 def encode_answer(xid: int, zxid: int, op: int, answer: tuple[Any, ...] | None = None) -> bytes:

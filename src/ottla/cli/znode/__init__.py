@@ -1,0 +1,1 @@
+"""`ottla znode`: the tree that brokers keep in a ZooKeeper, or in `ottla tree`."""

@@ -1,0 +1,178 @@
+"""A served tree beside a real ZooKeeper: the same bytes to both, and ZooKeeper's own shell."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from tests.coordination.served.differential import trace
+from tools.kafka_jars import JarsUnavailable
+from tools.ottla_server import TreeProcess
+from tools.zookeeper_server import ZooKeeperEnsemble, shell
+
+from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, OpCode
+from ottla.coordination.zookeeper.messages import (
+    AuthRequest,
+    ConnectRequest,
+    CreateRequest,
+    DeleteRequest,
+    NodeRequest,
+    SetDataRequest,
+    SetWatchesRequest,
+    encode_connect,
+    encode_request,
+)
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("zookeeper")]
+
+SEEDS = range(25)
+STEPS = 120
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """One real server's port."""
+    try:
+        ensemble = ZooKeeperEnsemble(tmp_path_factory.mktemp("one-zookeeper"), 1)
+    except JarsUnavailable as missing:
+        pytest.skip(str(missing))
+    with ensemble:
+        yield ensemble.servers[0].port
+
+
+def test_random_requests_are_answered_alike(zookeeper: int, shared_process: TreeProcess) -> None:
+    errors: Counter[int] = Counter()
+    events = 0
+    for seed in SEEDS:
+        ours, theirs = trace(shared_process.port, seed, STEPS), trace(zookeeper, seed, STEPS)
+        for our_step, their_step in zip(ours, theirs, strict=True):
+            assert our_step == their_step, f"seed {seed}"
+            errors[our_step[2]] += 1
+            events += sum(map(len, our_step[4]))
+    # Runs in which all is refused would pass as well.
+    assert errors[0] > 800
+    assert len(errors) >= 8
+    assert events > 150
+
+
+def request(xid: int, op: int, fields: tuple[object, ...] | None = None) -> bytes:
+    return encode_request(xid, OpCode(op), fields)
+
+
+def raw(xid: int, op: int, body: bytes = b"") -> bytes:
+    return struct.pack(">iii", 8 + len(body), xid, op) + body
+
+
+def connect(
+    timeout_ms: int = 10_000, seen: int = 0, session: int = 0, password: bytes = bytes(16), old: bool = False
+) -> bytes:
+    return encode_connect(ConnectRequest(0, seen, timeout_ms, session, password, None if old else False))
+
+
+CONNECT = connect()
+LOOK = request(99, OpCode.EXISTS, NodeRequest("/nowhere", watch=False))
+#: Whole conversations.
+SCRIPTS = {
+    "connect": CONNECT,
+    "an old client": connect(old=True),
+    "no password": connect(password=b""),
+    "a short password": connect(password=b"abcd"),
+    "an unknown session": connect(session=12345) + LOOK,
+    "an unknown session of an old client": connect(session=12345, old=True),
+    "a client ahead of the tree": connect(seen=2**61),
+    "a handshake that is cut": struct.pack(">i", 16) + CONNECT[4:20],
+    "an empty first frame": struct.pack(">i", 0),
+    "a negative length": struct.pack(">i", -1),
+    "the greatest length": struct.pack(">i", 2**31 - 1),
+    "then an empty frame": CONNECT + struct.pack(">i", 0),
+    "then half a header": CONNECT + struct.pack(">i", 4) + b"abcd",
+    "then a negative length": CONNECT + struct.pack(">i", -1),
+    "then a long frame": CONNECT + struct.pack(">i", 0x100000) + b"x",
+    "ping": CONNECT + request(-2, OpCode.PING) + LOOK,
+    "a ping under another id": CONNECT + request(7, OpCode.PING),
+    "an unknown operation": CONNECT + raw(1, 999),
+    "a notification as an operation": CONNECT + raw(1, 0),
+    "an error as an operation": CONNECT + raw(1, -1),
+    "authentication: world": CONNECT + request(-4, OpCode.AUTH, AuthRequest(0, "world", b"anyone")) + LOOK,
+    "authentication: digest": CONNECT + request(-4, OpCode.AUTH, AuthRequest(0, "digest", b"a:b")) + LOOK,
+    "authentication that is none": CONNECT + raw(-4, OpCode.AUTH, b"\0\0") + LOOK,
+    "the session is closed": CONNECT + request(1, OpCode.CLOSE_SESSION) + LOOK,
+    "setWatches2": CONNECT
+    + request(-8, OpCode.SET_WATCHES2, SetWatchesRequest(0, ["/nope"], ["/"], ["/nope"], [], [])),
+    "deleting the root": CONNECT + request(1, OpCode.DELETE, DeleteRequest("/", -1)),
+    "deleting nothing": CONNECT + request(1, OpCode.DELETE, DeleteRequest("", -1)),
+    "setting nothing": CONNECT + request(1, OpCode.SET_DATA, SetDataRequest("", b"", -1)),
+    "creating the root": CONNECT + request(1, OpCode.CREATE, CreateRequest("/", b"")),
+    "creating nothing": CONNECT + request(1, OpCode.CREATE, CreateRequest("", b"")),
+    "a zero in a path": CONNECT + request(1, OpCode.EXISTS, NodeRequest("/a\0", watch=True)),
+    "more than a request": CONNECT
+    + raw(1, OpCode.GET_DATA, request(1, OpCode.GET_DATA, NodeRequest("/none", watch=False))[12:] + b"more"),
+}
+
+
+def conversation(port: int, data: bytes) -> list[object]:
+    """What a server answers, without what differs by nature: session ids, passwords, transactions, our own sign."""
+    received = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=0.5) as connection:
+        # What comes behind a handshake comes behind its answer: a real server may close before it has sent that.
+        first = CONNECT if data.startswith(CONNECT) else data
+        connection.sendall(first)
+        if first != data:
+            received = connection.recv(65536)
+            connection.sendall(data[len(first) :])
+        try:
+            while piece := connection.recv(65536):
+                received += piece
+            end = "closed"
+        except TimeoutError:
+            end = "open"
+        except ConnectionResetError:
+            end = "closed"
+    found: list[object] = []
+    while received:
+        (length,) = struct.unpack_from(">i", received)
+        body, received = received[4 : 4 + length], received[4 + length :]
+        if not found:
+            version, timeout_ms, session, password = struct.unpack_from(">iiqi", body)
+            assert version in {0, OTTLA_PROTOCOL}
+            found.append((length, timeout_ms, session != 0, password))
+        else:
+            xid, _, error = struct.unpack_from(">iqi", body)
+            found.append((xid, error, body[16:]))
+    return [*found, end]
+
+
+@pytest.mark.parametrize("data", SCRIPTS.values(), ids=SCRIPTS)
+def test_whole_conversations_are_alike(zookeeper: int, shared_process: TreeProcess, data: bytes) -> None:
+    assert conversation(shared_process.port, data) == conversation(zookeeper, data)
+
+
+def test_zookeepers_shell(zookeeper: int, shared_process: TreeProcess) -> None:
+    del zookeeper  # only for its jars
+    address = shared_process.bootstrap
+
+    def lines(*command: str) -> list[str]:
+        return shell(address, *command).splitlines()
+
+    assert "Created /shell" in shell(address, "create", "/shell", "data")
+    assert "Created /shell/seq0000000000" in shell(address, "create", "-s", "/shell/seq", "x")
+    assert "data" in lines("get", "/shell")
+    assert "[seq0000000000]" in lines("ls", "/shell")
+    shell(address, "set", "/shell", "other")
+    printed = shell(address, "get", "-s", "/shell")
+    assert "other" in printed
+    assert "dataVersion = 1" in printed
+    stat = shell(address, "stat", "/shell")
+    assert "numChildren = 1" in stat
+    assert "cversion = 1" in stat
+    assert "ephemeralOwner = 0x0" in stat
+    assert "Sync is OK" in shell(address, "sync", "/shell")
+    assert {"'world,'anyone", ": cdrwa"} <= set(lines("getAcl", "/shell"))
+    assert "Node already exists: /shell" in shell(address, "create", "/shell", "again")
+    assert "Node not empty: /shell" in shell(address, "delete", "/shell")
+    shell(address, "delete", "/shell/seq0000000000")
+    shell(address, "delete", "/shell")
+    assert "Node does not exist: /shell" in shell(address, "get", "/shell")
