@@ -80,7 +80,8 @@ class ZooKeeperEnsemble:
             "clientPortAddress": HOST,
             "admin.enableServer": "false",
             "tickTime": tick_ms,
-            "initLimit": 100,
+            # An election that went wrong is given up after so many ticks: five seconds.
+            "initLimit": 25,
             "syncLimit": 25,
             "maxSessionTimeout": 60_000,
             "maxClientCnxns": 0,

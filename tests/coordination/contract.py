@@ -1,5 +1,7 @@
 """What every provider of coordination must do: scenarios over the interface, run by each provider's own test module.
 
+Sessions may be with different servers of one tree: a session sees for certain what another one wrote after a `sync`.
+
 A scenario gets a `Provider`, which opens sessions with one tree, and a path that is its own.
 """
 
@@ -420,6 +422,7 @@ async def an_ephemeral_node_ends_with_its_session(provider: Provider, base: str)
     owner, other = await provider.session(), await provider.session()
     await owner.create(f"{base}/e", b"here", ephemeral=True)
     await owner.create(f"{base}/lasting")
+    await other.sync(base)
     _, stat = await other.get(f"{base}/e")
     assert stat.ephemeral_owner == owner.session.id != other.session.id
     gone = Events()
@@ -456,6 +459,7 @@ async def an_expired_session_is_told_and_takes_nothing(provider: Provider, base:
     session.listen(events.append)
     await session.create(f"{base}/e", ephemeral=True)
     await session.exists(f"{base}/later", dropped)
+    await other.sync(base)
     await other.exists(f"{base}/e", gone)
     await provider.expire(session)
     await until(lambda: SessionEvent.EXPIRED in events and gone)
@@ -507,6 +511,7 @@ async def increments_under_conditions_are_not_lost(provider: Provider, base: str
     await sessions[0].create(path, b"0")
 
     async def increment(session: Coordination) -> None:
+        await session.sync(base)
         for _ in range(10):
             while True:
                 data, stat = await session.get(path)
@@ -517,6 +522,7 @@ async def increments_under_conditions_are_not_lost(provider: Provider, base: str
                     continue
 
     await asyncio.gather(*map(increment, sessions))
+    await sessions[0].sync(base)
     data, stat = await sessions[0].get(path)
     assert (data, stat.version) == (b"30", 30)
 

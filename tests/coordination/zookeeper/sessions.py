@@ -25,6 +25,8 @@ class RemoteProvider:
         config = Config.parse(given | {"zookeeper.connection.timeout.ms": "20000"} | properties).coordination
         tree = await open_remote(config, self.ports)
         self.opened.append(tree)
+        # What earlier sessions wrote with other servers is seen.
+        await tree.sync("/")
         return tree
 
     async def expire(self, session: Coordination) -> None:

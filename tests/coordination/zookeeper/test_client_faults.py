@@ -17,12 +17,14 @@ from ottla.coordination.errors import (
     BadVersion,
     ConnectionLoss,
     DataTooLarge,
+    InvalidPath,
+    MultiFailed,
     ServersUnreachable,
     SessionClosed,
     SessionExpired,
     WriteRefused,
 )
-from ottla.coordination.interface import Create, EventType, SessionEvent
+from ottla.coordination.interface import Create, CreatedNode, Delete, EventType, SessionEvent, Stat
 from ottla.coordination.zookeeper import session as session_module
 from ottla.coordination.zookeeper.client import RemoteTree
 from ottla.coordination.zookeeper.codes import OTTLA_PROTOCOL, KeeperError, OpCode
@@ -30,6 +32,8 @@ from ottla.coordination.zookeeper.connection import ANSWER_BYTES_MAX
 from ottla.coordination.zookeeper.messages import (
     ConnectAnswer,
     EndWithConnectionRequest,
+    MultiAnswer,
+    MultiResult,
     NodeEvent,
     RequestHeader,
     encode_answer,
@@ -40,6 +44,8 @@ from ottla.coordination.zookeeper.messages import (
 from ottla.ports.memory import World
 from ottla.ports.memory.loop import cancel_all
 from ottla.ports.network import BROKEN
+
+STAT = Stat(*range(1, 12))
 
 
 class Simulation:
@@ -97,6 +103,7 @@ def test_a_write_whose_answer_is_lost_is_unknown_and_a_read_then_sees_what_becam
     async def work(sim: Simulation) -> None:
         tree = await sim.session()
         session_id = tree.session.id
+        sim.ensemble.seen.clear()
 
         def serve_and_close(connection: SmallConnection, header: RequestHeader, request: Any) -> None:
             connection.send = lambda frame: None  # type: ignore[method-assign]
@@ -107,9 +114,7 @@ def test_a_write_whose_answer_is_lost_is_unknown_and_a_read_then_sees_what_becam
         await fails(tree.create("/a", b"1"), ConnectionLoss)
         assert (await tree.get("/a"))[0] == b"1"
         assert tree.session.id == session_id
-        ops = [op for _, op, _ in sim.ensemble.seen if op not in (OpCode.PING, OpCode.EXISTS)]
-        # The age of the tree at the start; and after the loss, before anything is read.
-        assert ops == [OpCode.SYNC, OpCode.SYNC, OpCode.GET_DATA]
+        assert [op for _, op, _ in sim.ensemble.seen] == [OpCode.SYNC, OpCode.GET_DATA]
 
     Simulation().run(work)
 
@@ -433,6 +438,68 @@ def test_a_read_of_many_nodes_fits_the_queue() -> None:
     sim = Simulation()
     sim.world.fabric.latency(0, 0)
     sim.run(work)
+
+
+def test_a_large_multi_lets_others_have_their_turns_and_keeps_its_place() -> None:
+    async def work(sim: Simulation) -> None:
+        tree = await sim.session()
+        loop, turns = sim.world.loop, list[float]()
+        loop.after_turn = lambda: turns.append(loop.time())
+        before = loop.time()
+        ops = [Create(f"/n{number:04}", b"%d" % number) for number in range(3000)]
+        made, found, refused = await asyncio.gather(
+            tree.multi(ops), tree.get("/n2999"), tree.multi([*ops[:200], Delete("/")]), return_exceptions=True
+        )
+        assert not isinstance(made, BaseException)
+        assert [result.path for result in made if isinstance(result, CreatedNode)] == [op.path for op in ops]
+        assert not isinstance(found, BaseException)
+        assert found[0] == b"2999"
+        assert isinstance(refused, MultiFailed)
+        assert (refused.index, type(refused.error)) == (200, InvalidPath)
+        # Before anything is sent: a step has 8 operations, and where the clock stands still 64 steps are a turn.
+        assert turns.count(before) > 2 * 3000 / 8 / 64
+
+    Simulation().run(work)
+
+
+def test_a_large_multi_is_cancelled_or_outlived_by_nothing_while_it_is_made() -> None:
+    async def work(sim: Simulation) -> None:
+        tree = await sim.session()
+        ops = [Create(f"/n{number:04}") for number in range(3000)]
+        cancelled = asyncio.ensure_future(tree.multi(ops))
+        behind = asyncio.ensure_future(tree.create("/a"))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        assert (await behind).path == "/a"
+        assert (await tree.children("/"))[0] == ["a"]
+        closing = asyncio.ensure_future(tree.multi(ops))
+        await asyncio.sleep(0)
+        await tree.close()
+        assert len(await closing) == 3000
+        lost = await sim.session()
+        late = asyncio.ensure_future(lost.multi([Create(f"/l{number:04}") for number in range(3000)]))
+        await asyncio.sleep(0)
+        sim.ensemble.expire(lost.session.id)
+        with pytest.raises((ConnectionLoss, SessionExpired)):
+            await late
+
+    Simulation().run(work)
+
+
+@pytest.mark.parametrize("results", [[], [MultiResult(OpCode.DELETE, 0)] * 2, [MultiResult(OpCode.SET_DATA, 0, STAT)]])
+def test_results_of_a_multi_that_do_not_fit_it_are_not_believed(results: list[MultiResult]) -> None:
+    async def work(sim: Simulation) -> None:
+        tree = await sim.session()
+
+        def lie(connection: SmallConnection, header: RequestHeader, request: Any) -> None:
+            connection.send(encode_answer(header.xid, 1, OpCode.MULTI, MultiAnswer(results)))
+
+        sim.once(OpCode.MULTI, lie)
+        await fails(tree.multi([Create("/a")]), ConnectionLoss)
+        await tree.multi([Create("/a")])
+        assert len(sim.ensemble.connects) == 2
+
+    Simulation().run(work)
 
 
 # Time.

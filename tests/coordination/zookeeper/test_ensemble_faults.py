@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 from tests.conftest import REPOSITORY
@@ -33,7 +34,7 @@ def run(ensemble: ZooKeeperEnsemble, work: Work, timeout_ms: int = 6000) -> None
     async def whole() -> None:
         provider = RemoteProvider(real_ports(), f"{ensemble.connect}/faults{next(_bases)}", timeout_ms)
         try:
-            async with asyncio.timeout(90):
+            async with asyncio.timeout(150):
                 await work(provider, "")
         finally:
             await provider.close()
@@ -67,7 +68,11 @@ def test_a_session_goes_on_when_its_server_is_killed(own_ensemble: ZooKeeperEnse
         await tree.exists("/born", born)
         first.kill()
         async with asyncio.timeout(30):
-            await other.multi([SetData("/a", b"1"), Create("/born")])
+            while not await other.exists("/born"):
+                # The killed one may have led the others, which then close their connections.
+                with suppress(ConnectionLoss):
+                    await other.multi([SetData("/a", b"1"), Create("/born")])
+        await asyncio.gather(tree.sync("/"), other.sync("/"))
         assert await tree.get("/a") == await other.get("/a")
         assert await tree.exists("/born")
         await until(lambda: changed and born)
@@ -93,6 +98,7 @@ def test_leaders_of_the_ensemble_come_and_go_under_writes(own_ensemble: ZooKeepe
     async def work(provider: RemoteProvider, _: str) -> None:
         trees = [await provider.session() for _ in range(3)]
         await trees[0].create("/count", b"0")
+        await asyncio.gather(*(tree.sync("/") for tree in trees))
         acknowledged = unknown = 0
         ending = asyncio.Event()
 
@@ -115,11 +121,13 @@ def test_leaders_of_the_ensemble_come_and_go_under_writes(own_ensemble: ZooKeepe
                 leader = own_ensemble.leader()
                 before = acknowledged
                 leader.kill()
-                await until(lambda before=before: acknowledged > before + 20)  # type: ignore[misc]
+                while acknowledged <= before + 20:  # noqa: ASYNC110 - an election takes seconds on a busy machine
+                    await asyncio.sleep(0.001)
                 await asyncio.to_thread(own_ensemble.start)
             ending.set()
 
         await asyncio.gather(disturb(), *map(increment, trees))
+        await trees[0].sync("/")
         data, stat = await trees[0].get("/count")
         assert acknowledged <= int(data) == stat.version <= acknowledged + unknown
         assert acknowledged > 60
@@ -136,15 +144,18 @@ def test_a_lost_quorum_is_waited_for(own_ensemble: ZooKeeperEnsemble) -> None:
         await tree.create("/e", ephemeral=True)
         for server in own_ensemble.servers[:2]:
             server.kill()
-        await until(lambda: SessionEvent.DISCONNECTED in events and tree.server is None)
+        # The third serves on until it notices.
+        last = own_ensemble.servers[2]
+        await until(lambda: last.mode() is None and tree.server is None and events[-1:] == [SessionEvent.DISCONNECTED])
+        events.clear()
         waiting = asyncio.ensure_future(tree.create("/a"))
         # A server without a quorum takes no session, and nobody ends one: what the start below takes, and the time-out.
-        assert events == [SessionEvent.DISCONNECTED]
+        assert events == []
         await asyncio.to_thread(own_ensemble.start)
         assert (await waiting).path == "/a"
         assert tree.session == session
         assert await tree.exists("/e")
-        assert events == [SessionEvent.DISCONNECTED, SessionEvent.CONNECTED]
+        assert events == [SessionEvent.CONNECTED]
 
     run(own_ensemble, work, timeout_ms=1500)
 
@@ -159,8 +170,9 @@ def test_a_server_that_stands_still_is_left(own_ensemble: ZooKeeperEnsemble) -> 
         try:
             await until(lambda: tree.server not in {None, still.bootstrap})
             async with asyncio.timeout(30):
-                assert await other.exists("/e")
                 assert await tree.exists("/e")
+                await other.sync("/")
+                assert await other.exists("/e")
         finally:
             os.kill(still.pid, signal.SIGCONT)
 
@@ -179,6 +191,7 @@ def test_a_paused_client_loses_its_session_and_opens_another(ensemble: ZooKeeper
         assert client.stdout is not None
         try:
             assert await client.stdout.readline() == b"registered\n"
+            await watching.sync("/")
             _, first = await watching.get("/e")
             gone = Events()
             await watching.exists("/e", gone)
@@ -187,6 +200,7 @@ def test_a_paused_client_loses_its_session_and_opens_another(ensemble: ZooKeeper
             client.send_signal(signal.SIGCONT)
             said = [await client.stdout.readline() for _ in range(3)]
             assert said == [b"disconnected\n", b"expired\n", b"registered\n"]
+            await watching.sync("/")
             _, second = await watching.get("/e")
             assert second.ephemeral_owner != first.ephemeral_owner
             assert second.czxid > first.czxid
@@ -208,6 +222,7 @@ def test_one_of_two_becomes_the_controller(ensemble: ZooKeeperEnsemble) -> None:
         winner = next(number for number, outcome in enumerate(outcomes) if not isinstance(outcome, Exception))
         gone = Events()
         loser = trees[1 - winner]
+        await loser.sync("/")
         await loser.exists("/controller", gone)
         await provider.expire(trees[winner])
         await until(lambda: gone)
@@ -223,7 +238,8 @@ def test_the_age_of_the_tree_is_that_of_all_servers(ensemble: ZooKeeperEnsemble)
         tree, other = await provider.session(), await provider.session()
         await other.create("/cluster")
         await other.create("/cluster/id", b"{}")
-        _, stat = await other.get("/cluster/id")
+        stat = await other.exists("/cluster/id")
+        assert stat is not None
         assert await tree.age() == TreeAge(stat.ctime_ms, tree.durable_zxid)
         assert tree.durable_zxid >= stat.czxid
 

@@ -16,7 +16,7 @@ from ottla import logs
 from ottla.coordination.errors import CoordinationError
 from ottla.coordination.served.connection import Account, Connection
 from ottla.coordination.served.limits import HANDSHAKE_BYTES_MAX, WAITING_BYTES, WAITING_MAX, ServedLimits
-from ottla.coordination.zookeeper.jute import LENGTH_BYTES
+from ottla.coordination.zookeeper.jute import LENGTH_BYTES, frame_length
 from ottla.ports.clock import Clock
 from ottla.ports.network import WRITABLE
 
@@ -176,7 +176,7 @@ class Rounds:
 
     def _length(self, connection: Connection, incoming: bytearray, position: int) -> int:
         """Of the frame that starts there. Raises FrameRefused: nothing is kept for a frame that is too long."""
-        length = int.from_bytes(incoming[position : position + LENGTH_BYTES], "big", signed=True)
+        length = frame_length(incoming, position)
         bound = self._limits.frame_bytes_max if connection.greeted else HANDSHAKE_BYTES_MAX
         if not 0 <= length <= bound:
             raise FrameRefused(f"a frame may have {bound} bytes")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ottla import logs
 from ottla.config.slices import CoordinationConfig
 from ottla.coordination.errors import (
     AuthenticationFailed,
+    ConnectionLoss,
     CoordinationError,
     DataTooLarge,
     InvalidPath,
@@ -46,22 +47,29 @@ from ottla.coordination.znodes import CLUSTER_ID
 from ottla.coordination.zookeeper.addresses import Chroot, parse_connect_string
 from ottla.coordination.zookeeper.codes import CreateFlags, KeeperError, OpCode, error_of
 from ottla.coordination.zookeeper.connection import KeeperAnswer
+from ottla.coordination.zookeeper.jute import JuteFault
 from ottla.coordination.zookeeper.messages import (
     CheckRequest,
     CreateRequest,
     DeleteRequest,
-    MultiAnswer,
     MultiOp,
-    MultiRequest,
     MultiResult,
     NodeRequest,
     PathAnswer,
     PathRequest,
     SetDataRequest,
+    reading_multi_answer,
+    writing_multi,
 )
 from ottla.coordination.zookeeper.session import KeeperSession, SessionOptions
 from ottla.ports import Ports
+from ottla.steps import Steps, at_once, in_turns, pieces
 
+T = TypeVar("T")
+
+#: A multi with more operations is written and read in turns: each takes some ten microseconds.
+OPS_AT_ONCE_MAX: Final = 64
+_OPS_A_STEP: Final = 8
 #: Reads of many nodes that stand in the queue at once.
 READS_QUEUED_MAX: Final = 1_000
 
@@ -91,9 +99,9 @@ async def open_remote(
         end_with_connection=end_with_connection,
     )
     session = KeeperSession(ports.network, ports.clock, ports.entropy, options)
-    tree = RemoteTree(session, connect.chroot, f"ZooKeeper at {config.zookeeper_connect}")
-    await session.open()
+    tree = RemoteTree(session, connect.chroot, f"ZooKeeper at {config.zookeeper_connect}", ports.clock.monotonic_ms)
     try:
+        await session.open()
         check(await tree.age())
         await tree.make_chroot()
     except BaseException:
@@ -105,8 +113,9 @@ async def open_remote(
 class RemoteTree:
     """Implements `BrokersTree`: one session."""
 
-    def __init__(self, session: KeeperSession, chroot: Chroot, place: str) -> None:
+    def __init__(self, session: KeeperSession, chroot: Chroot, place: str, now_ms: Callable[[], int]) -> None:
         self._session = session
+        self._now_ms = now_ms
         self._chroot = chroot
         self._place = place
 
@@ -188,42 +197,79 @@ class RemoteTree:
 
     async def _write(self, code: OpCode, op: Op) -> KeeperAnswer:
         _check(op)
+        _check_data(op)
         answer = await self._session.ask(code, self._request(op).request, writes=True)
         if answer.error:
             raise _error(answer.error, op)
         return answer
 
     async def multi(self, ops: Sequence[Op]) -> list[OpResult]:
-        self._session.check_open()
+        session = self._session
+        session.check_open()
         if not ops:
             return []
         if len(ops) > MULTI_OPS_MAX:
             raise DataTooLarge(f"{len(ops)} operations in a multi: {MULTI_OPS_MAX} are the limit")
-        size = sum(map(op_size, ops))
-        if len(ops) > 1 and size > REQUEST_BYTES_MAX:
-            raise DataTooLarge(f"a multi of {size} bytes: {REQUEST_BYTES_MAX} are the limit")
+        request = session.reserve(OpCode.MULTI, writes=True)
+        try:
+            frame = await self._done(self._writing(ops), ops)
+        except BaseException:
+            session.withdraw(request)
+            raise
+        answer = await session.fill(request, frame)
+        if answer.error:
+            raise error_of(answer.error, ops[0].path)
+        try:
+            return await self._done(self._reading(ops, answer), ops)
+        except JuteFault as fault:
+            session.distrust(str(fault))
+            raise ConnectionLoss(f"the answer to a multi cannot be read: {fault}") from fault
+
+    async def _done(self, steps: Steps[T], ops: Sequence[Op]) -> T:
+        if len(ops) <= OPS_AT_ONCE_MAX:
+            return at_once(steps)
+        return await in_turns(steps, self._now_ms)
+
+    def _writing(self, ops: Sequence[Op]) -> Steps[bytearray]:
+        """Raises MultiFailed or DataTooLarge."""
+        size = 0
+        requests: list[MultiOp] = []
         for index, op in enumerate(ops):
             try:
+                if len(ops) == 1:
+                    _check_data(op)
                 _check(op)
             except CoordinationError as error:
                 raise MultiFailed(index, error) from None
-        request = MultiRequest([self._request(op) for op in ops])
-        answer = await self._session.ask(OpCode.MULTI, request, writes=True)
-        if answer.error:
-            raise error_of(answer.error, ops[0].path)
-        return self._results(ops, answer.fields, answer.zxid)
+            size += op_size(op)
+            requests.append(self._request(op))
+            if index % _OPS_A_STEP == 0:
+                yield
+        if len(ops) > 1 and size > REQUEST_BYTES_MAX:
+            raise DataTooLarge(f"a multi of {size} bytes: {REQUEST_BYTES_MAX} are the limit")
+        return (yield from writing_multi(requests))
 
-    def _results(self, ops: Sequence[Op], answer: MultiAnswer, zxid: int) -> list[OpResult]:
-        for index, result in enumerate(answer.results):
-            if result.error and index < len(ops):
+    def _reading(self, ops: Sequence[Op], answer: KeeperAnswer) -> Steps[list[OpResult]]:
+        """Raises MultiFailed or JuteFault."""
+        results = (yield from reading_multi_answer(answer.fields)).results
+        if len(results) != len(ops):
+            raise JuteFault(f"{len(results)} results of {len(ops)} operations")
+        for index, result in enumerate(results):
+            if result.error:
                 raise MultiFailed(index, _error(result.error, ops[index]))
-        return [self._result(op, result, zxid) for op, result in zip(ops, answer.results, strict=True)]
+        found: list[OpResult] = []
+        for some in pieces(zip(ops, results, strict=True), _OPS_A_STEP):
+            found += [self._result(op, result, answer.zxid) for op, result in some]
+            yield
+        return found
 
     def _result(self, op: Op, result: MultiResult, zxid: int) -> OpResult:
         if isinstance(result.result, PathAnswer):
-            assert isinstance(op, Create)
+            if not isinstance(op, Create):
+                raise JuteFault(f"a path is the result of {op}")
             return CreatedNode(self._chroot.of_client(result.result.path), self._fresh_stat(op, zxid))
-        assert not isinstance(result.result, CreatedNode)
+        if isinstance(result.result, Stat) != isinstance(op, SetData) or isinstance(op, Create):
+            raise JuteFault(f"{result} is the result of {type(op).__name__}")
         return result.result
 
     def _fresh_stat(self, op: Create, zxid: int) -> Stat:
@@ -298,10 +344,13 @@ def _check(op: Op) -> None:
             raise NodeExists(op.path)
     else:
         check_path(op.path)
-    if isinstance(op, Create | SetData):
-        check_data(op.path, op.data)
     if isinstance(op, Delete) and op.path == "/":
         raise InvalidPath("the root cannot be deleted")
+
+
+def _check_data(op: Op) -> None:
+    if isinstance(op, Create | SetData):
+        check_data(op.path, op.data)
 
 
 def _good(answer: KeeperAnswer, path: str) -> Any:

@@ -43,14 +43,15 @@ class KeeperAnswer(NamedTuple):
     zxid: int
     #: 0, or ZooKeeper's code; then there are no fields.
     error: int
+    #: Of a multi a JuteReader before them.
     fields: Any
 
 
 @dataclass(slots=True, eq=False)
 class KeeperRequest:
     op: OpCode
-    #: With the length before it. The xid is put in when it is sent.
-    frame: bytearray
+    #: With the length before it. The xid is put in when it is sent. None while the frame is being made.
+    frame: bytearray | None
     #: None: nobody waits for it.
     answer: asyncio.Future[KeeperAnswer] | None
     #: Whether it may have changed something when its answer is lost.
@@ -130,7 +131,7 @@ class ServerConnection(asyncio.Protocol):
 
     def send(self, request: KeeperRequest) -> None:
         assert self.fault is None
-        assert self._transport is not None
+        assert request.frame is not None
         self._xid = 1 if self._xid == _XID_MAX else self._xid + 1
         request.xid = self._xid
         _INT.pack_into(request.frame, _XID_AT, request.xid)
@@ -215,6 +216,8 @@ class ServerConnection(asyncio.Protocol):
                 due = f"request {self.pending[0].xid}'s" if self.pending else "nobody's"
                 raise JuteFault(f"an answer to request {header.xid}, where {due} was due")
             request = self.pending[0]
-            fields = None if header.error else decode_answer(request.op, rest)
+            # A multi's results may be thousands: whoever waits for them reads them in steps.
+            is_late = request.op == OpCode.MULTI
+            fields = None if header.error else rest if is_late else decode_answer(request.op, rest)
             self.pending.popleft()  # not before its answer was read: what cannot be read has not answered it
             owner.answered(request, KeeperAnswer(header.zxid, header.error, fields))

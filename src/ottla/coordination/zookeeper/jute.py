@@ -26,6 +26,11 @@ class JuteFault(Exception):
     """These bytes are not the message that they should be."""
 
 
+def frame_length(buffer: bytes | bytearray, position: int) -> int:
+    """What the frame that starts there says of its length; it may lie. Its first four bytes are there."""
+    return _INT.unpack_from(buffer, position)[0]  # type: ignore[no-any-return]
+
+
 class JuteReader:
     """Reads fields from the front of a buffer. Raises JuteFault where there is not what there should be."""
 

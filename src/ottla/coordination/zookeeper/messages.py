@@ -16,19 +16,31 @@ one that says that it was the last; the answer is made in the same way.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.coordination.interface import CreatedNode, Stat
 from ottla.coordination.zookeeper.codes import NOTIFICATION_XID, KeeperError, KeeperState, OpCode
+from ottla.coordination.zookeeper.forms import (
+    BOOLEAN,
+    BOOLEAN_AT_END,
+    DATA,
+    INT,
+    LONG,
+    STAT,
+    TEXT,
+    TEXTS,
+    Form,
+    Kind,
+)
 from ottla.coordination.zookeeper.jute import JuteFault, JuteReader, JuteWriter
-from ottla.steps import Steps, pieces
+from ottla.steps import Steps, at_once, pieces
 
-#: What ZooKeeper writes as an int64, five times, and so on: its Stat.
-_STAT: Final = struct.Struct(">qqqqiiiqiiq")
 #: Of a request: xid, operation. Of an answer: xid, zxid, error.
 _REQUEST: Final = struct.Struct(">ii")
 _ANSWER: Final = struct.Struct(">iqi")
+REQUEST_HEADER_BYTES: Final = _REQUEST.size
 #: Before each operation of a multi, and each result: operation, whether this is the end, error.
 _MULTI: Final = struct.Struct(">i?i")
 #: A permission, and the lengths of scheme and id.
@@ -238,26 +250,6 @@ def failed_multi(count: int, index: int, error: int) -> MultiAnswer:
 # Fields.
 
 
-class _Kind(NamedTuple):
-    read: Callable[[JuteReader], Any]
-    write: Callable[[JuteWriter, Any], None]
-
-
-class Form(NamedTuple):
-    """A message's fields in order, and what they are made into."""
-
-    make: Callable[..., Any]
-    kinds: Sequence[_Kind]
-
-    def read(self, reader: JuteReader) -> Any:
-        return self.make(*[kind.read(reader) for kind in self.kinds])
-
-    def write(self, writer: JuteWriter, message: tuple[Any, ...]) -> None:
-        # A message may have more fields than this form of it: SET_WATCHES is the beginning of SET_WATCHES2.
-        for kind, field in zip(self.kinds, message, strict=False):
-            kind.write(writer, field)
-
-
 def _read_acl_entry(reader: JuteReader) -> AclEntry:
     return AclEntry(reader.int32(), reader.text(), reader.text())
 
@@ -268,45 +260,16 @@ def _write_acl_entry(writer: JuteWriter, entry: AclEntry) -> None:
     writer.text(entry.id)
 
 
-_INT: Final = _Kind(JuteReader.int32, JuteWriter.int32)
-_LONG: Final = _Kind(JuteReader.int64, JuteWriter.int64)
-_BOOLEAN: Final = _Kind(JuteReader.boolean, JuteWriter.boolean)
-_TEXT: Final = _Kind(JuteReader.text, JuteWriter.text)
-_TEXTS: Final = _Kind(JuteReader.texts, JuteWriter.texts)
-_DATA: Final = _Kind(JuteReader.data, JuteWriter.data)
-_ACL: Final = _Kind(
+_ACL: Final = Kind(
     lambda reader: tuple(reader.vector(_read_acl_entry, _ACL_BYTES_MIN, ACL_ENTRIES_MAX)),
     lambda writer, entries: writer.vector(entries, _write_acl_entry),
 )
-_STAT_FIELD: Final = _Kind(
-    lambda reader: Stat._make(reader.fields(_STAT)),
-    lambda writer, stat: writer.fields(_STAT, *stat),
-)
-#: The last field of a handshake, which old peers do not send.
-_BOOLEAN_AT_END: Final = _Kind(
-    lambda reader: reader.boolean() if reader.remaining else None,
-    lambda writer, value: None if value is None else writer.boolean(value),
-)
-
-
-def _read_multi_headers(reader: JuteReader, read: Callable[[int, int], Any]) -> list[Any]:
-    """What `read` makes of each header and the fields behind it."""
-    found: list[Any] = []
-    while True:  # each time round takes the bytes of a header at least
-        op, done, error = reader.fields(_MULTI)
-        if done:
-            return found
-        found.append(read(op, error))
 
 
 def _read_multi(reader: JuteReader) -> MultiRequest:
-    def read(op: int, _: int) -> MultiOp:
-        form = _MULTI_REQUESTS.get(op)
-        if form is None:
-            raise JuteFault(f"operation {op} in a multi")
-        return MultiOp(OpCode(op), form.read(reader))
-
-    return MultiRequest(_read_multi_headers(reader, read))
+    request = at_once(reading_multi(reader, sys.maxsize))
+    assert request is not None
+    return request
 
 
 def _write_multi(writer: JuteWriter, request: MultiRequest) -> None:
@@ -317,15 +280,16 @@ def _write_multi(writer: JuteWriter, request: MultiRequest) -> None:
 
 
 def _read_multi_answer(reader: JuteReader) -> MultiAnswer:
-    def read(op: int, error: int) -> MultiResult:
-        if op == OpCode.ERROR:
-            return MultiResult(OpCode.ERROR, reader.int32())
-        if op not in _MULTI_ANSWERS:
-            raise JuteFault(f"the result of operation {op} in a multi")
-        form = _MULTI_ANSWERS[op]
-        return MultiResult(OpCode(op), error, None if form is None else form.read(reader))
+    return at_once(reading_multi_answer(reader))
 
-    return MultiAnswer(_read_multi_headers(reader, read))
+
+def _read_multi_result(reader: JuteReader, op: int, error: int) -> MultiResult:
+    if op == OpCode.ERROR:
+        return MultiResult(OpCode.ERROR, reader.int32())
+    if op not in _MULTI_ANSWERS:
+        raise JuteFault(f"the result of operation {op} in a multi")
+    form = _MULTI_ANSWERS[op]
+    return MultiResult(OpCode(op), error, None if form is None else form.read(reader))
 
 
 def _write_multi_answer(writer: JuteWriter, answer: MultiAnswer) -> None:
@@ -343,38 +307,26 @@ def _write_multi_results(writer: JuteWriter, results: Iterable[MultiResult]) -> 
             form.write(writer, result)
 
 
-class _MultiForm(NamedTuple):
-    read: Callable[[JuteReader], Any]
-    write: Callable[[JuteWriter, Any], None]
+_Forms = Form | Kind
 
+CONNECT_REQUEST: Final = Form(ConnectRequest, (INT, LONG, INT, LONG, DATA, BOOLEAN_AT_END))
+CONNECT_ANSWER: Final = Form(ConnectAnswer, (INT, INT, LONG, DATA, BOOLEAN_AT_END))
+NODE_EVENT: Final = Form(NodeEvent, (INT, INT, TEXT))
 
-class _StatForm(NamedTuple):
-    """A message that is a Stat and not one that has a Stat."""
-
-    read: Callable[[JuteReader], Any] = _STAT_FIELD.read
-    write: Callable[[JuteWriter, Any], None] = _STAT_FIELD.write
-
-
-_Forms = Form | _MultiForm | _StatForm
-
-CONNECT_REQUEST: Final = Form(ConnectRequest, (_INT, _LONG, _INT, _LONG, _DATA, _BOOLEAN_AT_END))
-CONNECT_ANSWER: Final = Form(ConnectAnswer, (_INT, _INT, _LONG, _DATA, _BOOLEAN_AT_END))
-NODE_EVENT: Final = Form(NodeEvent, (_INT, _INT, _TEXT))
-
-_CREATE: Final = Form(CreateRequest, (_TEXT, _DATA, _ACL, _INT))
-_NODE: Final = Form(NodeRequest, (_TEXT, _BOOLEAN))
-_PATH: Final = Form(PathRequest, (_TEXT,))
-_PATH_ANSWER: Final = Form(PathAnswer, (_TEXT,))
-_CREATED: Final = Form(CreatedNode, (_TEXT, _STAT_FIELD))
+_CREATE: Final = Form(CreateRequest, (TEXT, DATA, _ACL, INT))
+_NODE: Final = Form(NodeRequest, (TEXT, BOOLEAN))
+_PATH: Final = Form(PathRequest, (TEXT,))
+_PATH_ANSWER: Final = Form(PathAnswer, (TEXT,))
+_CREATED: Final = Form(CreatedNode, (TEXT, STAT))
 
 _MULTI_REQUESTS: Final[dict[int, Form]] = {
     OpCode.CREATE: _CREATE,
     OpCode.CREATE2: _CREATE,
     OpCode.CREATE_CONTAINER: _CREATE,
-    OpCode.CREATE_TTL: Form(CreateTtlRequest, (_TEXT, _DATA, _ACL, _INT, _LONG)),
-    OpCode.DELETE: Form(DeleteRequest, (_TEXT, _INT)),
-    OpCode.SET_DATA: Form(SetDataRequest, (_TEXT, _DATA, _INT)),
-    OpCode.CHECK: Form(CheckRequest, (_TEXT, _INT)),
+    OpCode.CREATE_TTL: Form(CreateTtlRequest, (TEXT, DATA, _ACL, INT, LONG)),
+    OpCode.DELETE: Form(DeleteRequest, (TEXT, INT)),
+    OpCode.SET_DATA: Form(SetDataRequest, (TEXT, DATA, INT)),
+    OpCode.CHECK: Form(CheckRequest, (TEXT, INT)),
 }
 #: What a request of each operation has behind its header; None: nothing. An operation that is not in it is unknown.
 REQUESTS: Final[dict[int, _Forms | None]] = {
@@ -385,20 +337,20 @@ REQUESTS: Final[dict[int, _Forms | None]] = {
     OpCode.GET_CHILDREN2: _NODE,
     OpCode.SYNC: _PATH,
     OpCode.GET_ACL: _PATH,
-    OpCode.SET_ACL: Form(SetAclRequest, (_TEXT, _ACL, _INT)),
-    OpCode.MULTI: _MultiForm(_read_multi, _write_multi),
-    OpCode.AUTH: Form(AuthRequest, (_INT, _TEXT, _DATA)),
-    OpCode.SET_WATCHES: Form(SetWatchesRequest, (_LONG, _TEXTS, _TEXTS, _TEXTS)),
-    OpCode.SET_WATCHES2: Form(SetWatchesRequest, (_LONG, _TEXTS, _TEXTS, _TEXTS, _TEXTS, _TEXTS)),
-    OpCode.END_WITH_CONNECTION: Form(EndWithConnectionRequest, (_INT,)),
+    OpCode.SET_ACL: Form(SetAclRequest, (TEXT, _ACL, INT)),
+    OpCode.MULTI: Kind(_read_multi, _write_multi),
+    OpCode.AUTH: Form(AuthRequest, (INT, TEXT, DATA)),
+    OpCode.SET_WATCHES: Form(SetWatchesRequest, (LONG, TEXTS, TEXTS, TEXTS)),
+    OpCode.SET_WATCHES2: Form(SetWatchesRequest, (LONG, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS)),
+    OpCode.END_WITH_CONNECTION: Form(EndWithConnectionRequest, (INT,)),
     OpCode.PING: None,
     OpCode.CLOSE_SESSION: None,
 }
-_MULTI_ANSWERS: Final[dict[int, Form | _StatForm | None]] = {
+_MULTI_ANSWERS: Final[dict[int, Form | Kind | None]] = {
     OpCode.CREATE: _PATH_ANSWER,
     OpCode.CREATE2: _CREATED,
     OpCode.DELETE: None,
-    OpCode.SET_DATA: _StatForm(),
+    OpCode.SET_DATA: STAT,
     OpCode.CHECK: None,
 }
 #: What an answer of each operation has behind its header where it has no error.
@@ -406,14 +358,14 @@ ANSWERS: Final[dict[int, _Forms | None]] = {
     **_MULTI_ANSWERS,
     OpCode.CREATE_CONTAINER: _CREATED,
     OpCode.CREATE_TTL: _CREATED,
-    OpCode.EXISTS: _StatForm(),
-    OpCode.GET_DATA: Form(DataAnswer, (_DATA, _STAT_FIELD)),
-    OpCode.GET_CHILDREN: Form(ChildrenAnswer, (_TEXTS,)),
-    OpCode.GET_CHILDREN2: Form(Children2Answer, (_TEXTS, _STAT_FIELD)),
+    OpCode.EXISTS: STAT,
+    OpCode.GET_DATA: Form(DataAnswer, (DATA, STAT)),
+    OpCode.GET_CHILDREN: Form(ChildrenAnswer, (TEXTS,)),
+    OpCode.GET_CHILDREN2: Form(Children2Answer, (TEXTS, STAT)),
     OpCode.SYNC: _PATH_ANSWER,
-    OpCode.GET_ACL: Form(AclAnswer, (_ACL, _STAT_FIELD)),
-    OpCode.SET_ACL: _StatForm(),
-    OpCode.MULTI: _MultiForm(_read_multi_answer, _write_multi_answer),
+    OpCode.GET_ACL: Form(AclAnswer, (_ACL, STAT)),
+    OpCode.SET_ACL: STAT,
+    OpCode.MULTI: Kind(_read_multi_answer, _write_multi_answer),
     OpCode.AUTH: None,
     OpCode.SET_WATCHES: None,
     OpCode.SET_WATCHES2: None,
@@ -447,6 +399,11 @@ def encode_request(xid: int, op: OpCode, request: tuple[Any, ...] | None = None)
     if form := REQUESTS[op]:
         form.write(writer, request)  # type: ignore[arg-type]
     return writer.frame()
+
+
+def decode_request_header(frame: bytes | memoryview) -> RequestHeader:
+    """Of a frame that may be no request at all. Raises JuteFault where it is too short for one."""
+    return RequestHeader._make(JuteReader(frame).fields(_REQUEST))
 
 
 def decode_request(frame: bytes | memoryview) -> tuple[RequestHeader, Any]:
@@ -499,7 +456,7 @@ def decode_event(reader: JuteReader) -> NodeEvent:
     return NODE_EVENT.read(reader)  # type: ignore[no-any-return]
 
 
-# The same in steps, for a server that serves others meanwhile: a frame may carry some ten thousand operations.
+# The same in steps, for those who serve others meanwhile: a frame may carry some ten thousand operations.
 
 
 def reading_multi(reader: JuteReader, ops_max: int) -> Steps[MultiRequest | None]:
@@ -528,3 +485,28 @@ def writing_multi_answer(xid: int, zxid: int, answer: MultiAnswer) -> Steps[byte
         yield
     writer.fields(_MULTI, OpCode.ERROR, True, -1)
     return writer.frame()
+
+
+def writing_multi(ops: Iterable[MultiOp]) -> Steps[bytearray]:
+    """A request's frame, with 0 for its xid."""
+    writer = JuteWriter()
+    writer.fields(_REQUEST, 0, OpCode.MULTI)
+    for some in pieces(ops, _OPS_A_STEP):
+        for op, fields in some:
+            writer.fields(_MULTI, op, False, -1)
+            _MULTI_REQUESTS[op].write(writer, fields)
+        yield
+    writer.fields(_MULTI, OpCode.ERROR, True, -1)
+    return bytearray(writer.frame())
+
+
+def reading_multi_answer(reader: JuteReader) -> Steps[MultiAnswer]:
+    """An answer's fields. Raises JuteFault."""
+    results: list[MultiResult] = []
+    while True:
+        op, done, error = reader.fields(_MULTI)
+        if done:
+            return MultiAnswer(results)
+        results.append(_read_multi_result(reader, op, error))
+        if len(results) % _OPS_A_STEP == 0:
+            yield

@@ -224,15 +224,43 @@ class KeeperSession:
     ) -> asyncio.Future[KeeperAnswer]:
         """Queues a request. Raises what says that nothing was done; the future gets the answer, whatever its code."""
         self.check_open()
+        frame = bytearray(encode_request(0, op, fields))
+        _check_size(frame)
+        return self.fill(self.reserve(op, writes=writes, watch=watch), frame)
+
+    def reserve(self, op: OpCode, *, writes: bool, watch: tuple[str, Watch] | None = None) -> KeeperRequest:
+        """A place in the queue for a request whose frame is still to be made: those behind it wait for `fill`.
+
+        Whoever does not come to fill it cancels its future.
+        """
+        self.check_open()
         if len(self._queue) >= QUEUE_MAX:
             raise WriteRefused(f"{QUEUE_MAX} requests wait for the ensemble already")
-        frame = bytearray(encode_request(0, op, fields))
-        if len(frame) - LENGTH_BYTES > REQUEST_BYTES_MAX:
-            raise DataTooLarge(f"a request of {len(frame) - LENGTH_BYTES} bytes: {REQUEST_BYTES_MAX} are the limit")
-        answer: asyncio.Future[KeeperAnswer] = self._loop.create_future()
-        self._queue.append(KeeperRequest(op, frame, answer, writes, watch))
+        request = KeeperRequest(op, None, self._loop.create_future(), writes, watch)
+        self._queue.append(request)
+        return request
+
+    def fill(self, request: KeeperRequest, frame: bytearray) -> asyncio.Future[KeeperAnswer]:
+        """Raises DataTooLarge."""
+        assert request.answer is not None
+        try:
+            _check_size(frame)
+        except DataTooLarge:
+            self.withdraw(request)
+            raise
+        request.frame = frame
         self._pump()
-        return answer
+        return request.answer
+
+    def withdraw(self, request: KeeperRequest) -> None:
+        assert request.answer is not None
+        request.answer.cancel()
+        self._pump()
+
+    def distrust(self, why: str) -> None:
+        """The server sent something that cannot be read: the session goes on with another connection."""
+        if self._connection is not None:
+            self._connection.end(f"{self._connection.server} sent what cannot be read: {why}")
 
     def check_open(self) -> None:
         """Raises SessionClosed or SessionExpired."""
@@ -247,10 +275,13 @@ class KeeperSession:
         if connection is None:
             return
         while queue and len(connection.pending) < self._options.in_flight_max and not connection.writing_paused:
-            if connection.fault is not None:
+            request = queue[0]
+            if request.answer is not None and request.answer.done():
+                queue.popleft()
+            elif request.frame is None or connection.fault is not None:
                 return
-            request = queue.popleft()
-            if request.answer is None or not request.answer.done():
+            else:
+                queue.popleft()
                 connection.send(request)
 
     def _fail_queue(self, error: CoordinationError) -> None:
@@ -424,3 +455,9 @@ class KeeperSession:
 
 #: Codes after which a connection is good for nothing.
 _CONNECTION_ENDS: Final = frozenset({KeeperError.SESSION_EXPIRED, KeeperError.SESSION_MOVED})
+
+
+def _check_size(frame: bytearray) -> None:
+    size = len(frame) - LENGTH_BYTES
+    if size > REQUEST_BYTES_MAX:
+        raise DataTooLarge(f"a request of {size} bytes: {REQUEST_BYTES_MAX} are the limit")
