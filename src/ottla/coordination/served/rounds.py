@@ -22,8 +22,6 @@ from ottla.ports.network import WRITABLE
 
 #: How long a round serves, and how long connections with frames left do in one turn: some milliseconds together.
 ROUND_MS: Final = 2
-#: Between two looks at the clock.
-CONNECTIONS_A_LOOK: Final = 16
 #: Frames of one connection in one turn.
 FRAMES_A_TURN: Final = 32
 #: What one call receives.
@@ -69,10 +67,10 @@ class Rounds:
         """Serves what is ready, as the network calls it."""
         self.served_ms = self._clock.monotonic_ms()
         ends_ms = self.served_ms + ROUND_MS
-        for served, (connection, events) in enumerate(ready, 1):
+        for connection, events in ready:
             if not connection.closed:
                 self._contained(connection, self._serve_ready, connection, events)
-            if not served % CONNECTIONS_A_LOOK and self._clock.monotonic_ms() >= ends_ms:
+            if self._clock.monotonic_ms() >= ends_ms:
                 break
         self._settle()
         return False
@@ -112,7 +110,7 @@ class Rounds:
         if connection.closed:
             return
         if why is not None:
-            _log.warning_limited("closing a client's connection", key=why, peer=connection.channel.peer, reason=why)
+            _log.warning_limited("closing a client's connection", peer=connection.channel.peer, reason=why)
         connection.close()
         self._backlog.pop(connection, None)
         self._closed(connection)
@@ -211,7 +209,7 @@ class Rounds:
             if connection.closed:
                 continue
             self._contained(connection, self._settle_one, connection, now_ms)
-            if not (at + 1) % CONNECTIONS_A_LOOK and self._clock.monotonic_ms() >= now_ms + ROUND_MS:
+            if self._clock.monotonic_ms() >= now_ms + ROUND_MS:
                 # The others in the next turn, before what happens meanwhile.
                 self._woken = [*woken[at + 1 :], *self._woken]
                 break
