@@ -22,7 +22,6 @@ from ottla.coordination.errors import (
 from ottla.coordination.served.access import ACCEPTED_SCHEMES
 from ottla.coordination.served.connection import Connection
 from ottla.coordination.served.long_frames import (
-    HEADER_BYTES,
     LONG_FRAME_BYTES,
     reading_multi_ops,
     reading_set_watches,
@@ -77,9 +76,10 @@ class Requests:
         """Takes the next request of a connection. Raises FrameRefused where it is none at all."""
         serving = self._serving
         serving.figures.received += 1
-        if len(frame) < HEADER_BYTES:
-            raise FrameRefused("a request has a header")
-        xid, op = decode_request_header(frame)
+        try:
+            xid, op = decode_request_header(frame)
+        except JuteFault as fault:
+            raise FrameRefused(f"a request has a header: {fault}") from fault
         serving.life.heard_of(connection.session_id)
         if op == OpCode.PING:
             serving.figures.sent += 1
@@ -211,7 +211,7 @@ class Requests:
         ticket.connection.end_when_sent()
 
     def _set_watches(self, connection: Connection, xid: int, frame: bytes, fields: SetWatchesRequest) -> None:
-        _, op = decode_request_header(frame)
+        op = decode_request_header(frame).op
         ticket = Ticket(self._serving, connection, xid, op, len(frame))
         if fields.persistent or fields.persistent_recursive:
             self._refuse(ticket, OperationUnknown("persistent watches are not known here"))

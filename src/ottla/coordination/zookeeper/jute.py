@@ -22,17 +22,23 @@ LENGTH_BYTES: Final = 4
 T = TypeVar("T")
 
 
-def number_at(buffer: bytes | bytearray | memoryview, position: int) -> int:
-    """An int32 that is known to be there: a frame's length, or the xid behind it."""
-    return _INT.unpack_from(buffer, position)[0]  # type: ignore[no-any-return]
-
-
-def put_number(buffer: bytearray, position: int, value: int) -> None:
-    _INT.pack_into(buffer, position, value)
+def put_xid(frame: bytearray, xid: int) -> None:
+    """Into a request's frame that was made before, behind its length."""
+    _INT.pack_into(frame, LENGTH_BYTES, xid)
 
 
 class JuteFault(Exception):
     """These bytes are not the message that they should be."""
+
+
+def frame_length(buffer: bytes | bytearray, position: int) -> int:
+    """What the frame that starts there says of its length; it may lie. Its first four bytes are there."""
+    return frame_xid(buffer, position)
+
+
+def frame_xid(buffer: bytes | bytearray, position: int) -> int:
+    """The number behind the length. Its four bytes are there."""
+    return _INT.unpack_from(buffer, position)[0]  # type: ignore[no-any-return]
 
 
 class JuteReader:

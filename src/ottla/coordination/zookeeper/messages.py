@@ -40,6 +40,7 @@ from ottla.steps import Steps, at_once, pieces
 #: Of a request: xid, operation. Of an answer: xid, zxid, error.
 _REQUEST: Final = struct.Struct(">ii")
 _ANSWER: Final = struct.Struct(">iqi")
+REQUEST_HEADER_BYTES: Final = _REQUEST.size
 #: Before each operation of a multi, and each result: operation, whether this is the end, error.
 _MULTI: Final = struct.Struct(">i?i")
 #: A permission, and the lengths of scheme and id.
@@ -400,16 +401,17 @@ def encode_request(xid: int, op: OpCode, request: tuple[Any, ...] | None = None)
     return writer.frame()
 
 
+def decode_request_header(frame: bytes | memoryview) -> RequestHeader:
+    """Of a frame that may be no request at all. Raises JuteFault where it is too short for one."""
+    return RequestHeader._make(JuteReader(frame).fields(_REQUEST))
+
+
 def decode_request(frame: bytes | memoryview) -> tuple[RequestHeader, Any]:
     """The header and the request's fields; None for an operation without any, or one that `REQUESTS` does not know."""
     reader = JuteReader(frame)
     header = RequestHeader._make(reader.fields(_REQUEST))
     form = REQUESTS.get(header.op)
     return header, None if form is None else form.read(reader)
-
-
-def decode_request_header(frame: bytes | memoryview) -> RequestHeader:
-    return RequestHeader._make(JuteReader(frame).fields(_REQUEST))
 
 
 def encode_answer(xid: int, zxid: int, op: int, answer: tuple[Any, ...] | None = None) -> bytes:
