@@ -27,6 +27,8 @@ class WatchTable:
         self._child: _Table = {}
         self._of_session: dict[int, set[tuple[bool, str, Watch]]] = {}
         self._count = 0
+        #: Of the paths of all watches.
+        self.characters = 0
 
     def __len__(self) -> int:
         return self._count
@@ -46,6 +48,7 @@ class WatchTable:
             watchers[session_id, watch] = None
             self._of_session.setdefault(session_id, set()).add((child, path, watch))
             self._count += 1
+            self.characters += len(path)
 
     def take(self, changes: Sequence[WatchEvent]) -> list[tuple[Watch, WatchEvent]]:
         """The watches that these changes fire, in order; they are no longer left."""
@@ -74,6 +77,7 @@ class WatchTable:
                 watchers = table[path]
                 del watchers[session_id, watch]
                 self._count -= 1
+                self.characters -= len(path)
                 if not watchers:
                     del table[path]
             yield
@@ -85,6 +89,7 @@ class WatchTable:
             left = self._of_session[session_id]
             left.discard((child, path, watch))
             self._count -= 1
+            self.characters -= len(path)
             if not left:
                 del self._of_session[session_id]
         return watchers

@@ -14,6 +14,8 @@ from tests.coordination.served.simulated import SimulatedClient, SimulatedTree
 from ottla.coordination.interface import MULTI_OPS_MAX, REQUEST_BYTES_MAX
 from ottla.coordination.served import limits
 from ottla.coordination.served.limits import ServedLimits
+from ottla.coordination.sessions import STORE_SESSION
+from ottla.coordination.tree import SESSIONS_MAX, OpenSession
 from ottla.coordination.zookeeper.codes import KeeperError, OpCode
 from ottla.coordination.zookeeper.messages import (
     OPEN_TO_ALL,
@@ -330,6 +332,40 @@ def test_watches_have_a_bound(simulated: SimulatedTree) -> None:
         client.close()
         await asyncio.sleep(1)
         assert len(simulated.server.store.watches) == 1
+
+    simulated.run(run())
+
+
+def test_the_paths_of_watches_have_a_bound(simulated: SimulatedTree) -> None:
+    async def run() -> None:
+        await simulated.start()
+        client = await SimulatedClient.greeted(simulated, 60_000)
+        errors = []
+        for number in range(70):
+            paths = [f"/{number}-{part}-{'p' * 16_000}" for part in range(64)]
+            errors.append(await client.call(OpCode.SET_WATCHES, SetWatchesRequest(0, [], paths, [])))
+        assert errors[0] is None
+        assert errors[-1] == KeeperError.THROTTLED_OP
+        client.close()
+        await asyncio.sleep(1)
+        assert simulated.server.store.watches.characters == 0
+
+    simulated.run(run())
+
+
+def test_sessions_have_a_bound(simulated: SimulatedTree) -> None:
+    async def run() -> None:
+        await simulated.start()
+        kept = await SimulatedClient.greeted(simulated, 60_000)
+        store = simulated.server.store
+        others = [store.sessions.new(60_000) for _ in range(SESSIONS_MAX - 1)]
+        await store.write(STORE_SESSION, [OpenSession(session) for session in others])
+        over = await SimulatedClient.greeted(simulated, 60_000)
+        assert over.closed.is_set()
+        assert over.session is None
+        assert await kept.call(OpCode.SYNC, PathRequest("/"))
+        await store.sessions.end(others[0].id, None)
+        assert not (await SimulatedClient.greeted(simulated)).closed.is_set()
 
     simulated.run(run())
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
+import time
+from collections.abc import Callable
 
 import pytest
 from tests.coordination.contract import SCENARIOS, Scenario
@@ -96,3 +99,49 @@ def test_beside_our_client(scenario: KazooScenario, shared_process: TreeProcess)
             await provider.close()
 
     asyncio.run(run())
+
+
+def eventually(condition: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_recipes_go_on_over_a_kill(own_process: TreeProcess) -> None:
+    own_process.start()
+    one, two = (KazooClient(own_process.bootstrap, timeout=20) for _ in range(2))
+    try:
+        one.start(20)
+        two.start(20)
+        one.ensure_path("/seen")
+        data: list[bytes | None] = []
+        names: list[list[str]] = []
+        one.DataWatch("/seen", lambda found, _: data.append(found))
+        one.ChildrenWatch("/seen", lambda found: names.append(sorted(found)))
+        party = one.Party("/party", "one")
+        party.join()
+        assert one.Lock("/lock", "one").acquire(timeout=20)
+        won = threading.Event()
+        waiting = threading.Thread(target=lambda: two.Election("/election", "two").run(won.set))
+        waiting.start()
+        assert won.wait(20)
+        waiting.join()
+        for number in range(3):
+            two.set("/seen", b"%d" % number)
+            two.create(f"/seen/{number}")
+            eventually(lambda: data[-1] == b"%d" % number and len(names[-1]) == number + 1)  # noqa: B023
+            own_process.kill()
+            own_process.start()
+            eventually(lambda: one.connected and two.connected)
+        # What they hold they still hold.
+        assert list(two.Party("/party")) == ["one"]
+        assert not two.Lock("/lock", "two").acquire(blocking=False)
+        counter = two.Counter("/counter")
+        counter += 5
+        assert one.Counter("/counter").value == 5
+        assert names[-1] == ["0", "1", "2"]
+    finally:
+        for client in (one, two):
+            client.stop()
+            client.close()

@@ -21,6 +21,7 @@ from ottla.coordination.zookeeper.messages import (
     NodeRequest,
     PathRequest,
     SetDataRequest,
+    SetWatchesRequest,
 )
 from ottla.ports.memory import World
 from ottla.ports.memory.loop import cancel_all
@@ -197,3 +198,29 @@ async def pings(client: SimulatedClient) -> None:
         count = len(client.frames) + 1
         client.send(OpCode.PING, xid=-2)
         await client.until(lambda: len(client.frames) >= count)  # noqa: B023
+
+
+def test_a_ping_in_the_midst_of_notifications_knows_of_no_more_than_was_notified(simulated: SimulatedTree) -> None:
+    async def run() -> None:
+        await simulated.start()
+        writer, watcher = await SimulatedClient.greeted(simulated, 60_000), await SimulatedClient.greeted(simulated)
+        paths = [f"/{number:05d}" for number in range(9_000)]
+        await watcher.call(OpCode.SET_WATCHES, SetWatchesRequest(0, [], paths, []))
+        pinged = asyncio.get_running_loop().create_task(pings(watcher))
+        results = await writer.call(
+            OpCode.MULTI, MultiRequest([MultiOp(OpCode.CREATE2, CreateRequest(path, b"")) for path in paths])
+        )
+        written = results.results[0].result.stat.czxid
+        await watcher.until(lambda: len(watcher.events) == 9_000 and watcher.frames[-1][0] == (-2, written, 0))
+        pinged.cancel()
+        notified = 0
+        between = 0
+        for frame in watcher.frames:
+            if isinstance(frame, NodeEvent):
+                notified += 1
+            elif frame[0].xid == -2:
+                assert frame[0].zxid < written or notified == 9_000
+                between += 0 < notified < 9_000
+        assert between > 3
+
+    simulated.run(run())

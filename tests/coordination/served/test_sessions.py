@@ -319,6 +319,29 @@ def test_a_full_disk_refuses_writes_and_ends_no_session(simulated: SimulatedTree
     simulated.run(run())
 
 
+def test_a_start_on_a_full_disk_serves_what_there_is(simulated: SimulatedTree) -> None:
+    async def run() -> None:
+        await simulated.start()
+        client = await owner_of(simulated, timeout_ms=6000)
+        disk = simulated.ports.disk
+        disk.capacity_bytes = disk.capacity_bytes - disk.free_bytes("/")
+        await simulated.restart()
+        again = await SimulatedClient.greeted(simulated, 6000, client.session)
+        assert again.session == client.session
+        assert await exists(again)
+        assert await again.call(OpCode.SET_DATA, SetDataRequest("/e", b"x", -1)) == KeeperError.THROTTLED_OP
+        await asyncio.sleep(1)
+        assert await exists(again)
+        simulated.ports.disk.capacity_bytes = 1 << 40
+        await asyncio.sleep(2)
+        assert (await again.call(OpCode.SET_DATA, SetDataRequest("/e", b"x", -1))).version == 1
+        await simulated.kill()
+        last = await SimulatedClient.greeted(simulated, 6000, client.session)
+        assert (await last.call(OpCode.GET_DATA, NodeRequest("/e", watch=False))).data == b"x"
+
+    simulated.run(run())
+
+
 def test_a_session_that_could_not_be_closed_ends_when_there_is_room(simulated: SimulatedTree) -> None:
     async def run() -> None:
         await simulated.start()

@@ -29,6 +29,8 @@ UNTAKEN_MS_MAX: Final = 10_000
 WATCHES_MAX: Final = 100_000
 #: Of all connections: some 250 bytes each.
 WATCHES_ALL_MAX: Final = 500_000
+#: Characters of their paths, which may be long.
+WATCHED_CHARACTERS_MAX: Final = 64 * 1024 * 1024
 #: Longer than any path that a client means; a path is looked through in one piece.
 PATH_CHARACTERS_MAX: Final = 16 * 1024
 

@@ -12,6 +12,7 @@ from ottla.coordination.zookeeper.codes import KeeperError, OpCode
 from ottla.coordination.zookeeper.jute import LENGTH_BYTES, JuteFault, JuteReader, JuteWriter
 from ottla.coordination.zookeeper.messages import (
     ANSWERS,
+    REQUEST_HEADER_BYTES,
     MultiAnswer,
     MultiResult,
     PathAnswer,
@@ -25,15 +26,13 @@ from ottla.steps import Steps, pieces
 LONG_FRAME_BYTES: Final = 8 * 1024
 #: Names in an answer, and results of a multi, from which on it is made in steps.
 LONG_ANSWER: Final = 256
-#: Of a request: xid and operation.
-HEADER_BYTES: Final = 8
 #: Texts that are read or written in one step.
 _TEXTS_A_STEP: Final = 32
 
 
 def reading_multi_ops(frame: bytes) -> Steps[MultiOps]:
     """Raises JuteFault, or DataTooLarge where it has too many operations."""
-    request = yield from reading_multi(JuteReader(frame, HEADER_BYTES), MULTI_OPS_MAX)
+    request = yield from reading_multi(JuteReader(frame, REQUEST_HEADER_BYTES), MULTI_OPS_MAX)
     if request is None:
         raise DataTooLarge(f"a multi of more than {MULTI_OPS_MAX} operations")
     return (yield from ops_of(request))
@@ -52,7 +51,7 @@ def answering_multi(xid: int, zxid: int, codes: Sequence[OpCode], results: Seque
 
 
 def reading_set_watches(frame: bytes, op: int) -> Steps[SetWatchesRequest]:
-    reader = JuteReader(frame, HEADER_BYTES)
+    reader = JuteReader(frame, REQUEST_HEADER_BYTES)
     seen = reader.int64()
     lists: list[Sequence[str]] = []
     for _ in range(5 if op == OpCode.SET_WATCHES2 else 3):

@@ -13,7 +13,12 @@ from ottla.coordination.errors import BadVersion, InvalidPath, NoNode, WriteRefu
 from ottla.coordination.interface import ANY_VERSION, EventType, Stat, WatchEvent
 from ottla.coordination.served.access import check_access
 from ottla.coordination.served.connection import Connection
-from ottla.coordination.served.limits import PATH_CHARACTERS_MAX, WATCHES_ALL_MAX, WATCHES_MAX
+from ottla.coordination.served.limits import (
+    PATH_CHARACTERS_MAX,
+    WATCHED_CHARACTERS_MAX,
+    WATCHES_ALL_MAX,
+    WATCHES_MAX,
+)
 from ottla.coordination.served.long_frames import LONG_ANSWER
 from ottla.coordination.tree import TreeNode, ZnodeTree
 from ottla.coordination.watches import WatchTable
@@ -46,7 +51,8 @@ class Asker(NamedTuple):
     def check_room(self, count: int = 1) -> None:
         """Raises WriteRefused where so many more watches would be too many."""
         of_connection = self.watches.count_of(self.connection.key)
-        if of_connection + count > WATCHES_MAX or len(self.watches) + count > WATCHES_ALL_MAX:
+        is_full = len(self.watches) + count > WATCHES_ALL_MAX or self.watches.characters > WATCHED_CHARACTERS_MAX
+        if of_connection + count > WATCHES_MAX or is_full:
             raise WriteRefused("more watches than a tree has room for")
 
     def leave_data(self, path: str) -> None:

@@ -7,7 +7,6 @@ does hear while its disk stands still.
 
 from __future__ import annotations
 
-import struct
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,7 +22,6 @@ from ottla.coordination.errors import (
 from ottla.coordination.served.access import ACCEPTED_SCHEMES
 from ottla.coordination.served.connection import Connection
 from ottla.coordination.served.long_frames import (
-    HEADER_BYTES,
     LONG_FRAME_BYTES,
     reading_multi_ops,
     reading_set_watches,
@@ -41,6 +39,7 @@ from ottla.coordination.zookeeper.messages import (
     EndWithConnectionRequest,
     SetWatchesRequest,
     decode_request,
+    decode_request_header,
     encode_answer,
 )
 from ottla.steps import Steps, at_once
@@ -65,7 +64,6 @@ REFUSED: Final = frozenset(
 #: The least that a session may ask for of END_WITH_CONNECTION: less, and no client could connect again.
 GRACE_MS_MIN: Final = 50
 
-_HEADER: Final = struct.Struct(">ii")
 _log = logs.logger("tree")
 
 
@@ -78,9 +76,10 @@ class Requests:
         """Takes the next request of a connection. Raises FrameRefused where it is none at all."""
         serving = self._serving
         serving.figures.received += 1
-        if len(frame) < HEADER_BYTES:
-            raise FrameRefused("a request has a header")
-        xid, op = _HEADER.unpack_from(frame)
+        try:
+            xid, op = decode_request_header(frame)
+        except JuteFault as fault:
+            raise FrameRefused(f"a request has a header: {fault}") from fault
         serving.life.heard_of(connection.session_id)
         if op == OpCode.PING:
             serving.figures.sent += 1
@@ -134,7 +133,7 @@ class Requests:
         self._serving.rounds.let_go(connection, len(frame))
 
     def _undecoded(self, connection: Connection, frame: bytes, fault: Exception) -> None:
-        xid, op = _HEADER.unpack_from(frame)
+        xid, op = decode_request_header(frame)
         error = fault if isinstance(fault, CoordinationError) else Unreadable(str(fault))
         self._refuse(Ticket(self._serving, connection, xid, op, len(frame)), error)
 
@@ -212,7 +211,7 @@ class Requests:
         ticket.connection.end_when_sent()
 
     def _set_watches(self, connection: Connection, xid: int, frame: bytes, fields: SetWatchesRequest) -> None:
-        _, op = _HEADER.unpack_from(frame)
+        op = decode_request_header(frame).op
         ticket = Ticket(self._serving, connection, xid, op, len(frame))
         if fields.persistent or fields.persistent_recursive:
             self._refuse(ticket, OperationUnknown("persistent watches are not known here"))

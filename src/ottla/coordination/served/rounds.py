@@ -16,14 +16,12 @@ from ottla import logs
 from ottla.coordination.errors import CoordinationError
 from ottla.coordination.served.connection import Account, Connection
 from ottla.coordination.served.limits import HANDSHAKE_BYTES_MAX, WAITING_BYTES, WAITING_MAX, ServedLimits
-from ottla.coordination.zookeeper.jute import LENGTH_BYTES
+from ottla.coordination.zookeeper.jute import LENGTH_BYTES, frame_length
 from ottla.ports.clock import Clock
 from ottla.ports.network import WRITABLE
 
 #: How long a round serves, and how long connections with frames left do in one turn: some milliseconds together.
 ROUND_MS: Final = 2
-#: Between two looks at the clock.
-CONNECTIONS_A_LOOK: Final = 16
 #: Frames of one connection in one turn.
 FRAMES_A_TURN: Final = 32
 #: What one call receives.
@@ -69,10 +67,10 @@ class Rounds:
         """Serves what is ready, as the network calls it."""
         self.served_ms = self._clock.monotonic_ms()
         ends_ms = self.served_ms + ROUND_MS
-        for served, (connection, events) in enumerate(ready, 1):
+        for connection, events in ready:
             if not connection.closed:
                 self._contained(connection, self._serve_ready, connection, events)
-            if not served % CONNECTIONS_A_LOOK and self._clock.monotonic_ms() >= ends_ms:
+            if self._clock.monotonic_ms() >= ends_ms:
                 break
         self._settle()
         return False
@@ -112,7 +110,7 @@ class Rounds:
         if connection.closed:
             return
         if why is not None:
-            _log.warning_limited("closing a client's connection", key=why, peer=connection.channel.peer, reason=why)
+            _log.warning_limited("closing a client's connection", peer=connection.channel.peer, reason=why)
         connection.close()
         self._backlog.pop(connection, None)
         self._closed(connection)
@@ -176,7 +174,7 @@ class Rounds:
 
     def _length(self, connection: Connection, incoming: bytearray, position: int) -> int:
         """Of the frame that starts there. Raises FrameRefused: nothing is kept for a frame that is too long."""
-        length = int.from_bytes(incoming[position : position + LENGTH_BYTES], "big", signed=True)
+        length = frame_length(incoming, position)
         bound = self._limits.frame_bytes_max if connection.greeted else HANDSHAKE_BYTES_MAX
         if not 0 <= length <= bound:
             raise FrameRefused(f"a frame may have {bound} bytes")
@@ -211,7 +209,7 @@ class Rounds:
             if connection.closed:
                 continue
             self._contained(connection, self._settle_one, connection, now_ms)
-            if not (at + 1) % CONNECTIONS_A_LOOK and self._clock.monotonic_ms() >= now_ms + ROUND_MS:
+            if self._clock.monotonic_ms() >= now_ms + ROUND_MS:
                 # The others in the next turn, before what happens meanwhile.
                 self._woken = [*woken[at + 1 :], *self._woken]
                 break

@@ -59,7 +59,7 @@ class TreeServer:
             ports.clock,
             ports.entropy,
             directory,
-            StoreOptions(keep_sessions=True),
+            StoreOptions(keep_sessions=True, hold_back=True),
         )
         self._account = Account()
         self._figures = Figures()
@@ -88,6 +88,8 @@ class TreeServer:
         """
         store, clock = self.store, self._ports.clock
         await store.open()
+        # A full disk lets it start and be read; what it is asked to write is refused until there is room.
+        store.start_ends()
         self._rounds = Rounds(clock, self._limits, self._account, self._serve, self._word, self._closed)
         self._serving = Serving(
             store=store,

@@ -29,6 +29,8 @@ from ottla.ports.clock import Clock
 LOOK_MS: Final = 50
 #: A stall that is worth a line in the log.
 SAID_MS: Final = 500
+#: Sessions that a line names, where very many end at once.
+SAID_SESSIONS: Final = 8
 #: How long a session is left alone that could not be ended.
 REFUSED_MS: Final = 1_000
 
@@ -81,10 +83,12 @@ class SessionLife:
                 _log.warning("the process stood still: sessions live as much longer", ms=stalled_ms)
         if now_ms < self._refused_until_ms:
             return
-        for session_id in self._leases.overdue(self.lease_ms):
-            if session_id not in self._ending:
-                _log.info("a session was not heard of for its time-out, and ends", session=f"{session_id:#x}")
-                self.end(session_id)
+        overdue = [each for each in self._leases.overdue(self.lease_ms) if each not in self._ending]
+        if overdue:
+            named = ",".join(f"{each:#x}" for each in overdue[:SAID_SESSIONS])
+            _log.info("sessions were not heard of in time, and end", count=len(overdue), sessions=named)
+        for session_id in overdue:
+            self.end(session_id)
 
     def end(self, session_id: int) -> None:
         """Has the store end it."""

@@ -40,6 +40,7 @@ from ottla.steps import Steps, at_once, pieces
 #: Of a request: xid, operation. Of an answer: xid, zxid, error.
 _REQUEST: Final = struct.Struct(">ii")
 _ANSWER: Final = struct.Struct(">iqi")
+REQUEST_HEADER_BYTES: Final = _REQUEST.size
 #: Before each operation of a multi, and each result: operation, whether this is the end, error.
 _MULTI: Final = struct.Struct(">i?i")
 #: A permission, and the lengths of scheme and id.
@@ -398,6 +399,11 @@ def encode_request(xid: int, op: OpCode, request: tuple[Any, ...] | None = None)
     if form := REQUESTS[op]:
         form.write(writer, request)  # type: ignore[arg-type]
     return writer.frame()
+
+
+def decode_request_header(frame: bytes | memoryview) -> RequestHeader:
+    """Of a frame that may be no request at all. Raises JuteFault where it is too short for one."""
+    return RequestHeader._make(JuteReader(frame).fields(_REQUEST))
 
 
 def decode_request(frame: bytes | memoryview) -> tuple[RequestHeader, Any]:
