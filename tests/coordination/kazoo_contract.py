@@ -29,6 +29,7 @@ in_thread = asyncio.to_thread
 async def what_one_writes_the_other_reads(provider: Provider, start: StartKazoo, base: str) -> None:
     session, kazoo = await provider.session(), await start()
     created = await session.create(f"{base}/größe", b"\0ours")
+    await in_thread(kazoo.sync, base)
     data, stat = await in_thread(kazoo.get, f"{base}/größe")
     assert (data, tuple(stat)) == (b"\0ours", tuple(created.stat))
     written = await in_thread(kazoo.set, f"{base}/größe", b"theirs")
@@ -80,8 +81,10 @@ async def ephemeral_nodes_go_with_their_sessions(provider: Provider, start: Star
     assert stat.ephemeral_owner == kazoo.client_id[0]
     gone, seen = Events(), []
     other = await provider.session()
+    await other.sync(base)
     await other.exists(f"{base}/theirs", gone)
     watcher = await start()
+    await in_thread(watcher.sync, base)
     await in_thread(lambda: watcher.exists(f"{base}/ours", watch=seen.append))
     await in_thread(kazoo.stop)
     await session.close()
@@ -190,10 +193,12 @@ async def kazoos_recipes_work_beside_us(provider: Provider, start: StartKazoo, b
         assert other.Lock(f"{base}/lock", "two").acquire(timeout=20)
         counter = kazoo.Counter(f"{base}/counter")
         counter += 2
+        other.sync(base)
         assert other.Counter(f"{base}/counter").value == 2
         queue = kazoo.Queue(f"{base}/queue")
         queue.put(b"1")
         queue.put(b"2")
+        other.sync(base)
         assert [other.Queue(f"{base}/queue").get() for _ in range(2)] == [b"1", b"2"]
         led: list[str] = []
         kazoo.Election(f"{base}/election", "one").run(lambda: led.append("one"))
@@ -201,6 +206,7 @@ async def kazoos_recipes_work_beside_us(provider: Provider, start: StartKazoo, b
         kazoo.ensure_path(f"{base}/deep/er/still")
         party = kazoo.Party(f"{base}/party", "me")
         party.join()
+        other.sync(base)
         assert list(other.Party(f"{base}/party")) == ["me"]
 
     await in_thread(recipes)

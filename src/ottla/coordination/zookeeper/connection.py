@@ -9,7 +9,6 @@ what becomes of the requests is the session's matter.
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 
 from ottla.coordination.interface import Watch
 from ottla.coordination.zookeeper.codes import AUTH_XID, NOTIFICATION_XID, PING_XID, OpCode
-from ottla.coordination.zookeeper.jute import LENGTH_BYTES, JuteFault
+from ottla.coordination.zookeeper.jute import LENGTH_BYTES, JuteFault, frame_length, frame_xid, put_xid
 from ottla.coordination.zookeeper.messages import (
     ConnectAnswer,
     ConnectRequest,
@@ -33,9 +32,6 @@ from ottla.coordination.zookeeper.messages import (
 #: The children of one node may need more than a request can carry. Kafka gives its client the same four megabytes.
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 _XID_MAX: Final = 2**31 - 1
-_INT: Final = struct.Struct(">i")
-#: Where a request's frame has its xid: behind the length.
-_XID_AT: Final = LENGTH_BYTES
 _PING: Final = encode_request(PING_XID, OpCode.PING)
 
 
@@ -134,7 +130,7 @@ class ServerConnection(asyncio.Protocol):
         assert request.frame is not None
         self._xid = 1 if self._xid == _XID_MAX else self._xid + 1
         request.xid = self._xid
-        _INT.pack_into(request.frame, _XID_AT, request.xid)
+        put_xid(request.frame, request.xid)
         self.pending.append(request)
         self._write(request.frame)
 
@@ -180,7 +176,7 @@ class ServerConnection(asyncio.Protocol):
     def _take_frames(self) -> None:
         buffer, start = self._buffer, 0
         while self.fault is None and len(buffer) - start >= LENGTH_BYTES:
-            (length,) = _INT.unpack_from(buffer, start)
+            length = frame_length(buffer, start)
             if not 0 <= length <= ANSWER_BYTES_MAX:
                 self._refuse_length(length, start + LENGTH_BYTES)
                 break
@@ -195,9 +191,9 @@ class ServerConnection(asyncio.Protocol):
     def _refuse_length(self, length: int, position: int) -> None:
         """An answer that is too large ends the connection, as does garbage; the request it answers is to know."""
         if length > 0 and self._owner is not None:
-            if len(self._buffer) - position < _INT.size:
+            if len(self._buffer) - position < LENGTH_BYTES:
                 return  # the xid comes with the next bytes
-            (xid,) = _INT.unpack_from(self._buffer, position)
+            xid = frame_xid(self._buffer, position)
             self.answer_too_large = bool(self.pending) and self.pending[0].xid == xid
         raise JuteFault(f"a frame of {length} bytes, where {ANSWER_BYTES_MAX} are the limit")
 

@@ -16,10 +16,15 @@ from typing import Any, Final, TypeVar
 
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
-#: What a text, a buffer or a vector has at least: its length.
+#: What a text, a buffer, a vector or a frame has at least: its length.
 LENGTH_BYTES: Final = 4
 
 T = TypeVar("T")
+
+
+def put_xid(frame: bytearray, xid: int) -> None:
+    """Into a request's frame that was made before, behind its length."""
+    _INT.pack_into(frame, LENGTH_BYTES, xid)
 
 
 class JuteFault(Exception):
@@ -28,6 +33,11 @@ class JuteFault(Exception):
 
 def frame_length(buffer: bytes | bytearray, position: int) -> int:
     """What the frame that starts there says of its length; it may lie. Its first four bytes are there."""
+    return frame_xid(buffer, position)
+
+
+def frame_xid(buffer: bytes | bytearray, position: int) -> int:
+    """The number behind the length. Its four bytes are there."""
     return _INT.unpack_from(buffer, position)[0]  # type: ignore[no-any-return]
 
 
