@@ -389,6 +389,20 @@ def test_a_leader_that_is_behind_waits_for_the_controllers_word(error: ErrorCode
     assert (ask.isr, ask.partition_epoch) == (set(ALL), 7)
 
 
+def test_a_word_that_does_not_come_is_asked_for_again() -> None:
+    world = IsrWorld(isr=(US, OTHER))
+    world.fetch(THIRD, 0)
+    first = world.ask()
+    world.answer(first, ErrorCode.INVALID_UPDATE_VERSION)
+    assert not world.changes.has_asks
+    world.expire()
+    assert world.ask() is first
+    world.answer(first)
+    assert world.members == set(ALL)
+    world.expire()
+    assert not world.changes.has_asks
+
+
 @pytest.mark.parametrize(
     "error", [ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR]
 )

@@ -87,6 +87,8 @@ class IsrChanges:
         #: Called where there is something to ask.
         self.on_ask: Callable[[], None] = lambda: None
         self._asks: dict[TopicPartition, IsrAsk] = {}
+        #: Those of which the controller knows more than their leaders, which wait for its word.
+        self._behind: dict[TopicPartition, IsrAsk] = {}
         #: When all followers were last looked at.
         self._looked_ms: int | None = None
         #: For metrics.
@@ -136,6 +138,8 @@ class IsrChanges:
                 if len(leader.isr.replicas) > 1 and leader.active:
                     self.expire(leader, now_ms())
             yield
+        # Of leaders that are none any more.
+        self._behind = {tp: ask for tp, ask in self._behind.items() if ask.is_open}
 
     def expire(self, leader: Leader, now_ms: int) -> None:
         isr, end = leader.isr, leader.log.end_offset
@@ -156,6 +160,11 @@ class IsrChanges:
                 end=end,
             )
             self._propose(leader, isr.members - lagging)
+        behind = self._behind.pop(leader.tp, None)
+        if behind is not None and behind.is_open:
+            # Its word has not come: no change would ever be asked for again.
+            self.unknown(behind)
+            self.on_ask()
         # The topic may ask for fewer replicas by now.
         if leader.advance():
             self._changed(leader.tp)
@@ -221,6 +230,8 @@ class IsrChanges:
             )
             if state is not None and state.partition_epoch > leader.partition_epoch:
                 self._confirmed(leader, state)
+            else:
+                self._behind[ask.tp] = ask
         else:
             self.unknown(ask)
 

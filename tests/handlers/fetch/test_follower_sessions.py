@@ -151,6 +151,18 @@ def test_a_parked_fetch_hears_of_a_watermark_that_moved(
     assert WATERMARK_NEWS_MS < WAIT_MS
 
 
+def test_a_follower_that_opens_a_session_hears_of_the_watermark_soon(
+    running: BrokerThread, peer: Peer, topic: str
+) -> None:
+    """It has all records, and comes back without knowing that they are committed."""
+    with running.connect() as other:
+        assert produce(other, batch(b"a"), topic=topic, acks=1).error_code == 0
+    follower = FollowerOfMany(peer, topic, 1)
+    follower.offsets[0] = 1
+    (answer,) = follower.fetch(0, max_wait_ms=10 * 60_000)
+    assert (answer.high_watermark, values(answer)) == (1, [])
+
+
 # The walk-throughs
 
 

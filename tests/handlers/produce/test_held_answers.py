@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 import pytest
-from tests.handlers.followers import ALL, FIRST, SECOND, US, PlayedFollower, decide, look_at, state_of
-from tests.handlers.frames import batch, fetch, produce, produce_request
+from tests.handlers.followers import FIRST, SECOND, US, PlayedFollower, decide, look_at
+from tests.handlers.frames import batch, produce, produce_request
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.handlers.produce.held import HeldProduces
-from ottla.model import ErrorCode, TopicPartition
+from ottla.model import ErrorCode
 from ottla.native import compiled_run
 from ottla.protocol.generated.produce import ProduceRequest, ProduceResponse
-from ottla.protocol.header import RequestHeader, encode_request
 
 VERSION = 9
 NONE = ErrorCode.NONE
@@ -204,91 +202,3 @@ def test_a_client_that_goes_leaves_the_others_their_answers(broker: BrokerThread
             assert answer(stays) == (NONE, 2 * turn + 1)
             if not turn:
                 assert answer(goes) == (NONE, 0)
-
-
-# Compared with the way that remembers nothing
-
-
-class Twin:
-    """A connection that repeats its request, and one that names itself anew each time: nothing is alike there."""
-
-    def __init__(self, running: BrokerThread, acks: int) -> None:
-        self.alike, self.plain = running.connect(), running.connect()
-        self.acks = acks
-        self.sent = 0
-
-    def send(self, value: bytes) -> None:
-        self.sent += 1
-        send(self.alike, "alike", value, self.acks)
-        request = timed(produce_request(batch(value), topic="plain", acks=self.acks), 60_000)
-        header = RequestHeader(api_key=0, api_version=VERSION, correlation_id=self.sent, client_id=f"c{self.sent}")
-        self.plain.send(encode_request(header, request))
-
-    def answers(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        alike, plain = [], []
-        for number in range(1, self.sent + 1):
-            for peer, found in ((self.alike, alike), (self.plain, plain)):
-                found.append(answer(peer))
-                assert peer.last_correlation == number
-        return alike, plain
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_random_requests_watermarks_and_resignations(broker: BrokerThread, seed: int) -> None:
-    rng = Random(seed)
-    topics = [replicated(broker, name) for name in ("alike", "plain")]
-    twins = [Twin(broker, acks) for acks in (-1, -1, -1, 1)]
-    epoch, end = 4, 0
-    isr: tuple[int, ...] = ALL
-    with broker.connect() as followers:
-        for _ in range(120):
-            happens = rng.random()
-            if happens < 0.6:
-                twin = rng.choice([each for each in twins if each.sent < 30] or [twins[0]])
-                if twin.sent >= 30:
-                    continue
-                twin.send(b"%d" % rng.randrange(1000))
-                end += 1
-                for topic in topics:
-                    until_end(broker, topic, end)
-            elif happens < 0.9:
-                replica, offset = rng.choice((FIRST, SECOND)), rng.randint(0, end)
-                for topic in topics:
-                    assert PlayedFollower(followers, topic, replica).fetch(offset).error_code == NONE
-            else:
-                kind = rng.choice(("isr", "next", "resign"))
-                epoch += {"isr": 0, "next": 1, "resign": 2}[kind]
-                isr = rng.choice([ALL, (US, FIRST), (US,)])
-                for topic in topics:
-                    if kind == "resign":
-                        lead_again(broker, topic, epoch, isr)
-                    else:
-                        assert decide(broker, topic, leader_epoch=epoch, isr=isr) == NONE
-        for topic in topics:
-            for replica in (FIRST, SECOND):
-                assert PlayedFollower(followers, topic, replica).fetch(end).error_code == NONE
-        for twin in twins:
-            alike, plain = twin.answers()
-            assert alike == plain, f"seed {seed}"
-        contents = [fetch(followers, 0, topic=topic, partition_max_bytes=1 << 20) for topic in topics]
-        records = [bytes(each.records) for each in contents]
-        # The same bytes: offsets, leader epochs and all.
-        assert records[0] == records[1]
-        assert contents[0].high_watermark == contents[1].high_watermark == end
-    assert waiting(broker) == []
-
-
-def lead_again(broker: BrokerThread, topic: str, epoch: int, isr: tuple[int, ...]) -> None:
-    """Another broker leads for one leader epoch."""
-    leader = look_at(broker, topic)
-    assert decide(broker, topic, leader_id=FIRST, leader_epoch=epoch - 1) == NONE
-
-    def again(b: Any) -> ErrorCode:
-        replicas = b.services.replicas
-        follower = replicas.followers[TopicPartition(topic, 0)]
-        state = state_of(leader, leader_epoch=epoch, isr=isr, partition_epoch=follower.partition_epoch + 1)
-        error: ErrorCode = replicas.apply([state], lambda _: leader.log.config)[follower.tp]
-        b.services.round.soon()
-        return error
-
-    assert broker.look(again) == NONE

@@ -141,7 +141,8 @@ class WatchedFetch(FetchWait):
     def first_try(self) -> bool:
         reads = self._read()
         if not (self._is_over or self.is_enough(reads)):
-            if reads and self.reader.is_follower and not self.is_full:
+            reader = self.reader
+            if reader.is_follower and (reader.lags(self.watched.asked) if self.is_full else reads):
                 self._hasten()
             return False
         if self.is_full and len(reads) < len(self.watched):
