@@ -16,6 +16,7 @@ from ottla.broker.adopting import keeps_everything
 from ottla.broker.broker import Broker
 from ottla.broker.cleaning_metrics import register_cleaning_metrics
 from ottla.broker.controller_metrics import register_controller_metrics
+from ottla.broker.fetching_metrics import register_fetching_metrics
 from ottla.metrics import SERIES_MAX, Labels, Registry
 from ottla.native import compiled_run
 from ottla.replication.leader import Leader
@@ -103,6 +104,11 @@ def register_broker_metrics(broker: Broker) -> None:
     registry, numbers = broker.registry, BrokerNumbers(broker)
     register_cleaning_metrics(registry, lambda: broker.cleaning, broker.ports.clock)
     register_controller_metrics(registry, lambda: broker.controller, broker.ports.clock)
+    register_fetching_metrics(
+        registry,
+        lambda: broker.fetchers,
+        lambda: None if broker.services is None else broker.services.replicas.traffic,
+    )
     replicas = "kafka_server_replicamanager_"
     gauge = registry.gauge
     gauge(f"{replicas}partitioncount", "Partitions on this broker.", numbers.partitions)

@@ -408,16 +408,17 @@ class FetchHandler(Participant):
     def count(self, wait: FetchWait, reads: Sequence[PartitionRead]) -> None:
         """For metrics."""
         self._metrics.failed_fetches.value += sum(read.error != ErrorCode.NONE for read in reads)
-        if wait.reader.is_follower:
-            wait.reader.answered(reads)
-        else:
-            traffic = self.services.replicas.traffic
+        traffic = self.services.replicas.traffic
+        if not wait.reader.is_follower:
             for read in reads:
                 if read.leader is not None:
                     traffic.of(read.leader.tp.topic).bytes_out += read.size
             return
+        wait.reader.answered(reads)
         for read in reads:
-            if read.size and read.leader is not None and read.leader.log.config.leader_throttled_replicas:
+            traffic.replicated_bytes_out += read.size
+            throttled = read.size and read.leader is not None and read.leader.log.config.leader_throttled_replicas
+            if throttled and isinstance(read.leader, Leader):
                 self.services.replicas.throttle.sent(read.leader, read.size)
 
     def send(self, wait: FetchWait | LongFetch, answer: Sequence[Outgoing]) -> None:

@@ -268,8 +268,12 @@ class FetchReader:
         self._note_offsets(read, leader)
         if asked.last_fetched_epoch >= 0 and self._diverges(read, leader):
             return
-        throttled = self.is_follower and leader.log.config.leader_throttled_replicas
-        if throttled and self._services.replicas.throttle.holds_back(leader, self.replica_id):
+        if (
+            self.is_follower
+            and log.config.leader_throttled_replicas
+            and isinstance(leader, Leader)
+            and self._services.replicas.throttle.holds_back(leader, self.replica_id)
+        ):
             return
         limit = max(0, min(asked.max_bytes, max_bytes))
         if not limit and not whole_first_batch:
