@@ -114,14 +114,18 @@ async def serve(config: Config, started: Callable[[Broker], None], prepare: Prep
     ports = real_ports()
     stop = stopped_by_signals()
     asyncio.get_running_loop().set_exception_handler(report_unhandled)
+    serving = asyncio.current_task()
+    assert serving is not None
+    impatient = asyncio.ensure_future(_end_start(stop, serving))
+    lost: list[str] = []
     try:
-        lost: list[str] = []
 
         def give_up(reason: str) -> None:
             lost.append(reason)
             stop.set()
 
         async with running(config, ports, give_up) as (broker, _):
+            impatient.cancel()
             settle_in()
             collecting = asyncio.ensure_future(collect_at_rest(broker.resting_ms))
             if prepare is not None:
@@ -129,11 +133,22 @@ async def serve(config: Config, started: Callable[[Broker], None], prepare: Prep
             started(broker)
             await stop.wait()
             collecting.cancel()
-        if lost:
-            raise BrokerLost(f"the broker had to stop: {lost[0]}")
+    except asyncio.CancelledError:
+        if impatient.cancelled() or not impatient.done():
+            raise
+        serving.uncancel()
     finally:
+        impatient.cancel()
         ports.network.close()
         ports.workers.close()
+    if lost:
+        raise BrokerLost(f"the broker had to stop: {lost[0]}")
+
+
+async def _end_start(stop: asyncio.Event, serving: asyncio.Task[Any]) -> None:
+    """A start may wait for long: for the id that an earlier life has left, or for a controller."""
+    await stop.wait()
+    serving.cancel()
 
 
 def run(config: Config, started: Callable[[Broker], None], prepare: Prepare | None = None) -> None:
