@@ -146,14 +146,18 @@ async def serve(
 
     if end_with_input:
         stop_with_input(input_ended)
+    serving = asyncio.current_task()
+    assert serving is not None
+    impatient = asyncio.ensure_future(_end_start(stop, serving))
+    lost: list[str] = []
     try:
-        lost: list[str] = []
 
         def give_up(reason: str) -> None:
             lost.append(reason)
             stop.set()
 
         async with running(config, ports, give_up) as (broker, _):
+            impatient.cancel()
             settle_in()
             collecting = asyncio.ensure_future(collect_at_rest(broker.resting_ms))
             if prepare is not None:
@@ -163,11 +167,22 @@ async def serve(
             # Whoever held our input held the others' too.
             broker.hands_over = not orphaned.is_set()
             collecting.cancel()
-        if lost:
-            raise BrokerLost(f"the broker had to stop: {lost[0]}")
+    except asyncio.CancelledError:
+        if impatient.cancelled() or not impatient.done():
+            raise
+        serving.uncancel()
     finally:
+        impatient.cancel()
         ports.network.close()
         ports.workers.close()
+    if lost:
+        raise BrokerLost(f"the broker had to stop: {lost[0]}")
+
+
+async def _end_start(stop: asyncio.Event, serving: asyncio.Task[Any]) -> None:
+    """A start may wait for long: for the id that an earlier life has left, or for a controller."""
+    await stop.wait()
+    serving.cancel()
 
 
 def run(

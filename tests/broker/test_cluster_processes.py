@@ -132,3 +132,19 @@ def test_three_processes_are_one_cluster(processes: Processes) -> None:
     processes.brokers[leader].stop()
     left = next(number for number in others if number != leader)
     assert processes.must_produce(left, "t") in {left, controller}
+
+
+def test_a_broker_that_waits_for_its_id_stops_when_it_is_asked_to(processes: Processes) -> None:
+    processes.start_tree()
+    processes.brokers[1].start()
+    # Another machine's broker under the same id: it waits for the session to end.
+    second = processes.brokers[2]
+    second.command += ["--override", "broker.id=1"]
+    second.launch()
+    deadline = time.monotonic() + SECONDS_MAX
+    while b"is registered still" not in second.log.read_bytes():
+        assert time.monotonic() < deadline, second.log_tail()
+        assert second.running, second.log_tail()
+    second.stop()
+    assert second.exit_code() == 0, second.log_tail()
+    assert processes.metadata(1).controller_id == 1

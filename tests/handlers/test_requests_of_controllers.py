@@ -11,12 +11,19 @@ from tests.server.conftest import BrokerThread, Peer
 from ottla.controller.announcing.requests import RequestType
 from ottla.model import ErrorCode
 from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.generated.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.protocol.generated.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    TopicRequest,
+)
 from ottla.protocol.generated.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicState,
 )
+from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.protocol.generated.stop_replica import (
     StopReplicaPartitionState,
     StopReplicaPartitionV0,
@@ -319,3 +326,41 @@ def _versions(version: int) -> ApiVersionsRequest:
         if version > 2
         else ApiVersionsRequest()
     )
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_a_leader_without_the_clients_listener_is_not_named(broker: BrokerThread, peer: Peer, version: int) -> None:
+    request = shown(8, 2, 3, -1)
+    request.live_brokers[0].endpoints[0].listener = "OTHER"
+    assert peer.ask(request, 8, UpdateMetadataResponse).error_code == ErrorCode.NONE
+    answer = peer.ask(
+        MetadataRequest(topics=[MetadataRequestTopic(name="w")]) if version else MetadataRequest(topics=[]),
+        version,
+        MetadataResponse,
+    )
+    assert answer.brokers == []
+    (topic,) = [each for each in answer.topics if each.name == "w"]
+    unlisted = ErrorCode.LISTENER_NOT_FOUND if version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
+    found = {each.partition_index: (each.error_code, each.leader_id) for each in topic.partitions}
+    # The second one's leader is not alive, and the third has none.
+    assert found == {
+        0: (unlisted, -1),
+        1: (ErrorCode.LEADER_NOT_AVAILABLE, -1),
+        2: (ErrorCode.LEADER_NOT_AVAILABLE, -1),
+    }
+    if version >= 5:
+        assert [each.offline_replicas for each in topic.partitions] == [[3]] * 3
+
+
+def test_so_says_describe_topic_partitions(broker: BrokerThread, peer: Peer) -> None:
+    request = shown(8, 2, -1)
+    request.live_brokers[0].endpoints[0].listener = "OTHER"
+    assert peer.ask(request, 8, UpdateMetadataResponse).error_code == ErrorCode.NONE
+    asked = DescribeTopicPartitionsRequest(topics=[TopicRequest(name="w")])
+    answer = peer.ask(asked, 0, DescribeTopicPartitionsResponse)
+    assert [(each.error_code, each.leader_id) for each in answer.topics[0].partitions] == [
+        (ErrorCode.LISTENER_NOT_FOUND, -1),
+        (ErrorCode.LEADER_NOT_AVAILABLE, -1),
+    ]
+    cluster = peer.ask(DescribeClusterRequest(), 0, DescribeClusterResponse)
+    assert (cluster.brokers, cluster.controller_id) == ([], 2)

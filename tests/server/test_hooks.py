@@ -17,16 +17,19 @@ from tests.server.test_connections import until
 
 from ottla.broker.broker import Broker
 from ottla.config import Config
-from ottla.handlers.routes import API_VERSIONS, FETCH, PRODUCE, ROUTES
+from ottla.handlers.routes import API_VERSIONS, BETWEEN_BROKERS, FETCH, PRODUCE, ROUTES
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.real import real_ports
 from ottla.protocol.apis import api
 from ottla.protocol.generated import (
+    allocate_producer_ids,
     alter_configs,
+    alter_partition,
     alter_partition_reassignments,
     alter_replica_log_dirs,
     consumer_group_describe,
     consumer_group_heartbeat,
+    controlled_shutdown,
     create_acls,
     create_partitions,
     create_topics,
@@ -43,11 +46,13 @@ from ottla.protocol.generated import (
     describe_topic_partitions,
     describe_user_scram_credentials,
     elect_leaders,
+    envelope,
     find_coordinator,
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
     join_group,
+    leader_and_isr,
     leave_group,
     list_offsets,
     list_partition_reassignments,
@@ -56,7 +61,9 @@ from ottla.protocol.generated import (
     offset_delete,
     offset_fetch,
     offset_for_leader_epoch,
+    stop_replica,
     sync_group,
+    update_metadata,
 )
 from ottla.protocol.generated.api_versions import ApiVersionsRequest
 from ottla.protocol.generated.describe_cluster import DescribeClusterRequest
@@ -150,6 +157,14 @@ def row(request: Message, error: ErrorCode | None, version: int | None = None) -
 DENIED: dict[int, Row] = {
     each.request.API_KEY: each
     for each in (
+        # Between brokers: their principals need ClusterAction.
+        row(leader_and_isr.LeaderAndIsrRequest(), CLUSTER_DENIED),
+        row(stop_replica.StopReplicaRequest(), CLUSTER_DENIED),
+        row(update_metadata.UpdateMetadataRequest(), CLUSTER_DENIED),
+        row(controlled_shutdown.ControlledShutdownRequest(), CLUSTER_DENIED),
+        row(alter_partition.AlterPartitionRequest(), CLUSTER_DENIED),
+        row(envelope.EnvelopeRequest(), CLUSTER_DENIED),
+        row(allocate_producer_ids.AllocateProducerIdsRequest(), CLUSTER_DENIED),
         row(produce_request(batch(b"v")), TOPIC_DENIED, 12),
         row(fetch_request(), TOPIC_DENIED, 12),
         row(
@@ -383,7 +398,7 @@ def test_who_may_nothing_is_told_so(guarded: Guarded, key: int) -> None:
         assert values(fetch(peer)) == [b"secret"]
 
 
-@pytest.mark.parametrize("key", sorted(DENIED), ids=lambda key: api(key).name)
+@pytest.mark.parametrize("key", sorted(DENIED.keys() - BETWEEN_BROKERS), ids=lambda key: api(key).name)
 def test_who_uses_too_much_is_held_back(guarded: Guarded, key: int) -> None:
     asked = DENIED[key]
     with guarded.connect() as peer:

@@ -96,6 +96,10 @@ class Membership:
         self._settings: TreeSettings | None = None
         #: Whether the broker stands for controller: from then on its session may end and another one begin.
         self._stands = False
+        #: Whether the present session has ended, also while it was being joined.
+        self._is_over = False
+        #: Set with `lost`.
+        self._ended = asyncio.Event()
         #: Runs while there is no session that is joined.
         self._rejoining: asyncio.Task[None] | None = None
         #: The controller as the tree names it, and where it is reached.
@@ -127,16 +131,21 @@ class Membership:
         await self._controller.stand(tree)
 
     async def informed(self) -> None:
-        """Returns once this broker knows the whole cluster."""
-        while not self._announced.informed.is_set():
-            try:
-                async with asyncio.timeout(_INFORMED_S):
-                    await self._announced.informed.wait()
-            except TimeoutError:
-                log_event.warning(
-                    "clients wait: the controller has not announced the cluster to this broker yet",
-                    controller=self.controller_id,
-                )
+        """Returns once this broker knows the whole cluster. Raises CoordinationError where it never will."""
+        waits = [asyncio.ensure_future(each.wait()) for each in (self._announced.informed, self._ended)]
+        try:
+            while not self._announced.informed.is_set():
+                if self.lost is not None:
+                    raise SessionExpired(self.lost)
+                done, _ = await asyncio.wait(waits, timeout=_INFORMED_S, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
+                    log_event.warning(
+                        "clients wait: the controller has not announced the cluster to this broker yet",
+                        controller=self.controller_id,
+                    )
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     async def leave(self) -> None:
         """The candidacy ends, and with it a controllership; the session is its owner's to close."""
@@ -163,6 +172,7 @@ class Membership:
     def _session_event(self, tree: BrokersTree, event: SessionEvent) -> None:
         if event is not SessionEvent.EXPIRED or tree is not self._tree or self.lost is not None:
             return
+        self._is_over = True
         if tree.fault is not None and self._member.has_tree:
             self._give_up(f"without the coordination tree nothing can be decided any more: {tree.fault}")
         elif self._rejoining is None and self._stands:
@@ -172,17 +182,20 @@ class Membership:
     def _give_up(self, reason: str) -> None:
         if self.lost is None:
             self.lost = reason
+            self._ended.set()
             self.on_lost(reason)
 
     async def _rejoin(self) -> None:
         pause_s = _AGAIN_S
         try:
             while self.lost is None:
+                joined = False
                 try:
                     self._end_settings()
                     if self._tree is not None:
                         await _closed(self._tree)
                     await self._join_again(await self._open_tree())
+                    joined = True
                 except (WrongCluster, BrokerIdInUse) as fault:
                     self._give_up(str(fault))
                 except (CoordinationError, OSError) as fault:
@@ -193,17 +206,18 @@ class Membership:
                     if not is_stray(fault):
                         raise
                     await asyncio.sleep(pause_s)
-                else:
+                if joined and not self._is_over:
                     return
         finally:
             self._rejoining = None
 
     async def _join_again(self, tree: BrokersTree) -> None:
-        self._tree = tree
+        self._tree, self._is_over = tree, False
+        # Whoever closes the present session closes this one from here on.
+        self.on_session(tree)
         tree.start_ends()
         await cluster_id(tree, self._ports.entropy, self._member.cluster_id)
         await self.register(tree)
-        self.on_session(tree)
         await self.stand()
         log_event.info("the broker is registered again", id=self._member.broker_id, epoch=self._announced.broker_epoch)
 

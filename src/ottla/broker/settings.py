@@ -171,7 +171,7 @@ class TreeSettings:
 
     async def _take(self, entities: Iterable[str]) -> None:
         """Reads what has changed."""
-        wanted = [entity for entity in entities if entity.partition("/")[0] in {"topics", "brokers", "groups"}]
+        wanted = [entity for entity in entities if _is_ours(entity)]
         if not wanted:
             return
         topics: dict[str, Mapping[str, str]] = {}
@@ -186,14 +186,24 @@ class TreeSettings:
                 continue
             kind, _, name = entity.partition("/")
             if kind == "topics":
-                if topic_name_fault(name) is None and (found is not None or self._metadata.knows_config(name)):
+                if found is not None or self._metadata.knows_config(name):
                     topics[name] = overrides
             elif kind == "groups":
                 groups[entity_name(name)] = overrides
-            elif name == DEFAULT_BROKER or name.isdigit():
+            else:
                 brokers[name] = overrides
         if topics or brokers or groups:
             await self._learn(self._update(topics, brokers, groups))
+
+
+def _is_ours(entity: str) -> bool:
+    """Whether a note names something that has settings here. Its path comes from whoever left the note."""
+    kind, _, name = entity.partition("/")
+    if kind == "topics":
+        return topic_name_fault(name) is None
+    if kind == "brokers":
+        return name == DEFAULT_BROKER or (name.isascii() and name.isdigit())
+    return kind == "groups" and bool(name.strip(".")) and "/" not in name and name.isprintable()
 
 
 def _add_entity(entities: dict[str, None], path: str, data: bytes) -> None:

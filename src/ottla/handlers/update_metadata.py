@@ -29,6 +29,8 @@ from ottla.steps import Steps, pieces
 _ENDPOINTS_SINCE: Final = 1
 _LISTENERS_SINCE: Final = 3
 _BY_TOPIC_SINCE: Final = 5
+#: Live brokers of one cluster: they are put in order in one step, and no cluster of Kafka's has had a tenth of that.
+BROKERS_MAX: Final = 10_000
 #: Each takes some microseconds.
 _PARTITIONS_A_STEP: Final = 16
 #: What UpdateMetadata does not say of a live broker.
@@ -49,10 +51,15 @@ def handle(
     call: Call, request: UpdateMetadataRequest
 ) -> Steps[UpdateMetadataResponse | Awaitable[UpdateMetadataResponse]]:
     refusal = from_broker(call, is_kraft=request.is_kraft_controller)
+    if refusal is ErrorCode.NONE and len(request.live_brokers) > BROKERS_MAX:
+        refusal = ErrorCode.INVALID_REQUEST
     if refusal is not ErrorCode.NONE:
         return UpdateMetadataResponse(error_code=refusal)
     said = yield from _said(call, request)
-    brokers = [_broker(call.version, broker) for broker in request.live_brokers]
+    brokers: list[BrokerEndpoints] = []
+    for piece in pieces(request.live_brokers, _PARTITIONS_A_STEP):
+        brokers += [_broker(call.version, broker) for broker in piece]
+        yield
     return _carry_out(call, request, said, brokers)
 
 
