@@ -102,7 +102,7 @@ def say(**fields: Any) -> None:
 
 async def heard() -> str:
     """The driver's next line."""
-    line = await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+    line: str = await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     if not line:
         raise SystemExit("the driver is gone")
     return line.strip()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.config.live import LiveConfig
 from ottla.interbroker.links import AddressOf, BrokerAddress, BrokerLinks
@@ -20,13 +20,15 @@ from ottla.javahash import java_hash
 from ottla.metadata import MetadataCache, MetadataUpdate
 from ottla.model import NO_BROKER, BrokerId, TopicPartition
 from ottla.ports import Ports
-from ottla.replication.fetching.fetcher import Fetcher
 from ottla.replication.fetching.partition import FetchedPartition, FetchState
 from ottla.replication.fetching.surroundings import Surroundings
 from ottla.replication.follower import Follower
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.replication.throttles import ReplicationQuota
+
+if TYPE_CHECKING:
+    from ottla.replication.fetching.fetcher import Fetcher
 
 _MASK: Final = 0xFFFF_FFFF
 _SIGN: Final = 0x8000_0000
@@ -86,6 +88,8 @@ class Fetchers:
         place = (leader, fetcher_number(tp, self._number_of_fetchers))
         fetcher = self._fetchers.get(place)
         if fetcher is None:
+            from ottla.replication.fetching.fetcher import Fetcher  # 5 ms to import: a broker alone does without
+
             fetcher = self._fetchers[place] = Fetcher(*place, self._around)
         self._of[tp] = fetcher
         fetcher.add(partition)
