@@ -63,7 +63,7 @@ PROFILES: Final[Mapping[str, Profile]] = {
         Profile(name="links", faults=_LINKS),
         Profile(name="pauses", faults={"pause": 3.0, "kill": 1.0}),
         Profile(name="tree", faults={**_TREE, "off_the_tree": 2.0, "kill": 1.0}),
-        Profile(name="power", faults={"power": 3.0, "power_of_all": 0.5, "pause": 0.5}, flush=True),
+        Profile(name="power", faults={"power": 3.0, "power_of_all": 1.5, "pause": 0.5}, flush=True),
         Profile(name="disks", faults={"disk_full": 2.0, "disk_fails": 1.0, "kill": 1.0}, flush=True),
         Profile(name="unclean", faults={**_PROCESSES, **_LINKS}, unclean=True, min_insync_replicas=(1,)),
         Profile(

@@ -17,6 +17,7 @@ from random import Random
 from typing import Any, Final
 
 from ottla.model import TopicPartition
+from ottla.ports.memory import MemoryPorts
 from ottla.testing.sim.cluster import Backing, SimulatedCluster
 from ottla.testing.sim.faults import Faults
 from ottla.testing.sim.history import HistoryFault
@@ -93,10 +94,17 @@ class ClusterSchedule:
             **profile.properties,
         }
         self.cluster = SimulatedCluster(self.simulation, backing(self.simulation), brokers, properties)
+        for machine in self.cluster.machines:
+            machine.on_start = self._slow_disks
         self.faults = Faults(self.cluster, Random(random.getrandbits(64)))
         self.partitions: list[TopicPartition] = []
         self.producers: list[IdempotentProducer | PlainProducer] = []
         self.outcome = Outcome(seed)
+
+    def _slow_disks(self, ports: MemoryPorts) -> None:
+        """What a flush takes: where it is waited for, a power cut finds more of them under way."""
+        most = self.random.choice((1.0, 10.0, 40.0) if self.profile.flush else (0.0, 0.0, 5.0))
+        ports.workers.latency_ms = (0.0, most)
 
     def run(self) -> Outcome:
         """Raises ScheduleFailed."""
