@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Self
 
 from ottla.coordination.served.server import TreeServer
-from ottla.model import BrokerId, ErrorCode, TopicPartition
+from ottla.model import ErrorCode
 from ottla.ports.memory.processes import Process
 from ottla.protocol.generated.create_topics import (
     CreatableReplicaAssignment,
@@ -25,7 +25,7 @@ from ottla.protocol.generated.produce import PartitionProduceData, ProduceReques
 from ottla.records.record import Record, encode_batch
 from ottla.testing.sim import SimulatedBroker, Simulation
 from ottla.testing.sim.machines import SimulatedMachine
-from ottla.testing.sim.wire import Client, Unreachable
+from ottla.testing.sim.wire import Client
 
 TREE_PORT = 2181
 SESSION_MS = 1_500
@@ -38,7 +38,7 @@ class TreeMachine(SimulatedMachine):
 
     async def open(self, process: Process) -> None:
         self.server = TreeServer(self.ports, "/tree")
-        await self.server.start("0.0.0.0", TREE_PORT)  # noqa: S104 - of a simulated machine
+        await self.server.start("0.0.0.0", TREE_PORT)
 
     async def close(self) -> None:
         await self.server.stop()
@@ -114,11 +114,30 @@ class SimulatedCluster:
         node = self.tree.server.store._tree.nodes.get(f"/brokers/ids/{number}")
         return None if node is None else node.stat().czxid
 
+    def listens(self, number: int) -> bool:
+        """Whether it serves other brokers at least."""
+        broker = self.brokers[number].broker
+        return broker is not None and broker._server is not None and broker._server._open
+
     async def expire(self, number: int) -> None:
         """Ends the session of a broker, as if the tree had not heard of it."""
         store = self.tree.server.store
         owner = store._tree.nodes[f"/brokers/ids/{number}"].stat().ephemeral_owner
         await self.simulation.loop.create_task(store.sessions.end(owner, None), context=self.tree.process.context())
+
+    async def leave(self, number: int, way: str) -> None:
+        """The broker stops or is killed; its clients connect anew when they ask again."""
+        if way == "stop":
+            await self.brokers[number].stop()
+        else:
+            self.brokers[number].kill()
+        client = self._clients.pop(number, None)
+        if client is not None:
+            client.close()
+
+    @staticmethod
+    async def pause(seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     # Clients
 
@@ -175,17 +194,15 @@ class SimulatedCluster:
 
     async def produce(self, number: int, topic: str, partition: int = 0, acks: int = -1) -> ErrorCode:
         batch = encode_batch([Record(0, self.brokers[number].ports.clock.wall_ms(), b"key", b"value")])
-        data = [
-            TopicProduceData(
-                name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)]
-            )
-        ]
+        data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])]
         answer = await self.client(number).ask(ProduceRequest(acks=acks, timeout_ms=2_000, topic_data=data), 9)
         return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
 
 async def until(found: Callable[[], bool], seconds: float = 30.0) -> None:
     """Waits in virtual time."""
-    async with asyncio.timeout(seconds):
-        while not found():
-            await asyncio.sleep(0.01)
+    for _ in range(round(100 * seconds)):
+        if found():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"not so within {seconds} s")

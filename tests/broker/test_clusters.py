@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from tests.broker.simulated_cluster import SESSION_MS, SimulatedCluster, until
 
 from ottla.model import ErrorCode
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
+from ottla.testing.sim.wire import Unreachable
 
 
 def seen(cluster: SimulatedCluster, number: int) -> object:
@@ -233,4 +235,95 @@ def test_the_coordinator_of_a_group_is_found_from_any_broker() -> None:
         assert len(found) == 1
 
     with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_a_produce_and_a_fetch_that_come_too_early_wait_as_well() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        assert await cluster.create(1, "t", {0: (2, 1)}) is ErrorCode.NONE
+        assert await cluster.produce(2, "t") is ErrorCode.NONE
+        await cluster.leave(2, "kill")
+        await until(lambda: cluster.leader("t", 0, 1) == 1)
+        cluster.simulation.world.fabric.cut("b1", "b2", one_way=False)
+        start = cluster.brokers[2].start()
+        await until(lambda: cluster.epoch_or_none(2) is not None and cluster.listens(2))
+        asked = [asyncio.create_task(cluster.produce(2, "t")) for _ in range(3)]
+        await asyncio.sleep(1)
+        assert not any(task.done() for task in asked)
+        cluster.simulation.world.fabric.heal("b1", "b2")
+        # It follows now: so it says, and not that it knows no such topic.
+        assert {await task for task in asked} == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
+        await start
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_a_controller_that_was_cut_off_from_the_tree_changes_nothing_more() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (former,) = cluster.controllers
+        others = [number for number in cluster.brokers if number != former]
+        assert await cluster.create(others[0], "t", {0: (others[0], others[1])}) is ErrorCode.NONE
+        cluster.simulation.world.fabric.cut(f"b{former}", "tree")
+        await until(lambda: any(number in cluster.controllers for number in others))
+        (present,) = [number for number in cluster.controllers if number != former]
+        # By the brokers' links it would reach them still.
+        assert await cluster.create(others[0], "later", {0: (others[1],)}) is ErrorCode.NONE
+        assert await cluster.produce(others[0], "t") is ErrorCode.NONE
+        # It does not know yet, as with ZooKeeper: what it decides is written nowhere, and obeyed by nobody.
+        doomed = asyncio.create_task(cluster.create(former, "doomed", {0: (former,)}))
+        await asyncio.sleep(1)
+        assert not doomed.done()
+        cluster.simulation.world.fabric.heal(f"b{former}", "tree")
+        await until(lambda: cluster.said("the broker is registered again") != [])
+        with suppress(Unreachable):
+            assert await doomed in {ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NONE}
+        await until(lambda: len({repr(seen(cluster, number)) for number in cluster.brokers}) == 1)
+        assert cluster.broker(former).metadata.controller_id == present
+        assert await cluster.create(former, "last", {0: (former,)}) is ErrorCode.NONE
+
+    with SimulatedCluster(3) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_a_broker_serves_while_the_tree_is_away() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        assert await cluster.create(1, "t", {0: (1, 2), 1: (2, 1)}) is ErrorCode.NONE
+        cluster.tree.kill()
+        for _ in range(30):
+            assert await cluster.produce(1, "t", 0) is ErrorCode.NONE
+            assert await cluster.produce(2, "t", 1) is ErrorCode.NONE
+            await asyncio.sleep(0.1)
+        await cluster.tree.started()
+        await until(lambda: len(cluster.controllers) == 1)
+        assert await cluster.create(2, "u", {0: (1,)}) is ErrorCode.NONE
+        assert [broker.lives for broker in cluster.brokers.values()] == [1, 1]
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))
+
+
+def test_replicas_of_a_failed_directory_are_led_elsewhere() -> None:
+    """A broker that is not the controller tells by the tree; here it has two directories."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        (controller,) = cluster.controllers
+        other = 3 - controller
+        placed = dict.fromkeys(range(4), (other, controller))
+        assert await cluster.create(1, "t", placed) is ErrorCode.NONE
+        broker = cluster.broker(other)
+        failed = [tp for tp, log in broker._directories.logs.items() if log.directory.startswith("/data/b")]
+        assert 0 < len(failed) < 4
+        broker.services.replicas.fail_directory("/data/b", "planted")
+        await until(lambda: all(cluster.leader("t", tp.partition, controller) == controller for tp in failed))
+        for index in placed:
+            assert (
+                await cluster.produce(controller if (("t", index) in failed) else other, "t", index) is ErrorCode.NONE
+            )
+
+    with SimulatedCluster(2, properties={"log.dirs": "/data/a,/data/b"}) as cluster:
         cluster.run(scenario(cluster))

@@ -105,8 +105,9 @@ class Broker:
         await self._called("stop_replicas")
         assert delete
         for tp in partitions:
-            # Nobody is sent to a log that is going.
-            assert self.cache.topic(tp.topic) is None
+            # Nobody is sent to a log that is going: with its topic, or to other brokers.
+            known = self.cache.partition(*tp)
+            assert known is None or self.id not in known.replicas
             if tp not in self.broken:
                 self.roles.pop(tp, None)
         return {tp: ErrorCode.KAFKA_STORAGE_ERROR for tp in partitions if tp in self.broken}

@@ -25,7 +25,10 @@ US, OTHER = 1, 2
 
 
 class RolesWorld:
-    """Also the last of the listeners to roles: `told` is what it heard, in order. And the owner of the replicas."""
+    """One broker. Also the last of the listeners to roles: `told` is what it heard, in order. And the owner of the replicas."""
+
+    #: This broker's id.
+    us = US
 
     def __init__(self, config: LogConfig | None = None, listeners: Sequence[RoleListener] = ()) -> None:
         self.ports = memory_ports(seed=5, shuffle=False)
@@ -47,14 +50,16 @@ class RolesWorld:
         directories = LogDirectories.open(
             self.ports.disk,
             DIRECTORIES,
-            broker_id=US,
+            broker_id=self.us,
             cluster_id="c",
             config_for=lambda _: self.config,
             now_ms=NOW,
             entropy=self.ports.entropy,
             on_event=self.events.append,
         )
-        self.replicas = Replicas(US, directories, Waiters(), self.ports.workers, self.ports.clock, self.removed.append)
+        self.replicas = Replicas(
+            self.us, directories, Waiters(), self.ports.workers, self.ports.clock, self.removed.append
+        )
         if self.owned:
             self.replicas.open(self, [*self.listeners, self])
 

@@ -12,10 +12,15 @@ import pytest
 from tests.handlers.frames import batch, list_offset, produce
 from tests.server.conftest import BrokerThread, Peer
 
-from ottla.handlers.routes import ROUTES
+from ottla.handlers.routes import BETWEEN_BROKERS, ROUTES
 from ottla.model import ErrorCode
 from ottla.protocol.apis import api
 from ottla.protocol.generated.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from ottla.protocol.generated.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from ottla.protocol.generated.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -41,6 +46,8 @@ from ottla.protocol.generated.describe_topic_partitions import (
 )
 from ottla.protocol.generated.describe_topic_partitions import TopicRequest as NamedTopic
 from ottla.protocol.generated.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from ottla.protocol.generated.elect_leaders import ElectLeadersRequest
+from ottla.protocol.generated.elect_leaders import TopicPartitions as ElectedTopic
 from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.generated.incremental_alter_configs import AlterableConfig as Change
 from ottla.protocol.generated.incremental_alter_configs import (
@@ -51,6 +58,10 @@ from ottla.protocol.generated.incremental_alter_configs import (
 )
 from ottla.protocol.generated.init_producer_id import InitProducerIdRequest
 from ottla.protocol.generated.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.protocol.generated.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
 from ottla.protocol.generated.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.protocol.generated.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -290,6 +301,59 @@ def create_partitions(scene: Scene) -> None:
     assert (grow(2), scene.partitions()) == (ErrorCode.INVALID_PARTITIONS, 3)
 
 
+def elect_leaders(scene: Scene) -> None:
+    def elect(kind: int, partitions: list[int] | None) -> tuple[int, dict[int, tuple[int, str | None]]]:
+        named = None if partitions is None else [ElectedTopic(topic=scene.name, partitions=partitions)]
+        request = ElectLeadersRequest(topic_partitions=named, timeout_ms=5000)
+        if scene.version >= 1:
+            request.election_type = kind
+        answer = scene.ask(request)
+        found = {
+            each.partition_id: (each.error_code, each.error_message)
+            for topic in answer.replica_election_results
+            for each in topic.partition_result
+        }
+        return answer.error_code, found
+
+    not_needed = (ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+    unknown = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {scene.name}-7")
+    assert elect(0, [0, 7]) == (NONE, {0: not_needed, 7: unknown})
+    # Of all partitions: those that need none are left out.
+    assert elect(0, None) == (NONE, {})
+    if scene.version >= 1:
+        assert elect(1, [0]) == (NONE, {0: not_needed})
+        refused = (ErrorCode.INVALID_REQUEST, "Unknown election type 5")
+        assert elect(5, [0]) == (ErrorCode.INVALID_REQUEST, {0: refused})
+
+
+def alter_partition_reassignments(scene: Scene) -> None:
+    broker_id = scene.running.look(lambda broker: broker.broker_id)
+
+    def move(replicas: list[int] | None, partition: int = 0) -> tuple[int, str | None]:
+        moved = ReassignablePartition(partition_index=partition, replicas=replicas)
+        topics = [ReassignableTopic(name=scene.name, partitions=[moved])]
+        answer = scene.ask(AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=5000))
+        assert (answer.error_code, answer.error_message) == (NONE, None)
+        (topic,) = answer.responses
+        (found,) = topic.partitions
+        assert (topic.name, found.partition_index) == (scene.name, partition)
+        return found.error_code, found.error_message
+
+    assert move([broker_id]) == (NONE, None)
+    assert move(None) == (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+    assert move([broker_id + 7])[0] == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert move([])[0] == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    missing = f"Unable to find partition {scene.name}:4."
+    assert move([broker_id], 4) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing)
+
+
+def list_partition_reassignments(scene: Scene) -> None:
+    named = [ListPartitionReassignmentsTopics(name=scene.name, partition_indexes=[0, 9])]
+    for topics in (None, named, []):
+        answer = scene.ask(ListPartitionReassignmentsRequest(topics=topics, timeout_ms=5000))
+        assert (answer.error_code, answer.error_message, answer.topics) == (NONE, None, [])
+
+
 def describe_cluster(scene: Scene) -> None:
     answer = scene.ask(DescribeClusterRequest())
     known = scene.running.look(lambda broker: (broker.metadata.cluster_id, broker.broker_id))
@@ -399,6 +463,9 @@ CASES: dict[str, Callable[[Scene], None]] = {
         alter_replica_log_dirs,
         describe_log_dirs,
         create_partitions,
+        elect_leaders,
+        alter_partition_reassignments,
+        list_partition_reassignments,
         describe_acls,
         create_acls,
         delete_acls,
@@ -411,7 +478,8 @@ CASES: dict[str, Callable[[Scene], None]] = {
 }
 #: Tested with the groups that they are about.
 GROUPS = {8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69}
-SERVED = {route.module: route for key, route in ROUTES.items() if key not in GROUPS}
+#: Tested in tests/handlers/test_requests_of_{controllers,brokers}.py.
+SERVED = {route.module: route for key, route in ROUTES.items() if key not in GROUPS | BETWEEN_BROKERS}
 
 
 def test_no_api_is_left_out() -> None:

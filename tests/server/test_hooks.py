@@ -23,6 +23,7 @@ from ottla.ports.real import real_ports
 from ottla.protocol.apis import api
 from ottla.protocol.generated import (
     alter_configs,
+    alter_partition_reassignments,
     alter_replica_log_dirs,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -41,6 +42,7 @@ from ottla.protocol.generated import (
     describe_producers,
     describe_topic_partitions,
     describe_user_scram_credentials,
+    elect_leaders,
     find_coordinator,
     heartbeat,
     incremental_alter_configs,
@@ -48,6 +50,7 @@ from ottla.protocol.generated import (
     join_group,
     leave_group,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
@@ -292,6 +295,24 @@ DENIED: dict[int, Row] = {
             ),
             TOPIC_DENIED,
         ),
+        row(
+            elect_leaders.ElectLeadersRequest(
+                topic_partitions=[elect_leaders.TopicPartitions(topic="t", partitions=[0])], timeout_ms=5000
+            ),
+            CLUSTER_DENIED,
+        ),
+        row(
+            alter_partition_reassignments.AlterPartitionReassignmentsRequest(
+                topics=[
+                    alter_partition_reassignments.ReassignableTopic(
+                        name="t", partitions=[alter_partition_reassignments.ReassignablePartition(replicas=[0])]
+                    )
+                ],
+                timeout_ms=5000,
+            ),
+            CLUSTER_DENIED,
+        ),
+        row(list_partition_reassignments.ListPartitionReassignmentsRequest(topics=None), CLUSTER_DENIED),
         row(offset_delete.OffsetDeleteRequest(group_id="g"), GROUP_DENIED),
         row(describe_client_quotas.DescribeClientQuotasRequest(components=[]), CLUSTER_DENIED),
         row(describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=None), CLUSTER_DENIED),

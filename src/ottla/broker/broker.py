@@ -116,6 +116,7 @@ class Broker:
         self.listening_on: list[str] = []
         self._coordination: BrokersTree | None = None
         self._membership: Membership | None = None
+        self._controller: ClusterController | None = None
         self._announced: BrokerAnnouncements | None = None
         self._reach: BrokerReach | None = None
         self._signs: TreeSigns | None = None
@@ -134,6 +135,11 @@ class Broker:
         self._reports: ReplicaReports | None = None
         self._isr_requests: IsrRequests | None = None
         self.fetchers: Fetchers | None = None
+
+    @property
+    def controller(self) -> ClusterController | None:
+        """This broker's own, whether it is the active one or not."""
+        return self._controller
 
     @property
     def connection_count(self) -> int:
@@ -323,7 +329,7 @@ class Broker:
         )
         reach = self._reach = BrokerReach(self.broker_id, config.server, announced, ports)
 
-        own = ClusterController(
+        own = self._controller = ClusterController(
             coordination, ports.clock, ports.entropy, lambda found: reach.receiver(own, found), settings
         )
         member = Member(

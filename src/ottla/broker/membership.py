@@ -29,7 +29,6 @@ from ottla.controller.registration import BrokerIdInUse, register_broker
 from ottla.coordination.errors import CoordinationError, NoNode, SessionClosed, SessionExpired
 from ottla.coordination.interface import EventType, SessionEvent, WatchEvent
 from ottla.coordination.providers import BrokersTree
-from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import (
     CONTROLLER,
     BrokerRegistration,
@@ -242,39 +241,40 @@ class Membership:
         await self._tree.create(path, data, sequential=True)
 
     def _look_for_controller(self, tree: BrokersTree) -> None:
+        """The one before it waits for a watch of a session that is over, which is never called."""
         if self._finding is not None:
-            # Of a session that is over: its watches went with it, uncalled.
             self._finding.cancel()
         self._finding = asyncio.get_running_loop().create_task(self._find_controller(tree))
 
     async def _find_controller(self, tree: BrokersTree) -> None:
         """Reads who it is, and again at each change, until the session ends."""
-        try:
-            while tree is self._tree and self.lost is None:
-                changed = asyncio.Event()
-                try:
-                    await self._read_controller(tree, lambda _, changed=changed: changed.set())  # type: ignore[misc]
-                    await changed.wait()
-                except (SessionExpired, SessionClosed):
-                    return
-                except (CoordinationError, DamagedZnode) as fault:
-                    log_event.warning_limited("the controller is looked for again", fault=str(fault))
-                    await asyncio.sleep(_AGAIN_S)
-        finally:
-            if self._finding is asyncio.current_task():
-                self._finding = None
+        while True:
+            changed = asyncio.Event()
+            try:
+                await self._read_controller(tree, lambda _, changed=changed: changed.set())  # type: ignore[misc]
+                await changed.wait()
+            except (SessionExpired, SessionClosed):
+                return
+            except CoordinationError as fault:
+                log_event.warning_limited("the controller is looked for again", fault=str(fault))
+                await asyncio.sleep(_AGAIN_S)
 
     async def _read_controller(self, tree: BrokersTree, watch: Callable[[WatchEvent], None]) -> None:
         try:
             data, _ = await tree.get(CONTROLLER, watch)
         except NoNode:
-            self.controller_id, self._controller_at = NO_BROKER, None
+            self._controller_is(NO_BROKER, None)
             if await tree.exists(CONTROLLER, watch) is not None:
                 watch(WatchEvent(EventType.NODE_CREATED, CONTROLLER))
             return
         found = decode_controller(CONTROLLER, data).broker_id
-        self._controller_at = None if found == self._member.broker_id else await self._address(tree, found)
-        self.controller_id = found
+        self._controller_is(found, None if found == self._member.broker_id else await self._address(tree, found))
+
+    def _controller_is(self, broker: BrokerId, address: BrokerAddress | None) -> None:
+        self.controller_id, self._controller_at = broker, address
+        if self._links is not None:
+            # Requests that wait for the former one are to go to the present one, and not to time out there.
+            self._links.look()
 
     async def _address(self, tree: BrokersTree, broker: BrokerId) -> BrokerAddress | None:
         from ottla.interbroker.links import BrokerAddress

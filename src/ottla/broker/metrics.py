@@ -15,8 +15,9 @@ from ottla import __version__
 from ottla.broker.adopting import keeps_everything
 from ottla.broker.broker import Broker
 from ottla.broker.cleaning_metrics import register_cleaning_metrics
+from ottla.broker.controller_metrics import register_controller_metrics
+from ottla.broker.fetching_metrics import register_fetching_metrics
 from ottla.metrics import SERIES_MAX, Labels, Registry
-from ottla.model import NO_BROKER
 from ottla.native import compiled_run
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
@@ -67,17 +68,6 @@ class BrokerNumbers:
             return 0
         return len(replicas.directories.paths) - len(replicas.directories.online_paths)
 
-    def is_controller(self) -> int:
-        broker = self._broker
-        return int(broker.services is not None and broker.metadata.controller_id == broker.broker_id)
-
-    def leaderless(self) -> Iterator[bool]:
-        """Only the controller counts them, so that a sum over brokers is the cluster's."""
-        if self.is_controller():
-            for topic in list(self._broker.metadata.topics.values()):
-                for state in topic.partitions:
-                    yield state.leader == NO_BROKER
-
     def kept(self) -> Iterator[bool]:
         metadata = self._broker.metadata
         for name in list(metadata.topics):
@@ -113,7 +103,13 @@ def register_broker_metrics(broker: Broker) -> None:
     """Adds a broker's numbers to its registry."""
     registry, numbers = broker.registry, BrokerNumbers(broker)
     register_cleaning_metrics(registry, lambda: broker.cleaning, broker.ports.clock)
-    replicas, controller = "kafka_server_replicamanager_", "kafka_controller_kafkacontroller_"
+    register_controller_metrics(registry, lambda: broker.controller, broker.ports.clock)
+    register_fetching_metrics(
+        registry,
+        lambda: broker.fetchers,
+        lambda: None if broker.services is None else broker.services.replicas.traffic,
+    )
+    replicas = "kafka_server_replicamanager_"
     gauge = registry.gauge
     gauge(f"{replicas}partitioncount", "Partitions on this broker.", numbers.partitions)
     gauge(f"{replicas}leadercount", "Partitions that this broker leads.", numbers.led)
@@ -132,15 +128,6 @@ def register_broker_metrics(broker: Broker) -> None:
         ("isrexpands_total", "Replicas taken into an in-sync set.", numbers.isr_expands),
     ):
         registry.gauges(f"{replicas}{name}", text, (), read, type_="counter")
-    gauge(f"{controller}activecontrollercount", "1 on the broker that is the controller.", numbers.is_controller)
-    registry.sum(
-        f"{controller}offlinepartitionscount",
-        "Partitions without a leader, on the controller; 0 on others.",
-        numbers.leaderless,
-    )
-    registry.counter(
-        "kafka_controller_controllerstats_uncleanleaderelections_total", "Leaders elected from outside the in-sync set."
-    )
     registry.gauges("kafka_log_log_size", "Bytes in a partition's segments.", _BY_PARTITION, numbers.log_sizes)
     gauge("kafka_log_logmanager_offlinelogdirectorycount", "Log directories that failed.", numbers.offline_directories)
     registry.sum(

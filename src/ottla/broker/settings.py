@@ -16,12 +16,18 @@ from types import MappingProxyType
 from typing import Final
 
 from ottla import logs
-from ottla.controller.loading import load_broker_configs, load_group_configs, load_topic_configs
+from ottla.controller.loading import leave_alone, load_broker_configs, load_group_configs, load_topic_configs
 from ottla.coordination.errors import CoordinationError, NoNode
 from ottla.coordination.interface import Coordination, WatchEvent
 from ottla.coordination.notifications import CONFIG_CHANGES, decode_config_change
 from ottla.coordination.znode_json import DamagedZnode
-from ottla.coordination.znodes import decode_config, entity_name, topic_config_path
+from ottla.coordination.znodes import (
+    broker_config_path,
+    decode_config,
+    entity_name,
+    group_config_path,
+    topic_config_path,
+)
 from ottla.metadata import MetadataCache, MetadataUpdate
 from ottla.metadata.updates import DEFAULT_BROKER
 from ottla.model import topic_name_fault
@@ -75,13 +81,24 @@ class TreeSettings:
     # Everything.
 
     async def _everything(self) -> MetadataUpdate:
+        """A node that cannot be read leaves things as they were; at a start they are read, and refused, before."""
         metadata, tree = self._metadata, self._coordination
+        damaged: set[str] = set()
+
+        def pass_over(fault: DamagedZnode) -> None:
+            leave_alone(fault)
+            damaged.add(fault.path)
+
         topics: dict[str, Mapping[str, str]] = dict.fromkeys(metadata.topics, _NONE)
-        topics |= await load_topic_configs(tree)
+        topics |= await load_topic_configs(tree, pass_over)
         brokers: dict[str, Mapping[str, str]] = dict.fromkeys(metadata.configured_brokers, _NONE)
-        brokers |= await load_broker_configs(tree)
+        brokers |= await load_broker_configs(tree, pass_over)
         groups: dict[str, Mapping[str, str]] = dict.fromkeys(metadata.configured_groups, _NONE)
-        groups |= await load_group_configs(tree)
+        groups |= await load_group_configs(tree, pass_over)
+        if damaged:
+            topics = {name: found for name, found in topics.items() if topic_config_path(name) not in damaged}
+            brokers = {name: found for name, found in brokers.items() if broker_config_path(name) not in damaged}
+            groups = {name: found for name, found in groups.items() if group_config_path(name) not in damaged}
         return self._update(topics, brokers, groups)
 
     def _update(
@@ -154,7 +171,7 @@ class TreeSettings:
 
     async def _take(self, entities: Iterable[str]) -> None:
         """Reads what has changed."""
-        wanted = [entity for entity in entities if entity.partition("/")[0] in {"topics", "brokers", "groups"}]
+        wanted = [entity for entity in entities if _is_ours(entity)]
         if not wanted:
             return
         topics: dict[str, Mapping[str, str]] = {}
@@ -169,14 +186,24 @@ class TreeSettings:
                 continue
             kind, _, name = entity.partition("/")
             if kind == "topics":
-                if topic_name_fault(name) is None and (found is not None or self._metadata.knows_config(name)):
+                if found is not None or self._metadata.knows_config(name):
                     topics[name] = overrides
             elif kind == "groups":
                 groups[entity_name(name)] = overrides
-            elif name == DEFAULT_BROKER or name.isdigit():
+            else:
                 brokers[name] = overrides
         if topics or brokers or groups:
             await self._learn(self._update(topics, brokers, groups))
+
+
+def _is_ours(entity: str) -> bool:
+    """Whether a note names something that has settings here. Its path comes from whoever left the note."""
+    kind, _, name = entity.partition("/")
+    if kind == "topics":
+        return topic_name_fault(name) is None
+    if kind == "brokers":
+        return name == DEFAULT_BROKER or (name.isascii() and name.isdigit())
+    return kind == "groups" and bool(name.strip(".")) and "/" not in name and name.isprintable()
 
 
 def _add_entity(entities: dict[str, None], path: str, data: bytes) -> None:

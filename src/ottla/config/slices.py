@@ -110,6 +110,8 @@ class ReplicationConfig(NamedTuple):
     socket_timeout_ms: Annotated[int, "replica.socket.timeout.ms"]
     #: Of the sockets that followers fetch through; -1: the system's choice. None where nobody has chosen.
     socket_receive_buffer_bytes: int | None
+    #: Names the replica that a consumer is to read from; None: the leader.
+    selector: Annotated[str | None, "replica.selector.class"]
     high_watermark_checkpoint_interval_ms: Annotated[int, "replica.high.watermark.checkpoint.interval.ms"]
     auto_leader_rebalance: Annotated[bool, "auto.leader.rebalance.enable"]
     leader_imbalance_check_interval_seconds: Annotated[int, "leader.imbalance.check.interval.seconds"]

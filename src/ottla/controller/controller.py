@@ -39,6 +39,7 @@ from ottla.controller.interface import (
     TopicResult,
     TopicToCreate,
 )
+from ottla.controller.loading import OnDamage, leave_alone, refuse
 from ottla.controller.numbers import ControllerNumbers
 from ottla.controller.requests import ControllerRequests
 from ottla.controller.tenure import Tenure
@@ -111,7 +112,7 @@ class ClusterController:
             self._coordination = coordination
         session = self._coordination
         session.listen(lambda event: self._session_event(session, event))
-        await self._compete()
+        await self._compete(refuse)
         if self.tenure.lost is None:
             await self.tenure.confirmed()
         self._standing = asyncio.get_running_loop().create_task(self._stand())
@@ -159,9 +160,9 @@ class ClusterController:
             if await holds(self._coordination, self._node_changed):
                 return
             self.tenure.resign("another broker is the controller, or nobody")
-        await self._compete()
+        await self._compete(leave_alone)
 
-    async def _compete(self) -> None:
+    async def _compete(self, on_damage: OnDamage) -> None:
         self._changed.clear()
         session = self._coordination
         claim = await compete(session, self._settings.broker_id, self._clock.wall_ms(), self._node_changed)
@@ -172,14 +173,14 @@ class ClusterController:
         if not await holds(session, self._node_changed):
             self._changed.set()
             return
-        await self._begin(claim)
+        await self._begin(claim, on_damage)
 
-    async def _begin(self, claim: ControllerClaim) -> None:
+    async def _begin(self, claim: ControllerClaim, on_damage: OnDamage) -> None:
         self._bury(self.tenure)
         tenure = self.tenure = self._new_tenure()
         self._requests = ControllerRequests(tenure)
         try:
-            await tenure.begin(claim)
+            await tenure.begin(claim, on_damage)
         except BaseException as fault:
             tenure.resign(f"it could not begin: {fault}")
             raise

@@ -22,6 +22,7 @@ from ottla.controller.waiting import UnderWay
 from ottla.controller.writing import ControllerWrites
 from ottla.coordination.errors import BadVersion, CoordinationError
 from ottla.coordination.interface import Coordination
+from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import decode_state, state_path
 from ottla.metadata.updates import PartitionState
 from ottla.model import NO_BROKER, BrokerId, ErrorCode, TopicPartition
@@ -159,9 +160,10 @@ class ControllerCore:
             if tries == _TRIES_MAX - 1:
                 refused |= {each.tp: self._not_written(each, "it changes all the time") for each in late}
                 break
-            await self.read_again([election.tp for election in late])
-            changed += [(election.topic, [election.partition]) for election in late]
-            again = [(each.topic, [each.partition]) for each in late if each.partition in each.topic.states]
+            readable = await self.read_again([election.tp for election in late])
+            refused |= {each.tp: ErrorCode.UNKNOWN_SERVER_ERROR for each in late if each.tp not in readable}
+            again = [(each.topic, [each.partition]) for each in late if each.tp in readable]
+            changed += again
             due, more = await self.do(elections(self.context, again, strategy))
             refused |= more
         if written:
@@ -169,8 +171,12 @@ class ControllerCore:
             self._say_what_was_elected(written)
         return Elected(changed, refused)
 
-    async def read_again(self, partitions: Sequence[TopicPartition]) -> None:
-        """Takes over states that somebody else wrote. What is gone, or cannot be read, is seen to from the tree."""
+    async def read_again(self, partitions: Sequence[TopicPartition]) -> set[TopicPartition]:
+        """Takes over states that somebody else wrote, and returns those partitions.
+
+        What is gone is seen to from the tree, and what cannot be read is left alone.
+        """
+        taken: set[TopicPartition] = set()
         paths = [state_path(*tp) for tp in partitions]
         for tp, path, found in zip(partitions, paths, await self.coordination.get_many(paths), strict=True):
             topic = self.context.topics.get(tp.topic)
@@ -179,9 +185,16 @@ class ControllerCore:
             if found is None:
                 self.stale = True
                 topic.states.pop(tp.partition, None)
-            else:
-                data, stat = found
+                continue
+            data, stat = found
+            try:
                 topic.states[tp.partition] = VersionedState(decode_state(path, data), stat.version)
+            except DamagedZnode as damaged:
+                log.error("a node of the tree cannot be read, and is left alone", fault=str(damaged))
+            else:
+                topic.damaged.discard(tp.partition)
+                taken.add(tp)
+        return taken
 
     def _say_what_was_elected(self, written: Sequence[Election]) -> None:
         unclean = [election for election in written if election.is_unclean]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeVar
 
+from ottla import logs
 from ottla.controller.deciding.context import ClusterContext, TopicContext, VersionedState
 from ottla.coordination.errors import NoNode
 from ottla.coordination.interface import Coordination, Stat, Watch
+from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,
@@ -31,20 +34,49 @@ from ottla.coordination.znodes import (
 from ottla.metadata.updates import DEFAULT_BROKER, BrokerEndpoints
 from ottla.model import BrokerId, topic_name_fault
 
+log = logs.logger("controller")
+
+T = TypeVar("T")
+
 #: Requests on their way at once, where a level of the tree is listed: all of them begin in one turn of the loop.
 _LISTED_AT_ONCE: Final = 100
 #: The same, where nodes are read with a watch on each: every one of them begins in a task of its own.
 _READ_AT_ONCE: Final = 250
 
 
-async def load_brokers(coordination: Coordination, watch: Watch | None = None) -> dict[BrokerId, BrokerEndpoints]:
+#: Called with each node that cannot be read. What it raises ends the loading; where it returns the node is passed over.
+OnDamage = Callable[[DamagedZnode], None]
+
+
+def refuse(damaged: DamagedZnode) -> None:
+    """At a start: a tree that was changed by hand must not be guessed at."""
+    raise damaged
+
+
+def leave_alone(damaged: DamagedZnode) -> None:
+    """While brokers serve: one node that somebody has damaged does not stop what has to do with others."""
+    log.error("a node of the tree cannot be read, and is left alone", fault=str(damaged))
+
+
+def _decoded(decode: Callable[[str, bytes], T], path: str, data: bytes, on_damage: OnDamage) -> T | None:
+    try:
+        return decode(path, data)
+    except DamagedZnode as damaged:
+        on_damage(damaged)
+        return None
+
+
+async def load_brokers(
+    coordination: Coordination, watch: Watch | None = None, on_damage: OnDamage = refuse
+) -> dict[BrokerId, BrokerEndpoints]:
     """`watch` is left on the list, and on each of them."""
     names = [name for name in await children_of(coordination, BROKER_IDS, watch) if name.isdigit()]
     brokers: dict[BrokerId, BrokerEndpoints] = {}
     for name, path, (data, stat) in await _nodes(coordination, {name: broker_path(int(name)) for name in names}, watch):
-        registration = decode_broker(path, data)
-        broker_id = BrokerId(int(name))
-        brokers[broker_id] = BrokerEndpoints(broker_id, registration.endpoints, registration.rack, stat.czxid)
+        registration = _decoded(decode_broker, path, data, on_damage)
+        if registration is not None:
+            broker_id = BrokerId(int(name))
+            brokers[broker_id] = BrokerEndpoints(broker_id, registration.endpoints, registration.rack, stat.czxid)
     return brokers
 
 
@@ -53,87 +85,102 @@ async def topic_names(coordination: Coordination, watch: Watch | None = None) ->
     return [name for name in await children_of(coordination, TOPICS, watch) if topic_name_fault(name) is None]
 
 
-async def load_topics(coordination: Coordination, context: ClusterContext, watch: Watch | None = None) -> None:
+async def load_topics(
+    coordination: Coordination,
+    context: ClusterContext,
+    watch: Watch | None = None,
+    on_damage: OnDamage = refuse,
+    known: Mapping[str, TopicContext] = MappingProxyType({}),
+) -> None:
     """Fills in topics, their partitions' states, their overrides, and which are being deleted.
 
-    `watch` is left on the list of topics and on each of them: partitions have none of their own.
+    `watch` is left on the list of topics and on each of them: partitions have none of their own. What cannot be read is
+    as it was `known`.
     """
     names = await topic_names(coordination, watch)
     config_nodes = set(await children_of(coordination, TOPIC_CONFIGS))
-    for topic in await load_assignments(coordination, names, watch):
+    for topic in await load_assignments(coordination, names, watch, on_damage):
         context.add_topic(topic)
+    for name in names:
+        if name in known and name not in context.topics:
+            context.add_topic(known[name])
     context.config_nodes = config_nodes
-    await load_parts(coordination, list(context.topics.values()), context.config_nodes)
+    await load_parts(coordination, list(context.topics.values()), config_nodes, on_damage, known)
     context.deleting = set(await children_of(coordination, DELETE_TOPICS))
 
 
 async def load_assignments(
-    coordination: Coordination, names: Iterable[str], watch: Watch | None = None
+    coordination: Coordination, names: Iterable[str], watch: Watch | None = None, on_damage: OnDamage = refuse
 ) -> list[TopicContext]:
     """Those that there are."""
     found: list[TopicContext] = []
     for name, path, (data, stat) in await _nodes(coordination, {name: topic_path(name) for name in names}, watch):
-        assignment = decode_topic(path, data)
-        found.append(
-            TopicContext(
-                name,
-                assignment.topic_id,
-                assignment.replicas,
-                assignment.adding,
-                assignment.removing,
-                version=stat.version,
-            )
-        )
+        assignment = _decoded(decode_topic, path, data, on_damage)
+        if assignment is not None:
+            topic_id, replicas, adding, removing = assignment
+            found.append(TopicContext(name, topic_id, replicas, adding, removing, version=stat.version))
     return found
 
 
-async def load_parts(coordination: Coordination, topics: Sequence[TopicContext], config_nodes: set[str]) -> None:
+async def load_parts(
+    coordination: Coordination,
+    topics: Sequence[TopicContext],
+    config_nodes: Collection[str],
+    on_damage: OnDamage = refuse,
+    known: Mapping[str, TopicContext] = MappingProxyType({}),
+) -> None:
     """Overrides and states of topics."""
     by_name = {topic.name: topic for topic in topics}
     configured = {name: topic_config_path(name) for name in by_name if name in config_nodes}
     for name, path, (data, _) in await _nodes(coordination, configured):
-        by_name[name].configs = decode_config(path, data)
+        configs = _decoded(decode_config, path, data, on_damage)
+        if configs is None and name in known:
+            configs = known[name].configs
+        by_name[name].configs = configs or {}
     wanted = [(topic.name, partition) for topic in topics for partition in topic.replicas]
-    for (name, partition), state in zip(wanted, await load_states(coordination, wanted), strict=True):
-        if state is not None:
-            by_name[name].states[partition] = state
-
-
-async def load_states(coordination: Coordination, partitions: Sequence[tuple[str, int]]) -> list[VersionedState | None]:
-    paths = [state_path(*found) for found in partitions]
+    paths = [state_path(*found) for found in wanted]
     # Most partitions of a cluster are in a handful of states: each is decoded and kept once.
     decoded: dict[bytes, LeaderAndIsr] = {}
-    states: list[VersionedState | None] = []
-    for path, found in zip(paths, await coordination.get_many(paths), strict=True):
+    for (name, partition), path, found in zip(wanted, paths, await coordination.get_many(paths), strict=True):
         if found is None:
-            states.append(None)
             continue
         data, stat = found
-        state = decoded.get(data)
-        if state is None:
-            state = decoded[data] = decode_state(path, data)
-        states.append(VersionedState(state, stat.version))
-    return states
+        state = decoded.get(data) or _decoded(decode_state, path, data, on_damage)
+        if state is not None:
+            decoded[data] = state
+            by_name[name].states[partition] = VersionedState(state, stat.version)
+        else:
+            by_name[name].damaged.add(partition)
+            if name in known and partition in known[name].states:
+                by_name[name].states[partition] = known[name].states[partition]
 
 
-async def load_topic_configs(coordination: Coordination) -> dict[str, dict[str, str]]:
+async def load_topic_configs(coordination: Coordination, on_damage: OnDamage = refuse) -> dict[str, dict[str, str]]:
     """Of all topics that have a node for them."""
     names = [name for name in await children_of(coordination, TOPIC_CONFIGS) if topic_name_fault(name) is None]
-    nodes = await _nodes(coordination, {name: topic_config_path(name) for name in names})
-    return {name: decode_config(path, data) for name, path, (data, _) in nodes}
+    return await _load_configs(coordination, {name: topic_config_path(name) for name in names}, on_damage)
 
 
-async def load_broker_configs(coordination: Coordination) -> dict[str, dict[str, str]]:
-    found = await children_of(coordination, BROKER_CONFIGS)
-    names = [name for name in found if name.isdigit() or name == DEFAULT_BROKER]
-    nodes = await _nodes(coordination, {name: broker_config_path(name) for name in names})
-    return {name: decode_config(path, data) for name, path, (data, _) in nodes}
+async def load_broker_configs(coordination: Coordination, on_damage: OnDamage = refuse) -> dict[str, dict[str, str]]:
+    names = await children_of(coordination, BROKER_CONFIGS)
+    paths = {name: broker_config_path(name) for name in names if name.isdigit() or name == DEFAULT_BROKER}
+    return await _load_configs(coordination, paths, on_damage)
 
 
-async def load_group_configs(coordination: Coordination) -> dict[str, dict[str, str]]:
+async def load_group_configs(coordination: Coordination, on_damage: OnDamage = refuse) -> dict[str, dict[str, str]]:
     paths = {name: f"{GROUP_CONFIGS}/{name}" for name in await children_of(coordination, GROUP_CONFIGS)}
-    nodes = await _nodes(coordination, paths)
-    return {entity_name(name): decode_config(path, data) for name, path, (data, _) in nodes}
+    found = await _load_configs(coordination, paths, on_damage)
+    return {entity_name(name): configs for name, configs in found.items()}
+
+
+async def _load_configs(
+    coordination: Coordination, paths: Mapping[str, str], on_damage: OnDamage
+) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for name, path, (data, _) in await _nodes(coordination, paths):
+        # There is a node, whatever it says.
+        found[name] = _decoded(decode_config, path, data, on_damage) or {}
+    return found
 
 
 async def below(coordination: Coordination, path: str) -> list[str]:

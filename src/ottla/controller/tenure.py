@@ -19,6 +19,7 @@ from ottla.controller.deciding.refusal import Refusal
 from ottla.controller.deciding.rules import ControllerSettings
 from ottla.controller.electing.controllership import ControllerClaim
 from ottla.controller.events import EventQueue
+from ottla.controller.loading import OnDamage, leave_alone
 from ottla.controller.numbers import ControllerNumbers
 from ottla.controller.turns.answers import AnswerTurns
 from ottla.controller.turns.brokers import BrokerTurns, Receivers
@@ -101,7 +102,7 @@ class Tenure:
 
     # Its life.
 
-    async def begin(self, claim: ControllerClaim) -> None:
+    async def begin(self, claim: ControllerClaim, on_damage: OnDamage) -> None:
         """Finishes what was begun before it, and announces everything. Raises CoordinationError, Refusal."""
         core, settings = self.core, self._settings
         core.context.cluster_id = await identity.cluster_id(core.coordination, core.entropy)
@@ -109,7 +110,7 @@ class Tenure:
         core.writes = ControllerWrites(core.coordination, claim.epoch_version)
         self.lost = None
         self.events.start()
-        await self.events.run(lambda: self._take_over(new_epochs=settings.new_leader_epochs))
+        await self.events.run(lambda: self._take_over(settings.new_leader_epochs, on_damage))
         self._has_begun = True
         self._watcher.begin()
         if settings.auto_leader_rebalance:
@@ -248,8 +249,8 @@ class Tenure:
             self.core.stale = True
             raise
 
-    async def _take_over(self, *, new_epochs: bool = False) -> None:
-        await self.brokers.take_over(new_epochs=new_epochs)
+    async def _take_over(self, new_epochs: bool = False, on_damage: OnDamage = leave_alone) -> None:
+        await self.brokers.take_over(new_epochs=new_epochs, on_damage=on_damage)
         self.tree.watched = set(self.core.context.topics)
 
     def _check_active(self) -> None:

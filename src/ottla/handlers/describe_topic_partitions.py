@@ -10,6 +10,7 @@ from heapq import merge
 from typing import Final
 
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.topic_partitions import leader_shown
 from ottla.metadata import PartitionState, TopicMetadata
 from ottla.model import ErrorCode, topic_name_fault
 from ottla.protocol.generated.describe_topic_partitions import (
@@ -109,9 +110,9 @@ def _topic(
     for piece in pieces(shown):
         partitions += [
             DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.NONE if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                error_code=error,
                 partition_index=state.partition,
-                leader_id=state.leader,
+                leader_id=leader,
                 leader_epoch=state.leader_epoch,
                 replica_nodes=list(state.replicas),
                 isr_nodes=list(state.isr),
@@ -119,7 +120,7 @@ def _topic(
                 last_known_elr=[],
                 offline_replicas=list(state.offline_replicas),
             )
-            for state in piece
+            for state, (error, leader) in [(state, leader_shown(call, state)) for state in piece]
         ]
         yield
     return DescribeTopicPartitionsResponseTopic(

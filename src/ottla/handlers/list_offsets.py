@@ -4,6 +4,9 @@ Special timestamps: -1 latest, -2 earliest, -3 of the largest timestamp (version
 tiered (9), -6 earliest pending upload (11). Without tiered storage the earliest local offset is the earliest, and
 nothing is tiered or pending, which is said with offset -1.
 
+A leader that does not know yet what was committed before it led (KIP-207) names no latest offset, nor that of a
+timestamp which it does not find below its high watermark: a client that got an offset before might see it go back.
+
 A look-up by timestamp opens batches. What is more than a little work is done by another process, and the connection
 waits (docs/decisions/record-checks.md).
 """
@@ -49,12 +52,16 @@ _SINCE: Final = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
+#: Nothing is tiered here.
+_NEVER_THERE: Final = frozenset({LATEST_TIERED, EARLIEST_PENDING_UPLOAD})
 _READ_UNCOMMITTED: Final = 0
 _READ_COMMITTED: Final = 1
 #: Earlier versions have no room for the leader's epoch.
 _EPOCH_SINCE: Final = 4
 #: Earlier versions do not say how long the client waits.
 _TIMEOUT_SINCE: Final = 10
+#: Earlier versions know another error for a leader that is not ready.
+_NOT_AVAILABLE_SINCE: Final = 5
 #: What an ordinary client gives as its replica id.
 _CONSUMER: Final = -1
 
@@ -162,7 +169,7 @@ async def _finished(
         except (CheckFailed, TimeoutError):
             answer.error_code = ErrorCode.REQUEST_TIMED_OUT
         else:
-            _fill(answer, found, call.version)
+            _fill(answer, found, call.version, is_consumer=request.replica_id == _CONSUMER, leader=each.leader)
         leader = each.leader.present
         if not leader.active:
             # What was looked into may have been cut off meanwhile.
@@ -229,11 +236,20 @@ def _partition(
     except StorageFault:
         return _failed(partition, ErrorCode.KAFKA_STORAGE_ERROR)
     if found is not None:
-        _fill(answer, found, call.version)
+        is_consumer = request.replica_id == _CONSUMER and partition.timestamp not in _NEVER_THERE
+        if is_consumer and partition.timestamp == LATEST and not leader.knows_watermark:
+            found = _NOTHING
+        _fill(answer, found, call.version, is_consumer=is_consumer, leader=leader)
     return answer
 
 
-def _fill(answer: ListOffsetsPartitionResponse, found: Found, version: int) -> None:
+def _fill(
+    answer: ListOffsetsPartitionResponse, found: Found, version: int, *, is_consumer: bool, leader: Leader
+) -> None:
+    if found == _NOTHING and is_consumer and not leader.knows_watermark:
+        new = version >= _NOT_AVAILABLE_SINCE
+        answer.error_code = ErrorCode.OFFSET_NOT_AVAILABLE if new else ErrorCode.LEADER_NOT_AVAILABLE
+        return
     answer.timestamp, answer.offset, epoch = found
     if version >= _EPOCH_SINCE:
         answer.leader_epoch = epoch
@@ -245,7 +261,7 @@ def _find(leader: Leader, timestamp: int, limit: int) -> Found | Lookup | None:
         return -1, limit, leader.epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, log.start_offset, log.epochs.epoch_at(log.start_offset)
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+    if timestamp in _NEVER_THERE:
         return _NOTHING
     return _below(limit, log.look_up_largest() if timestamp == MAX_TIMESTAMP else log.look_up(timestamp, limit))
 

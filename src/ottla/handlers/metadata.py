@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.topic_partitions import leader_shown
+from ottla.metadata import PartitionState
 from ottla.metadata.cache import TopicMetadata
 from ottla.model import (
     CLUSTER_METADATA_TOPIC,
@@ -28,6 +30,8 @@ from ottla.steps import Steps, pieces
 
 #: Versions 10 and 11 have room for ids, and Kafka refuses them there all the same.
 _ID_SINCE: Final = 12
+#: Before it clients know no error for a leader that lacks their listener.
+_LISTENERS_SINCE: Final = 6
 #: Topics that are answered in one step: most are encoded already, and few are long.
 _TOPICS_AT_ONCE: Final = 16
 #: Encoded topics that are kept; over it they are all forgotten.
@@ -189,18 +193,24 @@ def _fault(call: Call, error: ErrorCode, name: str | None, topic_id: bytes) -> b
     return encode_metadata_topic(call.version, error, name, topic_id, [], internal=name in INTERNAL_TOPICS)
 
 
+def _leader(call: Call, state: PartitionState) -> tuple[ErrorCode, int, int]:
+    """Error, partition and leader."""
+    error, leader = leader_shown(call, state)
+    if error is ErrorCode.LISTENER_NOT_FOUND and call.version < _LISTENERS_SINCE:
+        error = ErrorCode.LEADER_NOT_AVAILABLE
+    return error, state.partition, leader
+
+
 def _topic(call: Call, topic: TopicMetadata, *, wants_operations: bool) -> bytes:
     remembers = call.services.authorizer.allows_all
     kept = call.services.metadata.derived
-    key = ("Metadata", call.version, topic.name, wants_operations)
+    key = ("Metadata", call.version, topic.name, wants_operations, call.listener)
     encoded: bytes | None = kept.get(key) if remembers else None
     if encoded is not None:
         return encoded
     partitions = [
         (
-            ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-            partition.partition,
-            partition.leader,
+            *_leader(call, partition),
             partition.leader_epoch,
             partition.replicas,
             partition.isr,

@@ -141,7 +141,7 @@ def _broker(version: int, sent: UpdateMetadataBroker) -> BrokerEndpoints:
             )
             for each in sent.endpoints
         )
-    return BrokerEndpoints(BrokerId(sent.id), endpoints, sent.rack, _UNKNOWN_EPOCH)
+    return BrokerEndpoints(BrokerId(sent.id), endpoints, sent.rack or None, _UNKNOWN_EPOCH)
 
 
 def _protocol(number: int) -> str:

@@ -15,14 +15,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ottla.model import TopicPartition
+from ottla.model import ErrorCode, TopicPartition
+from ottla.replication.fencing import fencing
 from ottla.storage.errors import AppendRefused
 from ottla.storage.log.log import Log
 
 
 class Follower:
     __slots__ = (
-        *("_truncating", "_wrote", "active", "controller_epoch", "epoch", "high_watermark", "leader_id", "log"),
+        *(
+            "_committed",
+            "_truncating",
+            "_wrote",
+            "active",
+            "controller_epoch",
+            "epoch",
+            "high_watermark",
+            "leader_id",
+            "log",
+        ),
         *("on_may_ask", "partition_epoch", "tp"),
     )
 
@@ -35,6 +46,7 @@ class Follower:
         high_watermark: int,
         truncating: Callable[[TopicPartition, int], None],
         wrote: Callable[[Log], None] | None = None,
+        committed: Callable[[TopicPartition], None] | None = None,
     ) -> None:
         self.tp = tp
         self.log = log
@@ -52,6 +64,8 @@ class Follower:
         self._truncating = truncating
         #: Called with each write: a flush may be due.
         self._wrote = wrote
+        #: Called where the high watermark has moved: consumers may read here.
+        self._committed = committed
         #: Of the fetcher: called when `may_ask` has become true.
         self.on_may_ask: Callable[[], None] | None = None
 
@@ -97,7 +111,24 @@ class Follower:
 
     def leader_committed(self, leader_high_watermark: int) -> None:
         """What the leader says is committed is so here as far as it is here; it never goes back."""
-        self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.end_offset))
+        committed = min(leader_high_watermark, self.log.end_offset)
+        if committed > self.high_watermark:
+            self.high_watermark = committed
+            if self._committed is not None:
+                self._committed(self.tp)
+
+    # -- for consumers that read here
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Everything below is decided, as far as is known here."""
+        unstable = self.log.first_unstable_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def fencing(self, current_leader_epoch: int) -> ErrorCode:
+        return fencing(self.epoch, current_leader_epoch)
+
+    # -- what the leader says
 
     def leader_starts(self, leader_start: int) -> None:
         """The leader has removed what lies below, by retention or because somebody asked for that."""

@@ -62,6 +62,11 @@ class InSyncReplicas:
                 own_end = follower.end
         return own_end
 
+    def leader_moved(self) -> None:
+        """The leader's log is longer than it was."""
+        for follower in self.followers.values():
+            follower.leader_moved()
+
     # -- changes
 
     def propose(self, members: frozenset[int]) -> None:

@@ -29,7 +29,7 @@ class Beat:
 class FollowerProgress:
     __slots__ = (
         *("_beat", "_caught_up_ms", "_rests", "broker_epoch", "end", "fetched_ms", "id", "joins", "leader_end"),
-        *("log_start", "refused_until_ms"),
+        *("answered_watermark", "log_start", "refused_until_ms"),
     )
 
     def __init__(self, replica: int, now_ms: int = NEVER) -> None:
@@ -44,6 +44,8 @@ class FollowerProgress:
         self.broker_epoch = -1
         #: Whether it is on its way into the ISR, so that the high watermark waits for it.
         self.joins = False
+        #: The leader's watermark as it was last answered.
+        self.answered_watermark = 0
         #: The controller has not taken it as a member, and is not asked again before.
         self.refused_until_ms = NEVER
         #: A member counts as caught up from the beginning, or it would have to leave before it could ask.

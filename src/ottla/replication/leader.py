@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.model import ErrorCode, TopicPartition
+from ottla.replication.fencing import fencing
 from ottla.replication.isr import InSyncReplicas
 from ottla.storage.log.append import AppendResult
 from ottla.storage.log.log import Log
@@ -199,8 +200,4 @@ class Leader:
 
     def fencing(self, current_leader_epoch: int) -> ErrorCode:
         """What to answer to one who thinks that this leader epoch is `current_leader_epoch` (-1: does not say)."""
-        if current_leader_epoch < 0 or current_leader_epoch == self.epoch:
-            return ErrorCode.NONE
-        if current_leader_epoch < self.epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return fencing(self.epoch, current_leader_epoch)

@@ -76,7 +76,7 @@ class Replicas:
         self._listeners = RoleListeners((), self.leaders, self.followers, clock)
         directories.belong_to(self)
         #: Who joins and who leaves the in-sync sets.
-        self.isr_changes = IsrChanges(self.leaders, waiters.changed)
+        self.isr_changes = IsrChanges(self.leaders, waiters.changed_between_rounds)
         #: Of what followers are sent.
         self.throttle = LeaderThrottle(broker_id, clock)
         #: For metrics.
@@ -291,7 +291,7 @@ class Replicas:
         isr.assigned(state.replicas, isr.members if is_known else state.isr, now_ms)
         _note_epochs(leader, state)
         leader.advance()
-        self.waiters.changed(leader.tp)
+        self.waiters.changed_between_rounds(leader.tp)
 
     def _follow(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
         follower = self.followers.get(tp)
@@ -303,6 +303,7 @@ class Replicas:
             *(tp, log, state.leader_epoch, state.leader, high_watermark),
             truncating=self.directories.truncating,
             wrote=self._follower_wrote,
+            committed=self._follower_committed,
         )
         _note_epochs(follower, state)
         self._drop_roles(tp)
@@ -321,7 +322,7 @@ class Replicas:
             follower.active = False
         if leader is not None or follower is not None:
             self._listeners.resigned(tp)
-        self.waiters.changed(tp)
+        self.waiters.changed_between_rounds(tp)
 
     def stop(self, tp: TopicPartition, *, delete: bool) -> ErrorCode:
         """As `give_up` of one, with the caller waiting for the disk."""
@@ -390,7 +391,7 @@ class Replicas:
             self.leaders[tp] = leader.moved_to(log)
         elif tp in self.followers:
             self.followers[tp].go_on_in(log)
-        self.waiters.changed(tp)
+        self.waiters.changed_between_rounds(tp)
 
     # -- flushes
 
@@ -427,6 +428,12 @@ class Replicas:
     def _follower_wrote(self, log: Log) -> None:
         if log.durability.is_due(log.config, self._clock.wall_ms()):
             self._flushing.request(log)
+
+    def _follower_committed(self, tp: TopicPartition) -> None:
+        """Outside of a round, where a fetcher has it from the leader."""
+        if self.waiters:
+            self.waiters.changed(tp)
+            self.waiters.settle(self._clock.monotonic_ms())
 
     def _follower_flushed(self, log: Log) -> None:
         follower = self.followers.get(log.tp)

@@ -64,6 +64,7 @@ class LeaderThrottle:
         self.quota = ReplicationQuota(clock, lambda: NO_LIMIT)
 
     def holds_back(self, leader: Leader, replica: int) -> bool:
+        """Whether this follower is to have nothing of what the leader has."""
         return replica not in leader.isr.members and self._names(leader) and self.quota.is_exceeded
 
     def sent(self, leader: Leader, size: int) -> None:

@@ -29,6 +29,8 @@ class TrafficByTopic:
         self.gone = Traffic()
         #: What was fetched from leaders, of all topics.
         self.replicated_bytes_in = 0
+        #: What was sent to followers.
+        self.replicated_bytes_out = 0
 
     def of(self, topic: str) -> Traffic:
         """The topic's, made on first use."""

@@ -41,7 +41,7 @@ class Waiter(Protocol):
 
 class Watcher(Protocol):
     def changed(self) -> None:
-        """Called once, inside the change: it takes a note and does no more."""
+        """Called inside the change, once for each `watch`: it takes a note and does no more."""
         ...
 
 
@@ -57,6 +57,9 @@ class Waiters:
         self.on_left: Callable[[], None] = _nobody_goes_on
         #: One watcher stands by itself, which nearly all do: a dict takes 200 bytes.
         self._watchers: dict[Watched, Watcher | dict[Watcher, None]] = {}
+        #: Those that are called at each change, until they leave: followers' sessions, whose partitions change with
+        #: nearly each of their fetches.
+        self._standing: dict[TopicPartition, dict[Watcher, None]] = {}
         self._by_partition: dict[TopicPartition, dict[Waiter, None]] = {}
         self._keys: dict[Waiter, tuple[TopicPartition, ...]] = {}
         #: Those whose partition changed since the last `settle`, in the order of the changes.
@@ -101,6 +104,15 @@ class Waiters:
             self._marked.update(standing)
         if self._watchers:
             self._call_watchers(partition)
+        if self._standing and (watchers := self._standing.get(partition)):
+            for watcher in watchers:
+                watcher.changed()
+
+    def changed_between_rounds(self, partition: TopicPartition) -> None:
+        """The same where no round follows by itself, which would ask those that wait: a role or an in-sync set."""
+        self.changed(partition)
+        if self._marked:
+            self.on_left()
 
     def wake(self, waiter: Waiter) -> None:
         """Lets one waiter try, whatever has changed for it; the next `settle` asks it."""
@@ -112,7 +124,18 @@ class Waiters:
     @property
     def watched_count(self) -> int:
         """Partitions that somebody watches; for tests."""
-        return len(self._watchers)
+        return len(self._watchers) + len(self._standing)
+
+    def stand(self, key: TopicPartition, watcher: Watcher) -> None:
+        """As `watch`, at each change from now on."""
+        self._standing.setdefault(key, {})[watcher] = None
+
+    def stand_no_more(self, key: TopicPartition, watcher: Watcher) -> None:
+        standing = self._standing.get(key)
+        if standing is not None:
+            standing.pop(watcher, None)
+            if not standing:
+                del self._standing[key]
 
     def watch(self, key: Watched, watcher: Watcher) -> None:
         standing = self._watchers.get(key)

@@ -61,6 +61,9 @@ class Writes:
         traffic = self._replicas.traffic.of(leader.tp.topic)
         traffic.records_in += places.end_offset - end
         traffic.bytes_in += places.size - size
+        isr = leader.isr
+        if isr.followers:
+            isr.leader_moved()
         leader.advance()
         # Followers may read up to the log's end, so they wait for it and not for the high watermark.
         self._replicas.waiters.changed(leader.tp)

@@ -1,4 +1,4 @@
-"""Recognised requests whose answers wait: held in one line a leader, in lanes and without, and answered as all others."""
+"""Recognised requests whose answers wait: held in one line a leader, with lanes and without, answered as all others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.handlers.frames import batch, fetch, produce, produce_request
 from tests.server.conftest import BrokerThread, Peer
 
 from ottla.handlers.produce.held import HeldProduces
-from ottla.handlers.produce.waiting import ProduceWait
 from ottla.model import ErrorCode, TopicPartition
 from ottla.native import compiled_run
 from ottla.protocol.generated.produce import ProduceRequest, ProduceResponse

@@ -27,7 +27,7 @@ class FetchingWorld(GivenRoles):
     def __init__(self, simulation: Simulation, brokers: int, properties: Mapping[str, str] | None) -> None:
         super().__init__(simulation, brokers, properties)
         self.loop = simulation.loop
-        self._clients: dict[int, Client] = {}
+        self._clients: dict[tuple[int, str], Client] = {}
 
     # -- roles of the one partition that most tests have
 
@@ -38,20 +38,23 @@ class FetchingWorld(GivenRoles):
 
     # -- a client
 
-    def client(self, broker: int) -> Client:
-        found = self._clients.get(broker)
+    def client(self, broker: int, lane: str = "client") -> Client:
+        """A connection: its requests are served one after the other."""
+        found = self._clients.get((broker, lane))
         if found is None:
             network = self.simulation.world.machine("clients").network
-            found = self._clients[broker] = Client(network, "client", self.brokers[broker].name, PORT)
+            found = self._clients[broker, lane] = Client(network, lane, self.brokers[broker].name, PORT)
         return found
 
-    async def try_produce(self, *values: bytes, to: int, acks: int = -1, tp: TopicPartition = TP) -> tuple[int, int]:
+    async def try_produce(
+        self, *values: bytes, to: int, acks: int = -1, tp: TopicPartition = TP, lane: str = "client"
+    ) -> tuple[int, int]:
         """The error and the first offset."""
         data = encode_batch([Record(index, 1_000, None, value) for index, value in enumerate(values)])
         partition = PartitionProduceData(index=tp.partition, records=bytes(data))
         topic = TopicProduceData(name=tp.topic, partition_data=[partition])
         request = ProduceRequest(acks=acks, timeout_ms=2_000, topic_data=[topic])
-        answer = await self.client(to).ask(request, 9)
+        answer = await self.client(to, lane).ask(request, 9)
         found = answer.responses[0].partition_responses[0]
         return found.error_code, found.base_offset
 
@@ -96,10 +99,10 @@ class FetchingWorld(GivenRoles):
 
         await self.until(is_level, tp)
 
-    async def until(self, is_so: Callable[[], bool], tp: TopicPartition = TP) -> None:
-        ends = self.loop.time() + SETTLED_S
+    async def until(self, is_so: Callable[[], bool], tp: TopicPartition = TP, within_s: float = SETTLED_S) -> None:
+        ends = self.loop.time() + within_s
         while not is_so():
-            assert self.loop.time() < ends, f"not within {SETTLED_S} s: {self.ends(tp)}"
+            assert self.loop.time() < ends, f"not within {within_s} s: {self.ends(tp)}"
             await asyncio.sleep(0.005)
 
     def ends(self, tp: TopicPartition = TP) -> dict[int, int]:

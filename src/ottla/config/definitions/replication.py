@@ -43,8 +43,8 @@ replica.high.watermark.checkpoint.interval.ms  LONG  5000  -  HIGH  read-only  u
     How often high watermarks are written to disk.
 replica.lag.time.max.ms  LONG  30000  -  HIGH  read-only  used
     A follower that has not caught up for so long leaves the in-sync replicas.
-replica.selector.class  STRING  -  -  MEDIUM  read-only  unused
-    A Java class that picks the replica a consumer reads from; there is no JVM here to run it.
+replica.selector.class  STRING  -  -  MEDIUM  read-only  used
+    Kafka's RackAwareReplicaSelector lets consumers read from replicas in their own rack; others do nothing here.
 replica.socket.receive.buffer.bytes  INT  65536  -  HIGH  read-only  used
     The receive buffer of the sockets that followers fetch through, where it is set; otherwise the system chooses.
 replica.socket.timeout.ms  INT  30000  -  HIGH  read-only  used

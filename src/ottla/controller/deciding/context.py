@@ -35,6 +35,8 @@ class TopicContext:
     #: Partitions whose state is in the tree; the others were never led.
     states: dict[int, VersionedState] = field(default_factory=dict)
     configs: dict[str, str] = field(default_factory=dict)
+    #: Partitions whose state is in the tree, and cannot be read: it is left alone.
+    damaged: set[int] = field(default_factory=set)
     #: Of the topic's znode, which its assignment is written under the condition of.
     version: int = 0
 

@@ -14,7 +14,14 @@ from ottla.controller.core import ControllerCore, log
 from ottla.controller.deciding.audience import live_brokers
 from ottla.controller.deciding.context import ClusterContext, TopicContext
 from ottla.controller.deciding.elections import AfterChange
-from ottla.controller.loading import load_broker_configs, load_brokers, load_group_configs, load_topics
+from ottla.controller.loading import (
+    OnDamage,
+    leave_alone,
+    load_broker_configs,
+    load_brokers,
+    load_group_configs,
+    load_topics,
+)
 from ottla.controller.turns.answers import AnswerTurns
 from ottla.controller.turns.creating import CreationTurns
 from ottla.controller.turns.deleting import DeletionTurns
@@ -50,7 +57,7 @@ class BrokerTurns:
         self.broker_watch: Watch | None = None
         self.topic_watch: Watch | None = None
 
-    async def take_over(self, *, new_epochs: bool = False) -> None:
+    async def take_over(self, *, new_epochs: bool = False, on_damage: OnDamage = leave_alone) -> None:
         """Reads the tree, brings it in order, and announces to brokers what it holds."""
         core, coordination = self._core, self._core.coordination
         before = core.context
@@ -60,10 +67,10 @@ class BrokerTurns:
             shutting_down=before.shutting_down,
             failed_replicas=before.failed_replicas,
         )
-        found = await load_brokers(coordination, self.broker_watch)
-        context.broker_configs = await load_broker_configs(coordination)
-        context.group_configs = await load_group_configs(coordination)
-        await load_topics(coordination, context, self.topic_watch)
+        found = await load_brokers(coordination, self.broker_watch, on_damage)
+        context.broker_configs = await load_broker_configs(coordination, on_damage)
+        context.group_configs = await load_group_configs(coordination, on_damage)
+        await load_topics(coordination, context, self.topic_watch, on_damage, before.topics)
         core.context = context
         core.stale = False
         bounced = _bounced(core.announcer.brokers, found)
@@ -88,7 +95,7 @@ class BrokerTurns:
     async def brokers_changed(self) -> None:
         """Some came, or are gone, or came back under another registration: these know nothing any more."""
         core, context = self._core, self._core.context
-        found = await load_brokers(core.coordination, self.broker_watch)
+        found = await load_brokers(core.coordination, self.broker_watch, leave_alone)
         before = context.brokers
         dead = {broker for broker, known in before.items() if broker not in found} | _bounced(
             {broker: known.epoch for broker, known in before.items()}, found

@@ -257,7 +257,8 @@ class CreationTurns:
                 core.context.names[topic.id] = topic.name
                 groups.append([SetData(topic_path(topic.name), encode_topic(topic.assignment), topic.version)])
                 topic.version += 1
-            missing = {number: replicas for number, replicas in topic.replicas.items() if number not in topic.states}
+            known = topic.states.keys() | topic.damaged
+            missing = {number: replicas for number, replicas in topic.replicas.items() if number not in known}
             if not missing:
                 continue
             states, ops = await core.do(first_states(core.context, topic, missing))

@@ -24,7 +24,7 @@ from ottla.controller.deciding.reassigning import (
 from ottla.controller.deciding.refusal import Refusal
 from ottla.controller.electing.partitions import led_by, moved
 from ottla.controller.interface import OngoingReassignment, PartitionResult, Reassignment
-from ottla.controller.loading import load_assignments
+from ottla.controller.loading import leave_alone, load_assignments
 from ottla.controller.turns.answers import AnswerTurns
 from ottla.coordination.errors import BadVersion, NoNode
 from ottla.coordination.interface import Delete, Op, SetData, Watch
@@ -32,12 +32,15 @@ from ottla.coordination.notifications import REASSIGN_PARTITIONS, decode_reassig
 from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import LeaderAndIsr, encode_state, encoding_topic, state_path, topic_path
 from ottla.model import NO_BROKER, BrokerId, ErrorCode, TopicPartition
-from ottla.steps import Steps
+from ottla.steps import Steps, pieces
 
 #: How often a move is decided anew on what somebody else wrote meanwhile.
 _TRIES_MAX: Final = 5
 #: Of one topic in one write: with their states they fit one multi.
 _PARTITIONS_AT_ONCE: Final = 1_000
+
+#: Each takes some microseconds.
+_CHANGES_A_STEP: Final = 16
 
 _Partitions = Iterable[tuple[TopicContext, Iterable[int]]]
 
@@ -60,26 +63,30 @@ class ReassignmentTurns:
     # What is asked for.
 
     async def alter(self, changes: Sequence[Reassignment]) -> list[PartitionResult]:
-        by_topic: dict[str, dict[int, Reassignment]] = {}
-        refused: dict[TopicPartition, Refusal] = {}
-        for change in changes:
-            try:
-                self._check(change)
-            except Refusal as refusal:
-                refused[change.tp] = refusal
-            else:
-                by_topic.setdefault(change.tp.topic, {})[change.tp.partition] = change
+        by_topic, refused = await self._core.do(self._sorted_out(changes))
         for name, wanted in by_topic.items():
             numbers = list(wanted)
             for start in range(0, len(numbers), _PARTITIONS_AT_ONCE):
                 some = {number: wanted[number] for number in numbers[start : start + _PARTITIONS_AT_ONCE]}
                 refused |= await self._begin(name, some)
-        results: list[PartitionResult] = []
-        for change in changes:
-            fault = refused.get(change.tp)
-            result = PartitionResult(change.tp)
-            results.append(result if fault is None else result._replace(error=fault.error, message=fault.message))
-        return results
+        return await self._core.do(_results(changes, refused))
+
+    def _sorted_out(
+        self, changes: Sequence[Reassignment]
+    ) -> Steps[tuple[dict[str, dict[int, Reassignment]], dict[TopicPartition, Refusal]]]:
+        """Of two that name one partition the later one is done."""
+        by_topic: dict[str, dict[int, Reassignment]] = {}
+        refused: dict[TopicPartition, Refusal] = {}
+        for piece in pieces(changes, _CHANGES_A_STEP):
+            for change in piece:
+                try:
+                    self._check(change)
+                except Refusal as refusal:
+                    refused[change.tp] = refusal
+                else:
+                    by_topic.setdefault(change.tp.topic, {})[change.tp.partition] = change
+            yield
+        return by_topic, refused
 
     def ongoing(self, partitions: Sequence[TopicPartition] | None = None) -> list[tuple[TopicContext, list[int]]]:
         """Those under way, of all or of these."""
@@ -258,7 +265,7 @@ class ReassignmentTurns:
     async def _read_again(self, topic: TopicContext) -> bool:
         """Takes over what somebody else wrote into one topic."""
         core = self._core
-        found = await load_assignments(core.coordination, [topic.name])
+        found = await load_assignments(core.coordination, [topic.name], on_damage=leave_alone)
         if not found or found[0].id != topic.id:
             return False
         new = found[0]
@@ -314,3 +321,16 @@ class ReassignmentTurns:
             op = SetData(REASSIGN_PARTITIONS, encode_reassignments(left), stat.version)
         # Where somebody writes it just now, it is looked at again.
         await core.writes.write([[op]])
+
+
+def _results(
+    changes: Sequence[Reassignment], refused: Mapping[TopicPartition, Refusal]
+) -> Steps[list[PartitionResult]]:
+    results: list[PartitionResult] = []
+    for piece in pieces(changes):
+        for change in piece:
+            fault = refused.get(change.tp)
+            result = PartitionResult(change.tp)
+            results.append(result if fault is None else result._replace(error=fault.error, message=fault.message))
+        yield
+    return results

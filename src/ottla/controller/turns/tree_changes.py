@@ -14,6 +14,7 @@ from ottla.controller.deciding.audience import role_orders
 from ottla.controller.deciding.context import TopicContext
 from ottla.controller.loading import (
     children_of,
+    leave_alone,
     load_assignments,
     load_broker_configs,
     load_group_configs,
@@ -81,11 +82,11 @@ class TreeTurns:
         unwatched = sorted(names - self.watched)
         self.watched |= names
         self._lose(gone)
-        await self._take(await load_assignments(core.coordination, unwatched, on_topic))
+        await self._take(await load_assignments(core.coordination, unwatched, on_topic, leave_alone))
 
     async def assignments(self, names: Sequence[str], on_topic: Watch) -> None:
         """Of topics that have changed."""
-        await self._take(await load_assignments(self._core.coordination, sorted(names), on_topic))
+        await self._take(await load_assignments(self._core.coordination, sorted(names), on_topic, leave_alone))
 
     async def _take(self, found: Sequence[TopicContext]) -> None:
         core, context = self._core, self._core.context
@@ -108,7 +109,7 @@ class TreeTurns:
                     nameless.append(known)
         if new:
             config_nodes = set(await children_of(core.coordination, TOPIC_CONFIGS))
-            await load_parts(core.coordination, new, config_nodes)
+            await load_parts(core.coordination, new, config_nodes, leave_alone)
             for topic in new:
                 context.add_topic(topic)
                 if topic.name not in config_nodes:
@@ -228,17 +229,27 @@ class TreeTurns:
         for (name, path), node in zip(
             paths.items(), await core.coordination.get_many(list(paths.values())), strict=True
         ):
-            overrides = {} if node is None else decode_config(path, node[0])
+            try:
+                overrides = {} if node is None else decode_config(path, node[0])
+            except DamagedZnode as damaged:
+                leave_alone(damaged)
+                continue
             (context.config_nodes.discard if node is None else context.config_nodes.add)(name)
             if overrides != context.topics[name].configs:
                 context.topics[name].configs = changed_topics[name] = overrides
         brokers: dict[str, dict[str, str]] = {}
         if any(entity.startswith("brokers/") for entity in entities):
-            before, context.broker_configs = context.broker_configs, await load_broker_configs(core.coordination)
+            before, context.broker_configs = (
+                context.broker_configs,
+                await load_broker_configs(core.coordination, leave_alone),
+            )
             brokers = _difference(before, context.broker_configs)
         groups: dict[str, dict[str, str]] = {}
         if any(entity.startswith("groups/") for entity in entities):
-            before, context.group_configs = context.group_configs, await load_group_configs(core.coordination)
+            before, context.group_configs = (
+                context.group_configs,
+                await load_group_configs(core.coordination, leave_alone),
+            )
             groups = _difference(before, context.group_configs)
         if changed_topics or brokers or groups:
             core.update(topic_configs=changed_topics, broker_configs=brokers, group_configs=groups)

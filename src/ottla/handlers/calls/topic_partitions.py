@@ -1,9 +1,10 @@
-"""The checks that every request about partitions begins with: may the client, does it exist, does it lead here."""
+"""What requests about partitions ask first: may the client, does it exist, does it lead here, and where else."""
 
 from __future__ import annotations
 
 from ottla.handlers.calls.call import Call
-from ottla.model import ErrorCode, TopicPartition
+from ottla.metadata import PartitionState
+from ottla.model import NO_BROKER, BrokerId, ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
 
@@ -19,3 +20,14 @@ def leader_for(call: Call, topic: str, partition: int, operation: Operation, epo
         return replicas.why_not_leader(tp)
     fenced = leader.fencing(epoch)
     return leader if fenced == ErrorCode.NONE else fenced
+
+
+def leader_shown(call: Call, state: PartitionState) -> tuple[ErrorCode, BrokerId]:
+    """The leader that a client is sent to, by the listener that it came by; nobody, with the reason, where there is
+    none, or it is gone, or has no such listener."""
+    leader = call.services.metadata.brokers.get(state.leader)
+    if leader is None:
+        return ErrorCode.LEADER_NOT_AVAILABLE, NO_BROKER
+    if leader.endpoint(call.listener) is None:
+        return ErrorCode.LISTENER_NOT_FOUND, NO_BROKER
+    return ErrorCode.NONE, leader.id

@@ -126,7 +126,7 @@ def _partition(read: PartitionRead) -> tuple[Any, ...]:
         read.last_stable_offset,
         read.log_start_offset,
         read.aborted,
-        _NO_PREFERRED_REPLICA,
+        read.preferred,
         records,
     )
     if read.diverging is None:

@@ -183,6 +183,7 @@ class FetchHandler(Participant):
         if (
             self._policy.remembers
             and len(asked) == 1
+            and not wait.reader.chooses
             and (self._quotas.unlimited or self._policy.is_free(peer.principal, wait.client_id))
         ):
             leader = wait.reader.leader(asked[0])
@@ -199,7 +200,8 @@ class FetchHandler(Participant):
             return
         wait.began_ms = self._round.began_ms
         peer.answer_later(partial(self._waiters.forget, wait))
-        self._waiters.park(wait, wait.partitions(), self.services.clock.monotonic_ms() + request.max_wait_ms)
+        deadline_ms = self.services.clock.monotonic_ms() + wait.wait_ms(request.max_wait_ms)
+        self._waiters.park(wait, wait.partitions(), deadline_ms)
 
     # -- requests that know what has changed, and long ones
 
@@ -302,10 +304,10 @@ class FetchHandler(Participant):
         for peer, _ in made:
             peer.abort()
 
-    def reader(self, peer: Peer, request: FetchRequest) -> FetchReader:
+    def reader(self, peer: Peer, request: FetchRequest, version: int) -> FetchReader:
         if self.services.authorizer.allows_all:
-            return FetchReader(self.services, request, peer.listener_name)
-        return CheckedReader(self.services, request, peer)
+            return FetchReader(self.services, request, version, peer.listener_name)
+        return CheckedReader(self.services, request, version, peer)
 
     def room(self) -> Room:
         """For an answer that is read now."""
@@ -406,14 +408,17 @@ class FetchHandler(Participant):
     def count(self, wait: FetchWait, reads: Sequence[PartitionRead]) -> None:
         """For metrics."""
         self._metrics.failed_fetches.value += sum(read.error != ErrorCode.NONE for read in reads)
-        if wait.reader.replica_id < 0:
-            traffic = self.services.replicas.traffic
+        traffic = self.services.replicas.traffic
+        if not wait.reader.is_follower:
             for read in reads:
                 if read.leader is not None:
                     traffic.of(read.leader.tp.topic).bytes_out += read.size
             return
+        wait.reader.answered(reads)
         for read in reads:
-            if read.size and read.leader is not None and read.leader.log.config.leader_throttled_replicas:
+            traffic.replicated_bytes_out += read.size
+            throttled = read.size and read.leader is not None and read.leader.log.config.leader_throttled_replicas
+            if throttled and isinstance(read.leader, Leader):
                 self.services.replicas.throttle.sent(read.leader, read.size)
 
     def send(self, wait: FetchWait | LongFetch, answer: Sequence[Outgoing]) -> None:

@@ -19,11 +19,12 @@ from ottla.handlers.fetch.asked import AskedPartition, Key, each_asked, each_for
 from ottla.handlers.fetch.cold_reads import Warmth
 from ottla.handlers.fetch.reading import PartitionRead, let_go
 from ottla.handlers.fetch.sessions import NO_SESSION, Session
-from ottla.handlers.fetch.waiting import Answer, FetchWait
+from ottla.handlers.fetch.waiting import WATERMARK_NEWS_MS, Answer, FetchWait
 from ottla.handlers.fetch.watched import WatchedPartitions
 from ottla.model import ErrorCode
 from ottla.protocol.errors import DecodeError
 from ottla.protocol.hot.fetch import FetchRequest
+from ottla.replication.isr_progress import Beat
 from ottla.steps import Steps, at_once, pieces
 
 if TYPE_CHECKING:
@@ -74,7 +75,14 @@ class WatchedFetch(FetchWait):
         #: Its answer says everything; that of an incremental fetch what is news.
         self.is_full = session is None
         self.opens_session = opens_session
-        self.watched = WatchedPartitions(handler.services.replicas.waiters) if session is None else session.partitions
+        #: A follower's session is asked again and again; that of a consumer may rest for hours.
+        stays = opens_session and self.reader.is_follower
+        waiters = handler.services.replicas.waiters
+        if session is not None:
+            self.reader.beat = session.beat
+        elif stays:
+            self.reader.beat = Beat(handler.services.clock.monotonic_ms())
+        self.watched = WatchedPartitions(waiters, stays=stays) if session is None else session.partitions
         self._deadline_ms = handler.services.clock.monotonic_ms() + max(0, request.max_wait_ms)
         #: To be answered with what there is.
         self._is_late = request.max_wait_ms <= 0
@@ -133,6 +141,8 @@ class WatchedFetch(FetchWait):
     def first_try(self) -> bool:
         reads = self._read()
         if not (self._is_over or self.is_enough(reads)):
+            if reads and self.reader.is_follower and not self.is_full:
+                self._hasten()
             return False
         if self.is_full and len(reads) < len(self.watched):
             if len(self.watched) > READ_AT_ONCE_MAX:
@@ -162,6 +172,16 @@ class WatchedFetch(FetchWait):
         self.peer.answer_later(self.cancel)
         handler.services.replicas.waiters.park(self, (), self._deadline_ms)
         handler.services.round.soon()
+
+    def _hasten(self) -> None:
+        """A follower hears of a watermark that has moved, soon and not at once: records mostly come before."""
+        soon_ms = self.handler.services.clock.monotonic_ms() + WATERMARK_NEWS_MS
+        if soon_ms < self._deadline_ms:
+            self._deadline_ms = soon_ms
+            if self._is_parked:
+                waiters = self.handler.services.replicas.waiters
+                waiters.forget(self)
+                waiters.park(self, (), soon_ms)
 
     def _wake(self) -> None:
         if self._job is not None:
@@ -302,6 +322,8 @@ class WatchedFetch(FetchWait):
         if self.opens_session and self.session is None:
             self.session = self.handler.open_session(self)
             self._session_epoch = 1
+            if self.session is not None:
+                self.session.beat = self.reader.beat
         session = self.session
         self._leave()
         if session is None:

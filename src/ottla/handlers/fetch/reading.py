@@ -15,9 +15,11 @@ from ottla.handlers.calls.peer import Peer
 from ottla.handlers.fetch.asked import AskedPartition
 from ottla.handlers.fetch.cold_reads import is_warm
 from ottla.handlers.fetch.room import Room
+from ottla.handlers.fetch.selector import preferred_replica, selects_by_rack
 from ottla.model import BrokerId, ErrorCode, TopicPartition
 from ottla.ports import File
 from ottla.protocol.hot.fetch import FetchRequest
+from ottla.replication.follower import Follower
 from ottla.replication.isr_progress import Beat
 from ottla.replication.leader import Leader
 from ottla.security.authorizer import CLUSTER_NAME, Operation, Resource
@@ -31,6 +33,8 @@ READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 #: What an ordinary consumer gives as its replica id; a follower gives its broker id.
 CONSUMER: Final = -1
+#: Earlier versions say no rack, and cannot be sent to another replica.
+_RACK_SINCE: Final = 11
 #: Each takes some five microseconds.
 READS_A_STEP: Final = 8
 
@@ -49,6 +53,7 @@ class PartitionRead:
         "last_stable_offset",
         "leader",
         "log_start_offset",
+        "preferred",
         "records",
         "slice",
     )
@@ -60,7 +65,9 @@ class PartitionRead:
         self.last_stable_offset = -1
         self.log_start_offset = -1
         #: The leader that was read, also where it had to refuse.
-        self.leader: Leader | None = None
+        self.leader: Leader | Follower | None = None
+        #: The replica that the consumer is to read from; -1: this one.
+        self.preferred = -1
         self.slice: Slice | None = None
         #: The slice's file, while it is held open.
         self._kept: File | None = None
@@ -137,9 +144,12 @@ def let_go(reads: Iterable[PartitionRead]) -> None:
 class FetchReader:
     """One kind of reader: a consumer with its isolation level, or a follower."""
 
-    __slots__ = ("_committed", "_is_refused", "_services", "beat", "is_follower", "replica_epoch", "replica_id")
+    __slots__ = (
+        *("_committed", "_is_refused", "_rack", "_reads_followers", "_services", "beat", "is_follower"),
+        *("replica_epoch", "replica_id"),
+    )
 
-    def __init__(self, services: Services, request: FetchRequest, listener: str) -> None:
+    def __init__(self, services: Services, request: FetchRequest, version: int, listener: str) -> None:
         self._services = services
         self.replica_id = request.replica_id
         #: The registration that a follower fetches under; -1 before version 15.
@@ -151,8 +161,16 @@ class FetchReader:
         #: own, followers come by that.
         server = services.config.server
         self._is_refused = self.is_follower and len(server.listeners) > 1 and listener != server.inter_broker_listener
+        #: A consumer that can be sent to another replica (version 11) may read there, where the configuration wants it.
+        self._reads_followers = request.replica_id == CONSUMER and version >= _RACK_SINCE and selects_by_rack(services)
+        self._rack = request.rack_id if self._reads_followers else ""
         #: Of a follower's session.
         self.beat: Beat | None = None
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it is looked up each time where to read."""
+        return bool(self._rack)
 
     def read_all(
         self, asked: Iterable[AskedPartition], max_bytes: int, room: Room, *, is_new: bool = False
@@ -206,8 +224,10 @@ class FetchReader:
         if read.error != ErrorCode.NONE:
             return read
         try:
+            if self._rack and isinstance(leader, Leader) and self._is_sent_away(read, leader):
+                return read
             self._read(read, leader, max_bytes, whole_first_batch=whole_first_batch)
-            if self.is_follower:
+            if self.is_follower and isinstance(leader, Leader):
                 self._of_follower(read, leader, is_new=is_new)
         except OffsetOutsideLog:
             # With none of the log's offsets, as Kafka answers.
@@ -226,19 +246,34 @@ class FetchReader:
             self._services.replicas.follower_fetched(
                 leader, self.replica_id, read.asked.fetch_offset, self.replica_epoch, self.beat
             )
-            read.high_watermark = leader.high_watermark
-            read.last_stable_offset = leader.last_stable_offset
+            self._note_offsets(read, leader)
 
-    def _read(self, read: PartitionRead, leader: Leader, max_bytes: int, *, whole_first_batch: bool) -> None:
-        """Raises OffsetOutOfRange and StorageFault."""
-        asked, log = read.asked, leader.log
+    def _is_sent_away(self, read: PartitionRead, leader: Leader) -> bool:
+        """Whether the consumer has a replica that is nearer. It is answered no records then."""
+        read.preferred = preferred_replica(self._services, leader, self._rack, read.asked.fetch_offset)
+        if read.preferred < 0:
+            return False
+        self._note_offsets(read, leader)
+        return True
+
+    @staticmethod
+    def _note_offsets(read: PartitionRead, leader: Leader | Follower) -> None:
         read.high_watermark = leader.high_watermark
         read.last_stable_offset = leader.last_stable_offset
-        read.log_start_offset = log.start_offset
+        read.log_start_offset = leader.log.start_offset
+
+    def _read(self, read: PartitionRead, leader: Leader | Follower, max_bytes: int, *, whole_first_batch: bool) -> None:
+        """Raises OffsetOutOfRange and StorageFault."""
+        asked, log = read.asked, leader.log
+        self._note_offsets(read, leader)
         if asked.last_fetched_epoch >= 0 and self._diverges(read, leader):
             return
-        throttled = self.is_follower and leader.log.config.leader_throttled_replicas
-        if throttled and self._services.replicas.throttle.holds_back(leader, self.replica_id):
+        if (
+            self.is_follower
+            and log.config.leader_throttled_replicas
+            and isinstance(leader, Leader)
+            and self._services.replicas.throttle.holds_back(leader, self.replica_id)
+        ):
             return
         limit = max(0, min(asked.max_bytes, max_bytes))
         if not limit and not whole_first_batch:
@@ -249,13 +284,32 @@ class FetchReader:
         if self._committed and not self.is_follower:
             read.aborted = log.aborted_in(asked.fetch_offset, read.slice, read.last_stable_offset)
 
-    def limit(self, leader: Leader) -> int:
+    def lags(self, asked: Iterable[AskedPartition]) -> bool:
+        """Whether this follower was last answered an older watermark than there is."""
+        for one in asked:
+            leader = self.leader(one)
+            if isinstance(leader, Leader):
+                follower = leader.isr.followers.get(self.replica_id)
+                if follower is not None and follower.answered_watermark < leader.high_watermark:
+                    return True
+        return False
+
+    def answered(self, reads: Iterable[PartitionRead]) -> None:
+        """This follower is answered these."""
+        for read in reads:
+            if isinstance(read.leader, Leader) and read.error == ErrorCode.NONE:
+                follower = read.leader.isr.followers.get(self.replica_id)
+                if follower is not None:
+                    follower.answered_watermark = read.high_watermark
+
+    def limit(self, leader: Leader | Follower) -> int:
         """Where this reader's view of the log ends."""
         if self.is_follower:
             return leader.log.end_offset
         return leader.last_stable_offset if self._committed else leader.high_watermark
 
-    def leader(self, asked: AskedPartition) -> Leader | ErrorCode:
+    def leader(self, asked: AskedPartition) -> Leader | Follower | ErrorCode:
+        """Who is read: the leader, or a follower where this reader may read from followers."""
         if self._is_refused:
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         name = asked.topic
@@ -267,7 +321,8 @@ class FetchReader:
         tp = TopicPartition(name, asked.partition)
         leader = self._services.replicas.leaders.get(tp)
         if leader is None:
-            return self._services.replicas.why_not_leader(tp)
+            follower = self._services.replicas.followers.get(tp) if self._reads_followers else None
+            return follower if follower is not None else self._services.replicas.why_not_leader(tp)
         # Only a broker that holds a replica may say how far that replica is: the high watermark rests on it.
         if self.is_follower and not self._is_replica(leader):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -280,7 +335,7 @@ class FetchReader:
         broker = self._services.metadata.brokers.get(BrokerId(self.replica_id))
         return self.replica_epoch < 0 or broker is None or self.replica_epoch >= broker.epoch
 
-    def _diverges(self, read: PartitionRead, leader: Leader) -> bool:
+    def _diverges(self, read: PartitionRead, leader: Leader | Follower) -> bool:
         """Whether what the reader has is not the beginning of this log (KIP-595)."""
         asked = read.asked
         found = leader.log.epochs.end_offset_for(asked.last_fetched_epoch, leader.log.end_offset)
@@ -301,11 +356,11 @@ class CheckedReader(FetchReader):
 
     __slots__ = ("_peer",)
 
-    def __init__(self, services: Services, request: FetchRequest, peer: Peer) -> None:
-        super().__init__(services, request, peer.listener_name)
+    def __init__(self, services: Services, request: FetchRequest, version: int, peer: Peer) -> None:
+        super().__init__(services, request, version, peer.listener_name)
         self._peer = peer
 
-    def leader(self, asked: AskedPartition) -> Leader | ErrorCode:
+    def leader(self, asked: AskedPartition) -> Leader | Follower | ErrorCode:
         name = self._services.metadata.topic_name(asked.topic) if isinstance(asked.topic, bytes) else asked.topic
         if name is not None and not self._may_read(name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -14,6 +14,7 @@ from typing import Final
 from ottla.handlers.fetch.watched import WatchedPartitions
 from ottla.model import ErrorCode
 from ottla.ports import Entropy
+from ottla.replication.isr_progress import Beat
 
 #: The epoch of a request that opens a session, and of one that wants none.
 INITIAL_EPOCH: Final = 0
@@ -30,7 +31,7 @@ PARTITIONS_MAX: Final = 100_000
 
 
 class Session:
-    __slots__ = ("counted", "epoch", "id", "is_closed", "last_used_ms", "partitions", "privileged", "uses_ids")
+    __slots__ = ("beat", "counted", "epoch", "id", "is_closed", "last_used_ms", "partitions", "privileged", "uses_ids")
 
     def __init__(
         self, session_id: int, partitions: WatchedPartitions, *, uses_ids: bool, privileged: bool, now_ms: int
@@ -45,6 +46,8 @@ class Session:
         #: How many of them stand in the sum of all sessions.
         self.counted = len(partitions)
         self.last_used_ms = now_ms
+        #: What all partitions of a follower's session share: with each request it asks for all of them.
+        self.beat: Beat | None = None
         self.is_closed = False
 
 
@@ -80,6 +83,8 @@ class Sessions:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         session.epoch = 1 if session.epoch == 2**31 - 1 else session.epoch + 1
         session.last_used_ms = now_ms
+        if session.beat is not None:
+            session.beat.ms = now_ms
         self._sessions[session_id] = self._sessions.pop(session_id)
         return session
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.handlers.fetch.asked import AskedPartition
 from ottla.handlers.fetch.reading import FetchReader, PartitionRead
 from ottla.handlers.fetch.sessions import NO_SESSION
 from ottla.model import ErrorCode, TopicPartition
 from ottla.protocol.hot.fetch import FetchRequest
-from ottla.replication.leader import Leader
 
 if TYPE_CHECKING:
     from ottla.handlers.calls.peer import Peer
     from ottla.handlers.fetch.handler import FetchHandler
 
+
+#: How long a follower waits for records that take a moved watermark along. Without them it is answered that alone:
+#: at once, each write would cost every follower two fetches.
+WATERMARK_NEWS_MS: Final = 5
 
 #: What a fetch says of all that it has read, the id of its session, and an error of the request as a whole.
 Answer = tuple[list[PartitionRead], int, ErrorCode]
@@ -29,6 +32,7 @@ class FetchWait:
         "client_id",
         "correlation",
         "handler",
+        "is_hasty",
         "is_new",
         "max_bytes",
         "min_bytes",
@@ -47,16 +51,18 @@ class FetchWait:
         self.min_bytes = request.min_bytes
         self.max_bytes = min(request.max_bytes, handler.bytes_max)
         self.asked: list[AskedPartition] = []
+        #: Whether its time was cut short, for news of a watermark.
+        self.is_hasty = False
         #: Nothing was read for it yet.
         self.is_new = True
         #: When its round began, where that has left it waiting.
         self.began_ms: int | None = None
         #: Known where quotas ask for it.
         self.client_id: str | None = None
-        self.reader: FetchReader = handler.reader(peer, request)
+        self.reader: FetchReader = handler.reader(peer, request, version)
 
     def partitions(self) -> list[TopicPartition]:
-        return [read.tp for one in self.asked if isinstance(read := self.reader.leader(one), Leader)]
+        return [read.tp for one in self.asked if not isinstance(read := self.reader.leader(one), ErrorCode)]
 
     def first_try(self) -> bool:
         """Answers at once where there is enough, an error, or nothing to wait for."""
@@ -67,12 +73,26 @@ class FetchWait:
         return False
 
     def is_enough(self, reads: list[PartitionRead]) -> bool:
-        return sum(read.size for read in reads) >= self.min_bytes or any(read.error or read.diverging for read in reads)
+        return sum(read.size for read in reads) >= self.min_bytes or any(
+            read.error or read.diverging or read.preferred >= 0 for read in reads
+        )
 
     def try_complete(self, now_ms: int) -> bool:
-        if not self._has_news():
-            return False
-        return self.first_try()
+        if self._has_news():
+            return self.first_try()
+        if self.reader.is_follower and not self.is_hasty and self.reader.lags(self.asked):
+            waiters = self.handler.services.replicas.waiters
+            waiters.forget(self)
+            self.is_hasty = True
+            waiters.park(self, self.partitions(), now_ms + WATERMARK_NEWS_MS)
+        return False
+
+    def wait_ms(self, max_wait_ms: int) -> int:
+        """How long it waits for more than there is."""
+        if self.reader.is_follower and max_wait_ms > WATERMARK_NEWS_MS and self.reader.lags(self.asked):
+            self.is_hasty = True
+            return WATERMARK_NEWS_MS
+        return max_wait_ms
 
     def _has_news(self) -> bool:
         """A cheap look before all partitions are read: reading takes twenty times as long."""
@@ -80,7 +100,7 @@ class FetchWait:
         for one in self.asked:
             leader = reader.leader(one)
             if (
-                not isinstance(leader, Leader)
+                isinstance(leader, ErrorCode)
                 or reader.limit(leader) > one.fetch_offset
                 or leader.fencing(one.current_leader_epoch) != ErrorCode.NONE
             ):

@@ -41,7 +41,8 @@ class WatchedPartition:
     """One partition of a set, and what its client knows of it."""
 
     __slots__ = (
-        *("asked", "error", "high_watermark", "is_new", "key", "log_start_offset", "place", "stands_at", "within"),
+        *("asked", "error", "has_changed", "high_watermark", "is_new", "key", "log_start_offset", "place"),
+        *("stands_at", "within"),
     )
 
     def __init__(self, within: WatchedPartitions, key: Key, asked: AskedPartition, place: int) -> None:
@@ -60,15 +61,20 @@ class WatchedPartition:
         self.error: ErrorCode | None = None
         #: Where its watcher stands.
         self.stands_at: Watched | None = None
+        #: Since it was last looked at.
+        self.has_changed = False
 
     def changed(self) -> None:
-        self.stands_at = None
-        if self.within is not None:
-            self.within.mark(self)
+        self.has_changed = True
+        within = self.within
+        if within is None or not within.stays or not isinstance(self.stands_at, TopicPartition):
+            self.stands_at = None
+        if within is not None:
+            within.mark(self)
 
     def is_news(self, read: PartitionRead) -> bool:
         """Whether an answer has to carry this."""
-        if read.size or read.diverging is not None:
+        if read.size or read.diverging is not None or read.preferred >= 0:
             return True
         if read.error != ErrorCode.NONE:
             return read.error not in _SAID_ONCE or read.error != self.error
@@ -83,8 +89,10 @@ class WatchedPartition:
 
 
 class WatchedPartitions:
-    def __init__(self, waiters: Waiters) -> None:
+    def __init__(self, waiters: Waiters, *, stays: bool = False) -> None:
         self._waiters = waiters
+        #: Watches its partitions as long as it has them, where each look would else have to begin anew.
+        self.stays = stays
         #: In the order of their places.
         self._partitions: dict[Key, WatchedPartition] = {}
         self._marked: dict[WatchedPartition, None] = {}
@@ -142,7 +150,10 @@ class WatchedPartitions:
         gone.within = None
         self._marked.pop(gone, None)
         if gone.stands_at is not None:
-            self._waiters.unwatch(gone.stands_at, gone)
+            if self.stays and isinstance(gone.stands_at, TopicPartition):
+                self._waiters.stand_no_more(gone.stands_at, gone)
+            else:
+                self._waiters.unwatch(gone.stands_at, gone)
             gone.stands_at = None
 
     # -- looks
@@ -210,7 +221,7 @@ class WatchedPartitions:
             del self._partitions[each.key]
             self._partitions[each.key] = each
         # Where its watcher was called since, there may be more news than what was read.
-        if each.stands_at is not None and not _is_left(each, read, reader):
+        if not each.has_changed and not _is_left(each, read, reader):
             self._marked.pop(each, None)
 
     def _in_order(self) -> Steps[list[WatchedPartition]]:
@@ -224,6 +235,7 @@ class WatchedPartitions:
         return found
 
     def _watch(self, each: WatchedPartition, reader: FetchReader) -> None:
+        each.has_changed = False
         if each.stands_at is None:
             topic, partition = each.key
             if isinstance(topic, str):
@@ -231,13 +243,16 @@ class WatchedPartitions:
             else:
                 name = reader.topic_name(topic)
                 each.stands_at = topic if name is None else TopicPartition(name, partition)
-            self._waiters.watch(each.stands_at, each)
+            if self.stays and isinstance(each.stands_at, TopicPartition):
+                self._waiters.stand(each.stands_at, each)
+            else:
+                self._waiters.watch(each.stands_at, each)
 
 
 def _is_left(each: WatchedPartition, read: PartitionRead, reader: FetchReader) -> bool:
     """Whether the partition stays marked behind a look: there are records to read, or an error to say again."""
     if read.error != ErrorCode.NONE:
         return read.error not in _SAID_ONCE
-    if read.diverging is not None or read.leader is None:
+    if read.diverging is not None or read.preferred >= 0 or read.leader is None:
         return True
     return reader.limit(read.leader) > each.asked.fetch_offset

@@ -1,0 +1,118 @@
+"""The controller in numbers, under the names that Kafka has for them. Brokers that are not the controller show 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ottla.controller.controller import ClusterController
+from ottla.controller.numbers import ELECTION_BOUNDS_MS
+from ottla.metrics import Registry
+from ottla.metrics.buckets import RecentBuckets, Summary, quantile
+from ottla.model import NO_BROKER
+from ottla.ports import Clock
+
+#: Kafka's names for them.
+_QUANTILES: Final = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
+
+
+class ControllerReadings:
+    def __init__(self, controller: Callable[[], ClusterController | None], clock: Clock) -> None:
+        self._controller = controller
+        self._clock = clock
+        self._recent = RecentBuckets(len(ELECTION_BOUNDS_MS) + 1, clock.monotonic_ms())
+
+    def _active(self) -> ClusterController | None:
+        controller = self._controller()
+        return controller if controller is not None and controller.tenure.lost is None else None
+
+    def is_active(self) -> int:
+        return int(self._active() is not None)
+
+    def topics(self) -> int:
+        active = self._active()
+        return 0 if active is None else len(active.context.topics)
+
+    def to_delete(self) -> int:
+        active = self._active()
+        return 0 if active is None else len(active.context.deleting)
+
+    def waiting_events(self) -> int:
+        active = self._active()
+        return 0 if active is None else len(active.tenure.events)
+
+    def partitions(self) -> Iterator[float]:
+        active = self._active()
+        if active is not None:
+            for topic in list(active.context.topics.values()):
+                yield len(topic.replicas)
+
+    def offline(self) -> Iterator[float]:
+        """Those that nobody has ever led are among them."""
+        active = self._active()
+        if active is not None:
+            for topic in list(active.context.served_topics()):
+                for partition in list(topic.replicas):
+                    known = topic.states.get(partition)
+                    yield known is None or known.state.leader == NO_BROKER
+
+    def imbalanced(self) -> Iterator[float]:
+        active = self._active()
+        if active is not None:
+            for topic in list(active.context.served_topics()):
+                for partition, replicas in list(topic.replicas.items()):
+                    known = topic.states.get(partition)
+                    yield known is not None and replicas[:1] != (known.state.leader,)
+
+    def unclean_elections(self) -> int:
+        controller = self._controller()
+        return 0 if controller is None else controller.numbers.unclean_elections
+
+    def election_times(self) -> Summary:
+        controller = self._controller()
+        counts = [0] * (len(ELECTION_BOUNDS_MS) + 1) if controller is None else controller.numbers.elections
+        recent = self._recent.since(counts, self._clock.monotonic_ms())
+        quantiles = {name: quantile(ELECTION_BOUNDS_MS, recent, share) for name, share in _QUANTILES.items()}
+        return Summary(quantiles, sum(counts), 0 if controller is None else controller.numbers.elections_ms)
+
+
+def register_controller_metrics(
+    registry: Registry, controller: Callable[[], ClusterController | None], clock: Clock
+) -> None:
+    readings = ControllerReadings(controller, clock)
+    state, stats = "kafka_controller_kafkacontroller_", "kafka_controller_controllerstats_"
+    gauge = registry.gauge
+    gauge(f"{state}activecontrollercount", "1 on the broker that is the controller.", readings.is_active)
+    gauge(f"{state}globaltopiccount", "Topics, on the controller; 0 on others.", readings.topics)
+    gauge(f"{state}topicstodeletecount", "Topics whose deletion has not ended, on the controller.", readings.to_delete)
+    registry.sum(
+        f"{state}globalpartitioncount", "Partitions of all topics, on the controller; 0 on others.", readings.partitions
+    )
+    registry.sum(
+        f"{state}offlinepartitionscount",
+        "Partitions without a leader, on the controller; 0 on others.",
+        readings.offline,
+    )
+    registry.sum(
+        f"{state}preferredreplicaimbalancecount",
+        "Partitions that another replica than the first one leads, or nobody, on the controller; 0 on others.",
+        readings.imbalanced,
+    )
+    gauge(
+        "kafka_controller_controllereventmanager_eventqueuesize",
+        "Changes that wait for their turn, on the controller; 0 on others.",
+        readings.waiting_events,
+    )
+    registry.gauges(
+        f"{stats}uncleanleaderelections_total",
+        "Leaders elected from outside the in-sync set.",
+        (),
+        lambda: [((), readings.unclean_elections())],
+        type_="counter",
+    )
+    registry.summaries(
+        f"{stats}leaderelectionrateandtimems",
+        "Milliseconds of a set of elections, until the tree has them; quantiles of the last five minutes.",
+        (),
+        lambda: [((), readings.election_times())],
+    )

@@ -1,0 +1,150 @@
+"""The coordinator of a group moves with the leader of its partition: members stay in their generation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.broker.simulated_cluster import SimulatedCluster, until
+
+from ottla.model import OFFSETS_TOPIC, ErrorCode
+from ottla.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ottla.protocol.generated.find_coordinator import FindCoordinatorRequest
+from ottla.protocol.generated.heartbeat import HeartbeatRequest
+from ottla.protocol.generated.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.protocol.generated.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from ottla.protocol.generated.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+NONE = ErrorCode.NONE
+
+
+async def coordinator(cluster: SimulatedCluster, ask: int, group: str = "g") -> int:
+    """Asked until one is there."""
+    found = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    for _ in range(200):
+        answer = await cluster.client(ask).ask(FindCoordinatorRequest(key=group), 3)
+        found = ErrorCode(answer.error_code)
+        if found is NONE:
+            return int(answer.node_id)
+        await cluster.pause(0.1)
+    raise AssertionError(found)
+
+
+async def asked(cluster: SimulatedCluster, number: int, request: Any, version: int) -> Any:
+    """Until the coordinator has loaded the group."""
+    for _ in range(200):
+        answer = await cluster.client(number).ask(request, version)
+        if answer.error_code not in {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}:
+            return answer
+        await cluster.pause(0.05)
+    raise AssertionError(answer)
+
+
+async def commit(cluster: SimulatedCluster, number: int, member: str, generation: int, offset: int) -> ErrorCode:
+    request = OffsetCommitRequest(
+        group_id="g",
+        generation_id_or_member_epoch=generation,
+        member_id=member,
+        topics=[
+            OffsetCommitRequestTopic(
+                name="t",
+                partitions=[
+                    OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+                ],
+            )
+        ],
+    )
+    answer = await cluster.client(number).ask(request, 9)
+    return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+
+async def committed(cluster: SimulatedCluster, number: int) -> int:
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
+    answer = await cluster.client(number).ask(request, 8)
+    return int(answer.groups[0].topics[0].partitions[0].committed_offset)
+
+
+async def begin(cluster: SimulatedCluster) -> int:
+    await cluster.start()
+    assert await cluster.create(1, "t", {0: (1, 2)}) is NONE
+    found = await coordinator(cluster, 1)
+    # Both have what the coordinator has written.
+    await until(
+        lambda: all(len(each.isr) == 2 for each in cluster.broker(found).metadata.topic(OFFSETS_TOPIC).partitions)
+    )
+    return found
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_members_of_a_classic_group_stay_in_their_generation(way: str) -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        first = await begin(cluster)
+        other = 3 - first
+        protocols = [JoinGroupRequestProtocol(name="range", metadata=b"s")]
+        join = JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=30_000,
+            rebalance_timeout_ms=30_000,
+            protocol_type="consumer",
+            protocols=protocols,
+        )
+        joined = await asked(cluster, first, join, 3)
+        assert joined.error_code == NONE
+        assignments = [SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"mine")]
+        sync = SyncGroupRequest(
+            group_id="g", generation_id=joined.generation_id, member_id=joined.member_id, assignments=assignments
+        )
+        assert (await asked(cluster, first, sync, 2)).assignment == b"mine"
+        assert await commit(cluster, first, joined.member_id, joined.generation_id, 5) is NONE
+        await cluster.leave(first, way)
+        await until(
+            lambda: all(each.leader == other for each in cluster.broker(other).metadata.topic(OFFSETS_TOPIC).partitions)
+        )
+        assert await coordinator(cluster, other) == other
+        beat = HeartbeatRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id)
+        assert (await asked(cluster, other, beat, 3)).error_code == NONE
+        assert await committed(cluster, other) == 5
+        assert await commit(cluster, other, joined.member_id, joined.generation_id, 6) is NONE
+        assert await committed(cluster, other) == 6
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_members_of_a_consumer_group_keep_their_epoch_and_assignment(way: str) -> None:
+    def beat(member: str, epoch: int, topics: list[str] | None = None) -> ConsumerGroupHeartbeatRequest:
+        return ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id=member,
+            member_epoch=epoch,
+            rebalance_timeout_ms=30_000 if topics else -1,
+            subscribed_topic_names=topics,
+            topic_partitions=[] if topics else None,
+        )
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        first = await begin(cluster)
+        other = 3 - first
+        joined = await asked(cluster, first, beat("AAAAAAAAAAAAAAAAAAAAAA", 0, ["t"]), 1)
+        assert joined.error_code == NONE, joined
+        (assigned,) = joined.assignment.topic_partitions
+        assert assigned.partitions == [0]
+        assert await commit(cluster, first, joined.member_id, joined.member_epoch, 5) is NONE
+        await cluster.leave(first, way)
+        await until(
+            lambda: all(each.leader == other for each in cluster.broker(other).metadata.topic(OFFSETS_TOPIC).partitions)
+        )
+        assert await coordinator(cluster, other) == other
+        again = await asked(cluster, other, beat(joined.member_id, joined.member_epoch), 1)
+        assert (again.error_code, again.member_epoch) == (NONE, joined.member_epoch), again
+        assert await committed(cluster, other) == 5
+        assert await commit(cluster, other, joined.member_id, joined.member_epoch, 6) is NONE
+
+    with SimulatedCluster(2) as cluster:
+        cluster.run(scenario(cluster))

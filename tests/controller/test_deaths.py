@@ -1,0 +1,276 @@
+"""What becomes of partitions when brokers die, come back, do both unseen, or lose a directory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pytest
+from tests.controller.several import Brokers, ids
+from tests.coordination.contract import until
+
+from ottla.controller.interface import ConfigOverrides, ConfigTarget, ConfigTargetType, TopicToCreate
+from ottla.coordination.interface import Op, OpResult
+from ottla.coordination.local import LocalSession
+from ottla.coordination.notifications import LOG_DIR_EVENT_PREFIX, encode_log_dir_failure
+from ottla.coordination.znodes import state_path
+from ottla.model import ErrorCode, TopicPartition
+
+UNCLEAN = "unclean.leader.election.enable"
+
+
+@pytest.fixture
+def brokers() -> Iterator[Brokers]:
+    made = Brokers()
+    made.settle(made.begin())
+    yield made
+    made.close()
+
+
+class Multis(LocalSession):
+    """Remembers which paths were written together."""
+
+    def remember(self) -> list[list[str]]:
+        self.written: list[list[str]] = []
+        return self.written
+
+    async def multi(self, ops: Sequence[Op]) -> list[OpResult]:
+        if hasattr(self, "written"):
+            self.written.append([op.path for op in ops])
+        return await super().multi(ops)
+
+
+def watched(brokers: Brokers) -> list[list[str]]:
+    """The multis of the active controller from now on."""
+    session = brokers.controller._coordination
+    session.__class__ = Multis
+    assert isinstance(session, Multis)
+    return session.remember()
+
+
+def test_the_dead_leave_every_isr_in_the_same_multi_as_the_elections(brokers: Brokers) -> None:
+    brokers.settle(brokers.create_all("orders", [(3, 2), (2, 3), (3, 1), (1, 2)]))
+    multis = watched(brokers)
+    brokers.settle(brokers.die(3))
+    # Where the leader lives the ISR is without the dead all the same: acks=all would wait for it.
+    assert brokers.states("orders") == [(2, 1, (2,)), (2, 1, (2,)), (1, 1, (1,)), (1, 0, (1, 2))]
+    states = [[path for path in paths if path.endswith("state")] for paths in multis]
+    assert [len(paths) for paths in states if paths] == [3]
+    # The leaders that stay hear of it under their next epoch.
+    role = brokers.all[2].roles[TopicPartition("orders", 1)]
+    assert (role.leader, role.leader_epoch, role.isr) == (2, 1, (2,))
+    assert brokers.seen_by(1, "orders", 1).offline_replicas == (3,)
+
+
+def test_the_last_member_never_leaves(brokers: Brokers) -> None:
+    brokers.settle(brokers.create("orders", 3, 2))
+    brokers.settle(brokers.die(3))
+    assert brokers.state("orders") == (2, 1, (2,))
+    brokers.settle(brokers.die(2))
+    assert brokers.state("orders") == (-1, 2, (2,))
+    # It stays in the metadata, and only who was in sync may lead it.
+    assert brokers.seen_by(1, "orders").leader == -1
+    brokers.settle(brokers.start(3))
+    assert brokers.state("orders") == (-1, 2, (2,))
+    brokers.settle(brokers.start(2))
+    assert brokers.state("orders") == (2, 3, (2,))
+    assert brokers.seen_by(1, "orders").leader == 2
+
+
+def test_those_that_die_together_may_each_come_back(brokers: Brokers) -> None:
+    brokers.settle(brokers.create("orders", 3, 2))
+
+    async def both() -> None:
+        await asyncio.gather(brokers.die(2), brokers.die(3))
+
+    brokers.settle(both())
+    assert brokers.state("orders") == (-1, 1, (3, 2))
+    brokers.settle(brokers.start(2))
+    assert brokers.state("orders") == (2, 2, (2,))
+
+
+@pytest.mark.parametrize("where", ["topic", "broker", "brokers", "nowhere"])
+def test_both_behaviours_when_all_in_sync_are_down(brokers: Brokers, where: str) -> None:
+    """As the seeds tell them: wait for the ISR, or take any replica, from when on the topic or a broker allows it."""
+    brokers.settle(brokers.create("orders", 3, 2))
+    brokers.settle(brokers.change_isr("orders", 3))
+    brokers.settle(brokers.die(3))
+    assert brokers.state("orders") == (-1, 1, (3,))
+    target = {
+        "topic": ConfigTarget(ConfigTargetType.TOPIC, "orders"),
+        "broker": ConfigTarget(ConfigTargetType.BROKER, str(brokers.active_number())),
+        "brokers": ConfigTarget(ConfigTargetType.BROKER, ""),
+    }
+    if where in target:
+        brokers.settle(brokers.controller.alter_configs([ConfigOverrides(target[where], {UNCLEAN: "true"})]))
+        assert brokers.state("orders") == (2, 2, (2,))
+        assert brokers.controller.numbers.unclean_elections == 1
+    else:
+        brokers.settle(brokers.start(3))
+        assert brokers.state("orders") == (3, 2, (3,))
+        assert brokers.controller.numbers.unclean_elections == 0
+
+
+def test_an_election_that_finds_nobody_says_so(brokers: Brokers, capsys: pytest.CaptureFixture[str]) -> None:
+    brokers.settle(brokers.create("orders", 3))
+    brokers.settle(brokers.die(3))
+    said = capsys.readouterr().err
+    assert "partitions have no leader" in said
+    assert "first=orders-0 isr=[3]" in said
+
+
+# A bounce.
+
+
+async def bounce(brokers: Brokers, number: int) -> None:
+    """Gone and registered again before anybody looks."""
+    controller = brokers.controller
+    held = asyncio.Event()
+    turn = asyncio.ensure_future(controller.tenure.run(held.wait))
+    await asyncio.sleep(0)
+    epoch = controller.context.brokers[ids(number)[0]].epoch
+    await brokers.die(number)
+    await brokers.start(number)
+    assert controller.context.brokers[ids(number)[0]].epoch == epoch
+    held.set()
+    await turn
+
+
+@pytest.mark.parametrize("stale", [False, True])
+def test_a_bounce_between_two_looks_is_a_death_and_a_birth(brokers: Brokers, stale: bool) -> None:
+    brokers.settle(brokers.create_all("orders", [(3, 2), (2, 3)]))
+    brokers.settle(brokers.create("alone", 3))
+
+    async def work() -> None:
+        if stale:
+            # The next turn reads the tree as a whole, before anybody looks for brokers.
+            brokers.controller.tenure.core.stale = True
+        await bounce(brokers, 3)
+
+    brokers.settle(work())
+    # It may have lost what it had: it leads nothing that others can, and is in sync with nobody.
+    assert brokers.states("orders") == [(2, 1, (2,)), (2, 1, (2,))]
+    assert brokers.state("alone") == (3, 2, (3,))
+    # It knew nothing, and knows everything.
+    assert sorted(state.leader for state in brokers.all[3].roles.values()) == [2, 2, 3]
+    assert set(brokers.all[3].cache.brokers) == {1, 2, 3}
+
+
+def test_a_broker_that_changes_its_listeners_is_reached_by_them(brokers: Brokers) -> None:
+    brokers.settle(brokers.create("orders", 2, 3))
+    path = "/brokers/ids/3"
+    data = brokers.person.store._tree.nodes[path].data
+    brokers.settle(brokers.person.set(path, data.replace(b"9092", b"9393")))
+    assert brokers.seen_by(1, "orders").isr == (2, 3)
+    for number in (1, 2, 3):
+        endpoint = brokers.all[number].cache.brokers[ids(3)[0]].endpoints[0]
+        assert endpoint.port == 9393
+    # Again: the watch is left anew each time.
+    brokers.settle(brokers.person.set(path, data))
+    assert brokers.all[1].cache.brokers[ids(3)[0]].endpoints[0].port == 9092
+
+
+def test_deaths_are_seen_again_and_again(brokers: Brokers) -> None:
+    brokers.settle(brokers.create("orders", 3, 2))
+    for _ in range(5):
+        brokers.settle(brokers.die(3))
+        assert brokers.state("orders")[2] == (2,)
+        brokers.settle(brokers.start(3))
+        brokers.settle(brokers.change_isr("orders", 2, 3))
+        assert brokers.state("orders")[2] == (2, 3)
+
+
+# Conditional writes.
+
+
+def test_elections_whose_state_has_changed_hold_up_no_others(brokers: Brokers) -> None:
+    count = 50
+    brokers.settle(brokers.create_all("orders", [(3, 2, 1)] * count))
+    changed = [7, 8, 30]
+
+    async def work() -> None:
+        for partition in changed:
+            await brokers.write_state("orders", 3, 5, 3, 1, partition=partition)
+
+    brokers.run(work())
+    multis = watched(brokers)
+    brokers.settle(brokers.die(3))
+    for partition, state in enumerate(brokers.states("orders")):
+        # Decided anew on what stands there: broker 2 was not in sync any more.
+        assert state == ((1, 6, (1,)) if partition in changed else (2, 1, (2, 1))), partition
+        assert brokers.seen_by(1, "orders", partition).leader == state[0]
+    # In pieces around those that failed, and these once more: not one write for each of fifty.
+    assert len([paths for paths in multis if any(path.endswith("state") for path in paths)]) <= 9
+    assert not brokers.controller.tenure.core.stale
+
+
+def test_elections_of_which_most_have_changed_get_through_too(brokers: Brokers) -> None:
+    brokers.settle(brokers.create_all("orders", [(3, 2, 1)] * 40))
+
+    async def work() -> None:
+        for partition in range(40):
+            if partition % 7:
+                await brokers.write_state("orders", 3, 5, 3, 1, partition=partition)
+        await brokers.person.delete(state_path("orders", 13))
+        await brokers.die(3)
+
+    brokers.settle(work())
+    leaders = [state[0] for state in brokers.states("orders")[:13]]
+    assert leaders == [1 if partition % 7 else 2 for partition in range(13)]
+    nodes = brokers.person.store._tree.nodes
+    for partition in range(14, 40):
+        assert b'"leader":3' not in nodes[state_path("orders", partition)].data
+
+
+# Replicas without a broker that could make them.
+
+
+def test_a_topic_grows_onto_brokers_that_are_not_there(brokers: Brokers) -> None:
+    brokers.settle(brokers.create("orders", 1, 3))
+    brokers.settle(brokers.die(3))
+    data = b'{"partitions":{"0":[1,3],"1":[3],"2":[3,1]},"adding_replicas":{},"removing_replicas":{},"version":3}'
+    brokers.settle(brokers.person.set("/brokers/topics/orders", data))
+    assert (brokers.seen_by(1, "orders", 1).leader, brokers.seen_by(1, "orders", 2).leader) == (-1, 1)
+    brokers.settle(brokers.start(3))
+    assert brokers.states("orders") == [(1, 1, (1,)), (3, 0, (3,)), (1, 0, (1,))]
+    assert brokers.seen_by(2, "orders", 1).leader == 3
+
+
+def test_a_log_directory_that_failed_is_found_out_through_its_notification(brokers: Brokers) -> None:
+    brokers.settle(brokers.create_all("orders", [(3, 2), (3, 2)]))
+    brokers.all[3].broken.add(TopicPartition("orders", 1))
+
+    async def work() -> None:
+        await brokers.person.create(LOG_DIR_EVENT_PREFIX, encode_log_dir_failure(3), sequential=True)
+        await brokers.person.create(LOG_DIR_EVENT_PREFIX, b"{", sequential=True)
+
+    brokers.settle(work())
+    assert brokers.states("orders") == [(3, 0, (3, 2)), (2, 1, (2,))]
+    assert brokers.run(brokers.person.children("/log_dir_event_notification"))[0] == []
+
+
+def test_a_failed_replica_leaves_the_isr_of_another_leader(brokers: Brokers) -> None:
+    brokers.settle(brokers.create("orders", 2, 3))
+    failed = [TopicPartition("orders", 0)]
+    assert brokers.settle(brokers.controller.replicas_failed(ids(3)[0], failed)) is ErrorCode.NONE
+    assert brokers.state("orders") == (2, 1, (2,))
+    assert brokers.settle(brokers.change_isr("orders", 2, 3)).error is ErrorCode.INELIGIBLE_REPLICA
+
+
+def test_one_that_is_slow_or_hangs_holds_up_no_election(brokers: Brokers) -> None:
+    brokers.settle(brokers.create("orders", 3, 2))
+    brokers.all[1].hangs_in = "metadata"
+
+    async def work() -> None:
+        await brokers.die(3)
+        await until(lambda: brokers.seen_by(2, "orders").leader == 2)
+        (made,) = await brokers.controller.create_topics(
+            [TopicToCreate("more", assignments=((0, ids(2)),))], timeout_ms=1000
+        )
+        # The controller's own broker is not asked to be quick.
+        assert made.error is ErrorCode.REQUEST_TIMED_OUT
+        brokers.all[1].hangs_in = None
+        brokers.all[1].go_on()
+
+    brokers.settle(work())
+    assert brokers.seen_by(1, "more").leader == 2
