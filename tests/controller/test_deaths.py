@@ -122,8 +122,8 @@ def test_an_election_that_finds_nobody_says_so(brokers: Brokers, capsys: pytest.
 # A bounce.
 
 
-async def bounce(brokers: Brokers, number: int) -> None:
-    """Gone and registered again before anybody looks."""
+async def bounce(brokers: Brokers, number: int, *, stale: bool = False) -> None:
+    """Gone and registered again before anybody looks; or, with `stale`, before the tree is read again as a whole."""
     controller = brokers.controller
     held = asyncio.Event()
     turn = asyncio.ensure_future(controller.tenure.run(held.wait))
@@ -132,6 +132,7 @@ async def bounce(brokers: Brokers, number: int) -> None:
     await brokers.die(number)
     await brokers.start(number)
     assert controller.context.brokers[ids(number)[0]].epoch == epoch
+    controller.tenure.core.stale = stale
     held.set()
     await turn
 
@@ -141,13 +142,7 @@ def test_a_bounce_between_two_looks_is_a_death_and_a_birth(brokers: Brokers, sta
     brokers.settle(brokers.create_all("orders", [(3, 2), (2, 3)]))
     brokers.settle(brokers.create("alone", 3))
 
-    async def work() -> None:
-        if stale:
-            # The next turn reads the tree as a whole, before anybody looks for brokers.
-            brokers.controller.tenure.core.stale = True
-        await bounce(brokers, 3)
-
-    brokers.settle(work())
+    brokers.settle(bounce(brokers, 3, stale=stale))
     # It may have lost what it had: it leads nothing that others can, and is in sync with nobody.
     assert brokers.states("orders") == [(2, 1, (2,)), (2, 1, (2,))]
     assert brokers.state("alone") == (3, 2, (3,))
@@ -237,15 +232,18 @@ def test_a_topic_grows_onto_brokers_that_are_not_there(brokers: Brokers) -> None
 
 
 def test_a_log_directory_that_failed_is_found_out_through_its_notification(brokers: Brokers) -> None:
-    brokers.settle(brokers.create_all("orders", [(3, 2), (3, 2)]))
-    brokers.all[3].broken.add(TopicPartition("orders", 1))
+    brokers.settle(brokers.create_all("orders", [(3, 2)] * 3))
 
     async def work() -> None:
         await brokers.person.create(LOG_DIR_EVENT_PREFIX, encode_log_dir_failure(3), sequential=True)
         await brokers.person.create(LOG_DIR_EVENT_PREFIX, b"{", sequential=True)
 
+    brokers.all[3].broken.add(TopicPartition("orders", 1))
     brokers.settle(work())
-    assert brokers.states("orders") == [(3, 0, (3, 2)), (2, 1, (2,))]
+    assert brokers.states("orders") == [(3, 0, (3, 2)), (2, 1, (2,)), (3, 0, (3, 2))]
+    brokers.all[3].broken.add(TopicPartition("orders", 2))
+    brokers.settle(work())
+    assert brokers.states("orders") == [(3, 0, (3, 2)), (2, 1, (2,)), (2, 1, (2,))]
     assert brokers.run(brokers.person.children("/log_dir_event_notification"))[0] == []
 
 

@@ -136,20 +136,20 @@ def test_a_broker_that_wants_to_stop_gives_up_what_it_leads(brokers: Brokers) ->
 
 
 def test_a_broker_keeps_what_nobody_can_take_over(brokers: Brokers) -> None:
-    brokers.settle(brokers.create("orders", 3, 2))
+    brokers.settle(brokers.create("orders", 3, 2, 1))
     brokers.settle(brokers.change_isr("orders", 3))
     three = ids(3)[0]
     answer = brokers.settle(brokers.controller.shut_down(three, -1))
     assert answer is not None
     assert answer.remaining == (TopicPartition("orders", 0),)
     # It leads on, also when others die, and what caught up meanwhile takes over at the next try.
-    brokers.settle(brokers.die(1))
+    brokers.settle(brokers.die(2))
     assert brokers.state("orders") == (3, 0, (3,))
-    brokers.settle(brokers.change_isr("orders", 3, 2))
+    brokers.settle(brokers.change_isr("orders", 3, 1))
     answer = brokers.settle(brokers.controller.shut_down(three, -1))
     assert answer is not None
     assert answer.remaining == ()
-    assert brokers.state("orders") == (2, 1, (2,))
+    assert brokers.state("orders") == (1, 1, (1,))
 
 
 def test_an_old_life_of_a_broker_or_a_stranger_stops_nothing(brokers: Brokers) -> None:

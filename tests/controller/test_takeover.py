@@ -11,7 +11,7 @@ import pytest
 from tests.controller.several import Brokers, ids
 from tests.coordination.contract import until
 
-from ottla.controller.interface import TopicRef, TopicToCreate
+from ottla.controller.interface import Reassignment, TopicRef, TopicToCreate
 from ottla.coordination.interface import Op, OpResult, Stat, Watch
 from ottla.coordination.local import LocalSession
 from ottla.coordination.notifications import encode_partitions
@@ -120,6 +120,46 @@ def test_a_deletion_that_waits_for_a_broker_outlives_its_controller(brokers: Bro
     assert not brokers.exists("/admin/delete_topics/orders")
     assert not brokers.all[3].roles
     brokers.settle(brokers.create("orders", 2, 3))
+
+
+def test_a_broker_that_could_not_delete_its_logs_does_so_when_it_starts_again(brokers: Brokers) -> None:
+    brokers.settle(brokers.create("orders", 2, 3))
+    brokers.all[3].broken.add(TopicPartition("orders", 0))
+    (deleted,) = brokers.settle(brokers.controller.delete_topics([TopicRef("orders")]))  # type: ignore[misc]
+    assert deleted.error is ErrorCode.NONE
+    assert brokers.exists("/admin/delete_topics/orders")
+    brokers.settle(brokers.die(3))
+    assert brokers.exists("/admin/delete_topics/orders")
+    # With the directory well again, under the same controller.
+    brokers.settle(brokers.start(3))
+    assert not brokers.exists("/admin/delete_topics/orders")
+    assert not brokers.exists("/brokers/topics/orders")
+
+
+def test_a_replica_that_was_moved_away_is_not_the_whole_of_a_deletion(brokers: Brokers) -> None:
+    brokers.settle(brokers.create_all("orders", [(2, 3), (3, 1)]))
+    moved, held = brokers.all[3], TopicPartition("orders", 1)
+    moved.hangs_in = "stop_replicas"
+
+    async def work() -> None:
+        await brokers.controller.alter_reassignments([Reassignment(TopicPartition("orders", 0), ids(2))])
+        await until(lambda: "stop_replicas" in moved.calls)
+        deleting = asyncio.ensure_future(brokers.controller.delete_topics([TopicRef("orders")]))
+        await asyncio.sleep(1)
+        moved.go_on()
+        moved._hanging = asyncio.Event()
+        # The first call was about the partition that had moved. The other one's log is there still.
+        await until(lambda: moved.calls.count("stop_replicas") == 2)
+        await asyncio.sleep(1)
+        assert held in moved.roles
+        assert brokers.exists("/brokers/topics/orders")
+        assert not deleting.done()
+        moved.go_on()
+        assert (await deleting)[0].error is ErrorCode.NONE
+
+    brokers.settle(work())
+    assert not brokers.exists("/brokers/topics/orders")
+    assert not moved.roles
 
 
 def test_a_topic_of_which_the_last_controller_wrote_a_part_is_completed(brokers: Brokers) -> None:

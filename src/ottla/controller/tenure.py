@@ -65,7 +65,7 @@ class Tenure:
         self.deletions = DeletionTurns(core)
         self.creations = CreationTurns(core, self.deletions)
         self.answers = AnswerTurns(core, self.creations, self.deletions)
-        self.reassignments = ReassignmentTurns(core, self.answers)
+        self.reassignments = ReassignmentTurns(core, self.creations, self.answers)
         self.brokers = BrokerTurns(core, self.creations, self.deletions, self.answers, self.reassignments, receivers)
         self.replicas = ReplicaTurns(core, self.answers, self.reassignments)
         self.overrides = OverrideTurns(core, self.answers)

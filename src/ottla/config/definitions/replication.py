@@ -9,7 +9,7 @@ alter.log.dirs.replication.quota.window.num  INT  11  1..  LOW  read-only  unuse
     How many samples are kept for the throttle of moves between directories.
 alter.log.dirs.replication.quota.window.size.seconds  INT  1  1..  LOW  read-only  unused
     How long one sample for the throttle of moves between directories lasts.
-auto.leader.rebalance.enable  BOOLEAN  true  -  HIGH  read-only  later
+auto.leader.rebalance.enable  BOOLEAN  true  -  HIGH  read-only  used
     Whether leadership goes back to the preferred replicas by itself.
 controlled.shutdown.enable  BOOLEAN  true  -  MEDIUM  read-only  used
     Whether a broker hands over its leaderships before it stops.
@@ -19,7 +19,7 @@ default.replication.factor  INT  1  -  MEDIUM  read-only  used
     How many copies a topic gets when its creation does not say.
 follower.replication.throttled.rate  LONG  9223372036854775807  0..  MEDIUM  cluster-wide  used
     Bytes a second that throttled replicas may fetch on this broker.
-leader.imbalance.check.interval.seconds  LONG  300  1..  HIGH  read-only  later
+leader.imbalance.check.interval.seconds  LONG  300  1..  HIGH  read-only  used
     How often it is checked whether leaderships are where they should be.
 leader.replication.throttled.rate  LONG  9223372036854775807  0..  MEDIUM  cluster-wide  used
     Bytes a second that throttled replicas may read from this broker.

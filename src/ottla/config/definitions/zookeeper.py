@@ -19,7 +19,7 @@ delegation.token.master.key  PASSWORD  -  -  MEDIUM  read-only  unused
     The old name of delegation.token.secret.key.
 inter.broker.protocol.version  STRING  3.9-IV0  -  MEDIUM  read-only  unused
     The version that Kafka 3.9's brokers speak among themselves; brokers agree by ApiVersions here.
-leader.imbalance.per.broker.percentage  INT  10  -  HIGH  read-only  later
+leader.imbalance.per.broker.percentage  INT  10  -  HIGH  read-only  used
     How many percent of a broker's leaderships may be elsewhere before they are moved back.
 log.message.downconversion.enable  BOOLEAN  true  -  LOW  read-only  unused
     Whether batches are converted for consumers older than version 0.11.

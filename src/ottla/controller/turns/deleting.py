@@ -32,10 +32,8 @@ class _Deletion:
         self.work = work
         #: Live brokers that have not answered yet.
         self.waits_for = holders
-        #: Brokers that are not there, and have replicas.
+        #: Brokers with replicas that are not there, or could not delete them: they will when they start again.
         self.away = away
-        #: Whether one of them could not delete all of its logs.
-        self.is_kept = False
 
 
 class DeletionTurns:
@@ -172,7 +170,6 @@ class DeletionTurns:
         if new:
             self._track(new)
         for name, deletion in self._deletions.items():
-            deletion.is_kept = False
             deletion.waits_for, deletion.away = self._holders(name)
 
     def _holders(self, name: str) -> tuple[set[BrokerId], set[BrokerId]]:
@@ -195,9 +192,12 @@ class DeletionTurns:
                 or all(number in numbers for number, held in topic.replicas.items() if answer.broker in held)
             ):
                 deletion.waits_for.discard(answer.broker)
-        for name in {tp.topic for tp in answer.failed}:
+        for name in sorted({tp.topic for tp in answer.failed}):
             if name in self._deletions:
-                self._deletions[name].is_kept = True
+                log.warning(
+                    "a topic's deletion waits: not all of its logs could be deleted", topic=name, broker=answer.broker
+                )
+                self._deletions[name].away.add(answer.broker)
 
     def broker_gone(self, broker: BrokerId) -> None:
         """Whoever asked waits for it no more."""
@@ -217,15 +217,12 @@ class DeletionTurns:
         """Takes the nodes of those away whose logs are gone everywhere."""
         core = self._core
         ready = [name for name, deletion in self._deletions.items() if not deletion.waits_for]
-        kept = sorted(name for name in ready if self._deletions[name].is_kept)
-        for name in kept:
-            log.warning("a topic's deletion waits: not all of its logs could be deleted", topic=name)
-        away = [name for name in ready if self._deletions[name].away and name not in kept]
+        away = [name for name in ready if self._deletions[name].away]
         for name in away:
             deletion = self._deletions[name]
             if not deletion.work.has_ended:
                 log.info("a topic's deletion waits for brokers", topic=name, brokers=sorted(deletion.away))
-        gone = [name for name in ready if not (self._deletions[name].is_kept or self._deletions[name].away)]
+        gone = [name for name in ready if not self._deletions[name].away]
         outcomes = await core.writes.write([await self._removal(name) for name in gone])
         removed = 0
         for name, fault in zip(gone, outcomes, strict=True):
@@ -235,7 +232,7 @@ class DeletionTurns:
             else:
                 core.stale = True
                 log.warning("a topic's deletion waits", topic=name, fault=str(fault))
-        self._end([*gone, *kept])
+        self._end(gone)
         self._answer(away)
         if removed:
             log.info("deleted topics", count=removed, first=gone[0])

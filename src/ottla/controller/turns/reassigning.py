@@ -26,12 +26,13 @@ from ottla.controller.electing.partitions import led_by, moved
 from ottla.controller.interface import OngoingReassignment, PartitionResult, Reassignment
 from ottla.controller.loading import leave_alone, load_assignments
 from ottla.controller.turns.answers import AnswerTurns
+from ottla.controller.turns.creating import CreationTurns
 from ottla.coordination.errors import BadVersion, NoNode
 from ottla.coordination.interface import Delete, Op, SetData, Watch
 from ottla.coordination.notifications import REASSIGN_PARTITIONS, decode_reassignments, encode_reassignments
 from ottla.coordination.znode_json import DamagedZnode
 from ottla.coordination.znodes import LeaderAndIsr, encode_state, encoding_topic, state_path, topic_path
-from ottla.model import NO_BROKER, BrokerId, ErrorCode, TopicPartition
+from ottla.model import NO_BROKER, ZERO_TOPIC_ID, BrokerId, ErrorCode, TopicPartition
 from ottla.steps import Steps, pieces
 
 #: How often a move is decided anew on what somebody else wrote meanwhile.
@@ -54,8 +55,9 @@ class _Step(NamedTuple):
 
 
 class ReassignmentTurns:
-    def __init__(self, core: ControllerCore, answers: AnswerTurns) -> None:
+    def __init__(self, core: ControllerCore, creations: CreationTurns, answers: AnswerTurns) -> None:
         self._core = core
+        self._creations = creations
         self._answers = answers
         #: What an older tool has asked for, and has not moved yet.
         self._asked: dict[TopicPartition, tuple[BrokerId, ...]] = {}
@@ -266,9 +268,10 @@ class ReassignmentTurns:
         """Takes over what somebody else wrote into one topic."""
         core = self._core
         found = await load_assignments(core.coordination, [topic.name], on_damage=leave_alone)
-        if not found or found[0].id != topic.id:
+        if not found or found[0].id not in (topic.id, ZERO_TOPIC_ID):
             return False
         new = found[0]
+        added = [number for number in new.replicas if number not in topic.replicas]
         topic.replicas, topic.adding, topic.removing, topic.version = (
             new.replicas,
             new.adding,
@@ -276,6 +279,8 @@ class ReassignmentTurns:
             new.version,
         )
         await core.read_again([TopicPartition(topic.name, number) for number in topic.states])
+        if added:
+            await self._creations.found([(topic, added)])
         return True
 
     # What an older tool asks for.
