@@ -35,7 +35,7 @@ class Profile:
     readers: int = 2
     members: int = 2
     #: Whether somebody creates, grows, reassigns, elects and deletes beside the load.
-    operator: bool = True
+    operator: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -58,7 +58,9 @@ PROFILES: Final[Mapping[str, Profile]] = {
     profile.name: profile
     for profile in (
         ANY,
-        Profile(name="quiet", seconds=10.0, faults={}, operator=False),
+        Profile(name="quiet", seconds=10.0, faults={}),
+        Profile(name="changes", faults={}, operator=True),
+        Profile(name="changes and faults", faults=ANY.faults, operator=True),
         Profile(name="processes", faults=_PROCESSES),
         Profile(name="links", faults=_LINKS),
         Profile(name="pauses", faults={"pause": 3.0, "kill": 1.0}),
@@ -72,7 +74,6 @@ PROFILES: Final[Mapping[str, Profile]] = {
             pause_s=1.5,
             topics=1,
             partitions=1,
-            operator=False,
         ),
     )
 }
