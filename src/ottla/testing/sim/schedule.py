@@ -284,6 +284,9 @@ class ClusterSchedule:
             return repr(fault)
 
     async def _verify(self) -> None:
+        moved = self.cluster.state.elections
+        if moved and not (self.profile.faults or self.profile.operator):
+            raise HistoryFault(f"nothing has failed, and leaders moved {moved} times")
         reader = self.cluster.client("verifying")
         if self.profile.operator:
             ours = {tp.topic for tp in self.partitions}

@@ -51,6 +51,7 @@ HISTORY: Final = _one("HistoryFault")
 PLANTED: Final = (
     Planted(replication.truncated_to_the_watermark, "short terms", LACKING, 1),
     Planted(replication.never_truncated, "short terms", HISTORY, 1),
+    Planted(replication.vouched_before_the_flush, "power", LACKING, 1),
     Planted(replication.shrunk_before_the_answer, "links", _one("MaximalIsr"), 2),
     Planted(replication.joiner_counted_late, "processes", _one("MaximalIsr"), 1),
     Planted(replication.counts_itself_alone, "processes", LACKING, 1),
@@ -64,15 +65,15 @@ PLANTED: Final = (
     Planted(control.elected_outside_the_isr, "short terms", _one("ElectedFromIsr"), 1),
     Planted(control.led_in_the_same_term, "processes", _one("EpochsNeverFall"), 1),
     Planted(control.first_replica_elected, "short terms", _one("ElectedFromIsr") | LACKING, 1),
-    Planted(control.bounce_unseen, "processes", HISTORY, 1),
-    Planted(control.watches_lost_after_a_reconnect, "tree", HISTORY, 1),
-    Planted(control.lease_not_renewed, "quiet", HISTORY, 1),
+    Planted(control.watches_lost_after_a_reconnect, "tree", HISTORY, 2),
     Planted(control.old_generation_accepted, "processes", HISTORY, 1),
 )
 
 #: Planted as the others, and not found by the first dozen seeds of their profiles: these need faults of their own.
 NOT_FOUND_YET: Final = (
-    Planted(replication.vouched_before_the_flush, "power", LACKING, 1),
+    Planted(replication.later_terms_taken, "short terms", _one("LogMatching") | LACKING, 1),
+    Planted(control.lease_not_renewed, "quiet", HISTORY, 1),
+    Planted(control.bounce_unseen, "processes", HISTORY, 1),
     Planted(replication.watermark_beyond_the_log, "processes", _one("WatermarkInLog"), 1),
     Planted(control.partition_epoch_ignored, "short terms", _one("MaximalIsr") | LACKING, 1),
     Planted(control.anybody_may_join, "short terms", LACKING | HISTORY, 1),
