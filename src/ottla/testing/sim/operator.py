@@ -7,7 +7,7 @@ An answer that never came leaves it open whether the request was carried out, so
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,7 +23,8 @@ from ottla.protocol.generated.incremental_alter_configs import (
 )
 from ottla.protocol.generated.metadata import MetadataRequest
 from ottla.testing.sim.history import HistoryFault
-from ottla.testing.sim.wire import Client, Unreachable
+from ottla.testing.sim.producer import Routes
+from ottla.testing.sim.wire import Unreachable
 
 TOPIC_RESOURCE: Final = 2
 #: DescribeConfigs: the source of what a topic itself overrides.
@@ -37,6 +38,8 @@ _UNDECIDED: Final = frozenset(
         ErrorCode.UNKNOWN_SERVER_ERROR,
     }
 )
+#: Nothing was done, and later it may be: too few brokers live.
+_TOO_EARLY: Final = frozenset({ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.BROKER_NOT_AVAILABLE})
 
 
 @dataclass(slots=True)
@@ -48,16 +51,19 @@ class OperatedTopic:
 
 
 class Operator:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Routes, *, replication_factor: int = 1) -> None:
         self._client = client
+        self._replication_factor = replication_factor
         #: As acknowledged.
         self.topics: dict[str, OperatedTopic] = {}
+        #: Deleted, and nobody has answered that it is done: their names may be taken for a while.
+        self.leaving: set[str] = set()
 
     async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         topic = CreatableTopic(
             name=name,
             num_partitions=partitions,
-            replication_factor=1,
+            replication_factor=self._replication_factor,
             configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
         )
 
@@ -96,9 +102,11 @@ class Operator:
         async def attempt() -> tuple[int, Any]:
             request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=10_000)
             answer = await self._client.ask(request, 6)
-            return answer.responses[0].error_code, None
+            return answer.responses[0].error_code, "deleted"
 
-        await self._until_done(f"delete {name}", attempt, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self.leaving.add(name)
+        if await self._until_done(f"delete {name}", attempt, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) is not None:
+            self.leaving.discard(name)
         del self.topics[name]
 
     async def _until_done(self, what: str, attempt: Any, done_already: ErrorCode) -> Any:
@@ -114,6 +122,9 @@ class Operator:
             error = ErrorCode(number)
             if error == ErrorCode.NONE:
                 return told
+            if self._replication_factor > 1 and error in _TOO_EARLY:
+                await asyncio.sleep(0.5)
+                continue
             if error == done_already and undecided:
                 return None
             if error not in _UNDECIDED:
@@ -123,10 +134,10 @@ class Operator:
 
     # What the cluster says
 
-    async def check(self, client: Client) -> None:
+    async def check(self, client: Routes, ignored: Container[str] = ()) -> None:
         """Raises HistoryFault where the cluster does not hold exactly what was acknowledged."""
         answer = await client.ask(MetadataRequest(topics=None), 12)
-        found = {topic.name: topic for topic in answer.topics}
+        found = {topic.name: topic for topic in answer.topics if topic.name not in ignored}
         if found.keys() != self.topics.keys():
             raise HistoryFault(f"topics {sorted(found)}, and acknowledged were {sorted(self.topics)}")
         for name, topic in self.topics.items():
@@ -143,7 +154,7 @@ class Operator:
                 raise HistoryFault(f"{name}: {configs}, and acknowledged was {topic.configs}")
 
 
-async def overrides(client: Client, name: str) -> dict[str, str]:
+async def overrides(client: Routes, name: str) -> dict[str, str]:
     """What a topic itself sets."""
     resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
     answer = await client.ask(DescribeConfigsRequest(resources=[resource]), 4)

@@ -35,7 +35,7 @@ class Profile:
     readers: int = 2
     members: int = 2
     #: Whether somebody creates, grows, reassigns, elects and deletes beside the load.
-    operator: bool = True
+    operator: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -58,12 +58,14 @@ PROFILES: Final[Mapping[str, Profile]] = {
     profile.name: profile
     for profile in (
         ANY,
-        Profile(name="quiet", seconds=10.0, faults={}, operator=False),
+        Profile(name="quiet", seconds=10.0, faults={}),
+        Profile(name="changes", faults={}, operator=True),
+        Profile(name="changes and faults", faults=ANY.faults, operator=True),
         Profile(name="processes", faults=_PROCESSES),
         Profile(name="links", faults=_LINKS),
         Profile(name="pauses", faults={"pause": 3.0, "kill": 1.0}),
         Profile(name="tree", faults={**_TREE, "off_the_tree": 2.0, "kill": 1.0}),
-        Profile(name="power", faults={"power": 3.0, "power_of_all": 0.5, "pause": 0.5}, flush=True),
+        Profile(name="power", faults={"power": 3.0, "power_of_all": 1.5, "pause": 0.5}, flush=True),
         Profile(name="disks", faults={"disk_full": 2.0, "disk_fails": 1.0, "kill": 1.0}, flush=True),
         Profile(name="unclean", faults={**_PROCESSES, **_LINKS}, unclean=True, min_insync_replicas=(1,)),
         Profile(
@@ -72,7 +74,6 @@ PROFILES: Final[Mapping[str, Profile]] = {
             pause_s=1.5,
             topics=1,
             partitions=1,
-            operator=False,
         ),
     )
 }

@@ -16,13 +16,16 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
-from ottla.model import TopicPartition
+from ottla.model import OFFSETS_TOPIC, TopicPartition
+from ottla.ports.memory import MemoryPorts
 from ottla.testing.sim.cluster import Backing, SimulatedCluster
 from ottla.testing.sim.faults import Faults
 from ottla.testing.sim.history import HistoryFault
 from ottla.testing.sim.invariants import InvariantBroken
 from ottla.testing.sim.machines import BrokerFault
 from ottla.testing.sim.members import GroupRefusal, Member, committed
+from ottla.testing.sim.mover import Mover
+from ottla.testing.sim.operator import Operator
 from ottla.testing.sim.producer import IdempotentProducer, PlainProducer
 from ottla.testing.sim.profiles import Profile
 from ottla.testing.sim.reader import ReadFault, follow, read_all
@@ -93,10 +96,19 @@ class ClusterSchedule:
             **profile.properties,
         }
         self.cluster = SimulatedCluster(self.simulation, backing(self.simulation), brokers, properties)
+        for machine in self.cluster.machines:
+            machine.on_start = self._slow_disks
         self.faults = Faults(self.cluster, Random(random.getrandbits(64)))
         self.partitions: list[TopicPartition] = []
         self.producers: list[IdempotentProducer | PlainProducer] = []
+        self.operator = Operator(self.cluster.client("operator"), replication_factor=profile.replication_factor)
+        self.mover = Mover(self.cluster.client("mover"), Random(random.getrandbits(64)), brokers)
         self.outcome = Outcome(seed)
+
+    def _slow_disks(self, ports: MemoryPorts) -> None:
+        """What a flush takes: where it is waited for, a power cut finds more of them under way."""
+        most = self.random.choice((1.0, 10.0, 40.0) if self.profile.flush else (0.0, 0.0, 5.0))
+        ports.workers.latency_ms = (0.0, most)
 
     def run(self) -> Outcome:
         """Raises ScheduleFailed."""
@@ -133,6 +145,8 @@ class ClusterSchedule:
         except TimeoutError as late:
             raise HistoryFault(f"the cluster does not serve {BEGINNING_S} s after its start") from late
         load = [cluster.task(each) for each in self._load()]
+        for task in load:
+            task.set_name(getattr(task.get_coro(), "__qualname__", "?"))
         endless = [cluster.task(each) for each in self._endless()]
         await self._strike()
         await self.faults.heal_all()
@@ -193,7 +207,39 @@ class ClusterSchedule:
             )
             cluster.history.unordered.add(plain.name)
             self.producers.append(plain)
-        return [producer.run() for producer in self.producers]
+        work = [producer.run() for producer in self.producers]
+        return [*work, self._operate(), self._move()] if profile.operator else work
+
+    async def _operate(self) -> None:
+        """Topics that come, grow and go beside the load."""
+        random, operator = Random(self.random.getrandbits(64)), self.operator
+        end = self.simulation.loop.time() + self.profile.seconds
+        while self.simulation.loop.time() < end:
+            name = f"x{random.randrange(3)}"
+            while name in operator.leaving:
+                name += "x"
+            known = operator.topics.get(name)
+            if known is None:
+                await operator.create(name, random.randint(1, 3), {"min.insync.replicas": "1"})
+            elif random.random() < 0.5:
+                await operator.delete(name)
+            else:
+                await operator.grow(name, known.partitions + 1)
+            self.outcome.events["topic changes"] += 1
+            await asyncio.sleep(random.expovariate(1 / 6.0))
+
+    async def _move(self) -> None:
+        """Replicas and leaders that go elsewhere beside the load."""
+        random = Random(self.random.getrandbits(64))
+        end = self.simulation.loop.time() + self.profile.seconds
+        while self.simulation.loop.time() < end:
+            await asyncio.sleep(random.expovariate(1 / 5.0))
+            tp = random.choice(self.partitions)
+            if random.random() < 0.5:
+                await self.mover.prefer(tp)
+            else:
+                await self.mover.reassign(tp, self.profile.replication_factor)
+                self.outcome.events["reassignments"] += 1
 
     def _endless(self) -> list[Coroutine[Any, Any, None]]:
         """What goes on until it is stopped."""
@@ -219,7 +265,11 @@ class ClusterSchedule:
             if not working:
                 for task in endless:
                     task.cancel()
-            unwell = self.cluster.unequal() if not working else f"{len(working)} producers are not done"
+            unwell = (
+                self.cluster.unequal() if not working else f"not done: {', '.join(task.get_name() for task in working)}"
+            )
+            if unwell is None:
+                unwell = await self._misplaced()
             if unwell is None:
                 self.simulation.trace.say("scenario", "all is well again")
                 return
@@ -227,8 +277,20 @@ class ClusterSchedule:
                 raise HistoryFault(f"not well {LIVENESS_S} s after the healing: {unwell}")
             await asyncio.sleep(_LOOK_S)
 
+    async def _misplaced(self) -> str | None:
+        try:
+            return await self.mover.check(self.cluster.client("looking"))
+        except Unreachable as fault:
+            return repr(fault)
+
     async def _verify(self) -> None:
+        moved = self.cluster.state.elections
+        if moved and not (self.profile.faults or self.profile.operator):
+            raise HistoryFault(f"nothing has failed, and leaders moved {moved} times")
         reader = self.cluster.client("verifying")
+        if self.profile.operator:
+            ours = {tp.topic for tp in self.partitions}
+            await self._patiently(partial(self.operator.check, reader, {*ours, OFFSETS_TOPIC}))
         for tp in self.partitions:
             rows = await self._patiently(partial(read_all, reader, tp))
             self.cluster.history.check(tp, rows, durable=not self.profile.unclean)

@@ -10,7 +10,7 @@ from ottla.controller.electing import partitions as electing
 from ottla.controller.turns import brokers
 from ottla.controller.turns.replicas import ReplicaTurns
 from ottla.controller.writing import ControllerWrites
-from ottla.coordination.sessions import Sessions
+from ottla.coordination.leases import SessionLeases
 from ottla.coordination.znodes import LeaderAndIsr
 from ottla.coordination.zookeeper.watching import LeftWatches
 from ottla.groups.classic.group import ClassicGroup
@@ -90,7 +90,7 @@ def watches_lost_after_a_reconnect(patch: Patch) -> None:
 
 
 def lease_not_renewed(patch: Patch) -> None:
-    patch.setattr(Sessions, "touch", lambda *_: None)
+    patch.setattr(SessionLeases, "touch", lambda *_: None)
 
 
 def old_generation_accepted(patch: Patch) -> None:

