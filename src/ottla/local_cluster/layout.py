@@ -20,6 +20,9 @@ from ottla.java_properties import BadEscape, decode, encode
 
 #: Brokers of one cluster on one host. Each is a process of its own.
 BROKERS_MAX: Final = 32
+#: With a tree of ours on the same host: a broker that was not heard of for so long is taken for dead. One whose process
+#: has died is at once, as its connection has closed.
+OWN_TREE: Final[Mapping[str, str]] = {"zookeeper.session.timeout.ms": "1500"}
 #: Of `listeners` in a property file that was written here.
 _LISTENER: Final = "PLAINTEXT://"
 
@@ -58,9 +61,10 @@ def tree_directory(first_log_dir: str) -> str:
     return f"{first_log_dir}.coordination"
 
 
-def planned(wishes: Wishes, zookeeper: str) -> Iterator[BrokerPlan]:
+def planned(wishes: Wishes, zookeeper: str, *, own_tree: bool = True) -> Iterator[BrokerPlan]:
     """The brokers, in order; nothing is written yet. `zookeeper` is where their tree is."""
     first = wishes.first_log_dir
+    defaults = {**up_defaults(wishes.brokers), **(OWN_TREE if own_tree else {})}
     directories = [first, *(f"{first}-{number}" for number in range(2, wishes.brokers + 1))]
     taken: set[int] = set()
     for number, (broker_id, directory) in enumerate(zip(_ids(directories), directories, strict=True)):
@@ -75,7 +79,7 @@ def planned(wishes: Wishes, zookeeper: str) -> Iterator[BrokerPlan]:
         }
         if wishes.metrics_port is not None:
             own["ottla.metrics.port"] = str(wishes.metrics_port and wishes.metrics_port + number)
-        yield BrokerPlan(broker_id, own, {**up_defaults(wishes.brokers), **wishes.properties, **own}, path)
+        yield BrokerPlan(broker_id, own, {**defaults, **wishes.properties, **own}, path)
 
 
 def write(plan: BrokerPlan) -> None:

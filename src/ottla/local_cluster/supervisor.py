@@ -41,9 +41,10 @@ class LocalCluster:
     async def start(self) -> list[str]:
         """The addresses of the brokers, once clients can connect to each. Raises StartFailed; nothing runs then."""
         try:
+            own_tree = self.zookeeper is None
             if self.zookeeper is None:
                 self.zookeeper = await self._start_tree()
-            for plan in planned(self._wishes, self.zookeeper):
+            for plan in planned(self._wishes, self.zookeeper, own_tree=own_tree):
                 if self._arranged is not None:
                     plan = await self._arranged(plan)  # noqa: PLW2901 - the one that is started
                 write(plan)
