@@ -27,6 +27,13 @@ def test_a_kept_seed_finds_nothing(profile: str, seed: int) -> None:
     assert outcome.acknowledged > 0
 
 
+@pytest.mark.xfail(
+    reason="a broker that was away while its replica was moved elsewhere believes to lead it on, with its next session"
+)
+def test_a_moved_replica_ends_at_a_broker_that_was_away() -> None:
+    schedule(2, PROFILES["changes and faults"]).run()
+
+
 @pytest.mark.timeout(600)
 def test_fresh_seeds_find_nothing() -> None:
     first = Random().randrange(1 << 32)

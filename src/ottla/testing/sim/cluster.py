@@ -1,7 +1,7 @@
 """A simulated cluster: brokers on machines of their own, what they coordinate by, those who watch them, their clients.
 
-What the brokers coordinate by is a `Backing`: a tree that is served to them (`tree_machine.py`), or a test that gives
-roles (`model_controller.py`). Everything above does not ask which.
+What the brokers coordinate by is a `Backing`: a tree that is served to them (`tree_machine.py`). Everything above does
+not ask what it is.
 """
 
 from __future__ import annotations
