@@ -22,7 +22,7 @@ SECONDS_MAX = 120.0
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with ottla.testing.cluster(3) as running:
+    with ottla.testing.cluster(3, properties={"replica.lag.time.max.ms": "3000"}) as running:
         running.create_topic(TOPIC, partitions=3)
         yield running
 
