@@ -46,7 +46,7 @@ async def _run(options: argparse.Namespace, path: str, work: Work) -> int:
     from ottla.coordination.zookeeper.client import open_remote
     from ottla.ports.real import real_ports
 
-    logs.configure(level="OFF")
+    before = logs.configure(level="OFF")
     ports = real_ports()
     try:
         connect = parse_connect_string(options.zookeeper)
@@ -69,6 +69,7 @@ async def _run(options: argparse.Namespace, path: str, work: Work) -> int:
     finally:
         ports.network.close()
         ports.workers.close()
+        logs.restore(before)
 
 
 def described(stat: Stat) -> dict[str, Any]:
