@@ -208,7 +208,8 @@ def run(arguments: argparse.Namespace) -> None:
             rate = after["size"] / caught_up["seconds"] / 1e6
             print(f"{after['size'] / 1e6:.0f} MB in {caught_up['seconds']:.2f} s: {rate:.0f} MB/s")
             print(f"CPU: leader {after['cpu'] - before:.2f} s, follower {caught_up['cpu']:.2f} s")
-            print(f"longest turn of the follower's loop: {caught_up['longest_turn_ms']:.1f} ms of CPU")
+            if arguments.turns:
+                print(f"longest turn of the follower's loop: {caught_up['longest_turn_ms']:.1f} ms of CPU")
             return
         time.sleep(2)
         ends = [(side.ask()["cpu"], time.monotonic()) for side in (leader, follower)]
