@@ -54,6 +54,9 @@ class Life:
             if self.random.random() < 0.6:
                 await asyncio.sleep(self.random.choice([0, 0, 0.001, 0.01, 1]))
             self.check_states()
+        # Nobody catches up any more: what the last death leaves is what the controller makes of it.
+        await self.rest()
+        await self.kill()
         await self.rest()
         self.check_as_it_is()
         await self.heal()
