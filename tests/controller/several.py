@@ -15,7 +15,7 @@ from ottla.controller.identity import make_persistent_paths
 from ottla.controller.interface import IsrChange, IsrResult, TopicToCreate
 from ottla.controller.registration import register_broker
 from ottla.coordination.local import LocalSession, open_local
-from ottla.coordination.znodes import BrokerRegistration, LeaderAndIsr, decode_state, state_path
+from ottla.coordination.znodes import BrokerRegistration, LeaderAndIsr, decode_state, decode_topic, state_path
 from ottla.metadata import MetadataUpdate, PartitionState
 from ottla.model import BrokerId, Epoch, ErrorCode, TopicPartition
 from ottla.ports.memory import World
@@ -121,9 +121,16 @@ class Brokers:
         await self.register(number)
         before = self.all.get(number)
         broker = self.all[number] = FencedBroker(number)
-        broker.roles = {} if before is None else dict(before.roles)
+        broker.roles = (
+            {} if before is None else {tp: role for tp, role in before.roles.items() if self.is_assigned(tp, number)}
+        )
         self.controllers[number] = self.new_controller(number)
         await self.controllers[number].stand()
+
+    def is_assigned(self, tp: TopicPartition, number: int) -> bool:
+        """What no tree gives it a broker puts away when it starts."""
+        node = self.person.store._tree.nodes.get(f"/brokers/topics/{tp.topic}")
+        return node is not None and number in decode_topic("", node.data).replicas.get(tp.partition, ())
 
     def new_controller(self, number: int) -> ClusterController:
         ports = self.world.machine("m")

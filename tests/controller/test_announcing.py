@@ -216,6 +216,19 @@ def test_a_deleted_topic_is_not_made_any_more() -> None:
     assert not any(isinstance(call, NewLogs) for call in calls)
 
 
+def test_what_was_decided_on_a_new_partition_that_waits_is_not_undone_by_its_turn() -> None:
+    queue = BrokerQueue(ME)
+    first, later, again = state("t"), state("t", epoch=2), state("t", generation=1)
+    queue.add(roles(first, state("x"), is_new=True))
+    # It was made by its leader, and shown; then another one was elected, while this broker did not answer.
+    queue.add(roles(later))
+    assert worked_off(queue) == [Roles([later._replace(is_new=True), state("x")])]
+    # Another topic under its name is new.
+    queue.add(roles(later))
+    queue.add(roles(again, is_new=True))
+    assert worked_off(queue) == [Roles([again])]
+
+
 def test_a_partition_that_has_moved_away_takes_no_other_of_its_topic_with_it() -> None:
     queue = BrokerQueue(ME)
     queue.add(roles(*many("t", 3), is_new=True))

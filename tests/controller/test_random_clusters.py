@@ -54,6 +54,11 @@ class Life:
             if self.random.random() < 0.6:
                 await asyncio.sleep(self.random.choice([0, 0, 0.001, 0.01, 1]))
             self.check_states()
+        # Nobody catches up any more: what the last death leaves is what the controller makes of it.
+        await self.rest()
+        await self.kill()
+        await self.rest()
+        self.check_as_it_is()
         await self.heal()
 
     # Actions. What is asked for is not waited for.
@@ -193,6 +198,49 @@ class Life:
                 before = self.epochs.get((topic_id, number), -1)
                 assert state.leader_epoch >= before
                 self.epochs[topic_id, number] = state.leader_epoch
+
+    async def rest(self) -> None:
+        """Until all that was asked for has ended, and what failed was tried again."""
+        await self.brokers.settled()
+        if self.asked:
+            await asyncio.wait(self.asked)
+        await asyncio.sleep(12)
+        await self.brokers.settled()
+
+    def check_as_it_is(self) -> None:
+        """Before anything is healed: what is dead leads nothing and is in sync with nobody, and the others know all."""
+        self.check_states()
+        nodes = self.brokers.person.store._tree.nodes
+        context = self.brokers.controller.context
+        assert set(context.brokers) == self.live
+        assert not [name for name in context.deleting if name not in context.topics]
+        for topic in context.served_topics():
+            assignment = decode_topic("", nodes[f"/brokers/topics/{topic.name}"].data)
+            assert assignment == topic.assignment
+            for number, replicas in assignment.replicas.items():
+                node = nodes.get(f"/brokers/topics/{topic.name}/partitions/{number}/state")
+                if node is None:
+                    assert not self.live & set(replicas) - context.shutting_down
+                    continue
+                state = decode_state("", node.data)
+                if state.leader == NO_BROKER:
+                    assert not self.live & set(state.isr) - context.shutting_down
+                else:
+                    assert set(state.isr) <= self.live
+                    target = set(replicas) - set(assignment.removing.get(number, ()))
+                    moves = number in assignment.adding or number in assignment.removing
+                    assert not moves or not target <= set(state.isr)
+                self.check_known(TopicPartition(topic.name, number), replicas, state.leader, state.leader_epoch)
+
+    def check_known(self, tp: TopicPartition, replicas: tuple[BrokerId, ...], leader: int, epoch: int) -> None:
+        for number in self.live:
+            broker = self.brokers.all[number]
+            seen = broker.cache.partition(*tp)
+            assert seen is not None
+            assert (seen.leader, seen.leader_epoch, seen.replicas) == (leader, epoch, replicas)
+            # A controller that goes right behind the end of a move leaves what was moved away from where it is.
+            if number in replicas:
+                assert (broker.roles[tp].leader, broker.roles[tp].leader_epoch) == (leader, epoch)
 
     async def heal(self) -> None:
         for number in sorted({1, 2, 3, 4} - self.live):

@@ -162,7 +162,7 @@ class BrokerQueue:
         while self._few_new and replicas < REPLICAS_AT_ONCE:
             states = self._few_new.popleft()
             replicas += len(states)
-            self._sweep.add_roles(states)
+            self._sweep.add_new_roles(states)
 
     def _end_sweep(self, sweep: Pending) -> None:
         self._sweep = None
