@@ -104,7 +104,7 @@ def test_versions_know_their_range() -> None:
 
 
 def test_catalogue_agrees_with_the_messages() -> None:
-    assert len(APIS) == len(ApiKey) == 80
+    assert len(APIS) == len(ApiKey) == 81
     for info in APIS.values():
         assert ApiKey(info.key).name.replace("_", "") == info.name.upper()
         for cls in (info.request_type(), info.response_type()):

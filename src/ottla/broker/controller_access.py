@@ -214,7 +214,7 @@ class ControllerAccess:
     ) -> tuple[ErrorCode, list[PartitionResult]]:
         return await self._ask(
             lambda to, left: to.elect_leaders(kind, partitions, timeout_ms=left),
-            lambda error, why: (error, [PartitionResult(tp, error, why) for tp in partitions or ()]),
+            lambda error, why: (error, [PartitionResult(tp, error, why) for tp in (partitions or ())[:1]]),
             lambda answer: [answer[0]],
             timeout_ms=timeout_ms,
         )
@@ -224,7 +224,7 @@ class ControllerAccess:
     ) -> tuple[ErrorCode, list[PartitionResult]]:
         return await self._ask(
             lambda to, left: to.alter_reassignments(changes, timeout_ms=left),
-            lambda error, why: (error, [PartitionResult(change.tp, error, why) for change in changes]),
+            lambda error, why: (error, [PartitionResult(change.tp, error, why) for change in changes[:1]]),
             lambda answer: [answer[0]],
             timeout_ms=timeout_ms,
         )

@@ -207,7 +207,10 @@ class Controller(Protocol):
     async def elect_leaders(
         self, kind: ElectionKind, partitions: Sequence[TopicPartition] | None, *, timeout_ms: int | None = None
     ) -> tuple[ErrorCode, list[PartitionResult]]:
-        """Of all partitions where none are named: then only those that needed it are answered."""
+        """Of all partitions where none are named: then only those that needed it are answered.
+
+        Where the request as a whole is refused, one result stands for all partitions, for its message.
+        """
         ...
 
     async def alter_reassignments(

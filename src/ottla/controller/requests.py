@@ -205,7 +205,7 @@ class ControllerRequests:
         deadline_ms = self._deadline(timeout_ms)
         done = await self._run(lambda: self._tenure.leaders.elect(kind, partitions), timeout_ms)
         if isinstance(done, Refusal):
-            return done.error, [PartitionResult(tp, done.error, done.message) for tp in partitions or ()]
+            return done.error, [PartitionResult(tp, done.error, done.message) for tp in (partitions or ())[:1]]
         await self._until_known_here(self._left(deadline_ms))
         return ErrorCode.NONE, done
 
@@ -218,7 +218,7 @@ class ControllerRequests:
             self._deadline(timeout_ms),
         )
         if isinstance(done, Refusal):
-            return done.error, [PartitionResult(change.tp, done.error, done.message) for change in changes]
+            return done.error, [PartitionResult(change.tp, done.error, done.message) for change in changes[:1]]
         return ErrorCode.NONE, done
 
     async def reassignments(

@@ -6,7 +6,7 @@ partitions are named all of them are meant, and those that needed no election ar
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable
 
 from ottla.controller.interface import ElectionKind
 from ottla.controller.interface import PartitionResult as Elected
@@ -19,7 +19,7 @@ from ottla.protocol.generated.elect_leaders import (
     ReplicaElectionResult,
 )
 from ottla.security.authorizer import Operation
-from ottla.steps import Steps, pieces
+from ottla.steps import PIECE, Steps, pieces
 
 
 def handle(call: Call, request: ElectLeadersRequest) -> Steps[Awaitable[ElectLeadersResponse]]:
@@ -39,7 +39,9 @@ def _named(request: ElectLeadersRequest) -> Steps[list[TopicPartition] | None]:
     if request.topic_partitions is None:
         return None
     found: list[TopicPartition] = []
-    for topic in request.topic_partitions:
+    for place, topic in enumerate(request.topic_partitions):
+        if place % PIECE == 0:
+            yield  # also where they name no partition
         for piece in pieces(topic.partitions):
             found += [TopicPartition(topic.topic, partition) for partition in piece]
             yield
@@ -47,20 +49,23 @@ def _named(request: ElectLeadersRequest) -> Steps[list[TopicPartition] | None]:
 
 
 async def _refused(
-    call: Call, named: list[TopicPartition] | None, error: ErrorCode, message: str
+    call: Call, named: list[TopicPartition] | None, error: ErrorCode, message: str | None
 ) -> ElectLeadersResponse:
-    results = [Elected(tp, error, message) for tp in named or ()]
-    return await call.services.turns.to_end(_response(call, error, results))
+    """The request as a whole, and so each partition of it."""
+    refused = (Elected(tp, error, message) for tp in named or ())
+    return await call.services.turns.to_end(_response(call, error, refused))
 
 
 async def _carry_out(
     call: Call, request: ElectLeadersRequest, kind: ElectionKind, named: list[TopicPartition] | None
 ) -> ElectLeadersResponse:
     error, results = await call.services.controller.elect_leaders(kind, named, timeout_ms=request.timeout_ms)
+    if error is not ErrorCode.NONE:
+        return await _refused(call, named, error, next((result.message for result in results), None))
     return await call.services.turns.to_end(_response(call, error, results))
 
 
-def _response(call: Call, error: ErrorCode, results: Sequence[Elected]) -> Steps[ElectLeadersResponse]:
+def _response(call: Call, error: ErrorCode, results: Iterable[Elected]) -> Steps[ElectLeadersResponse]:
     by_topic: dict[str, ReplicaElectionResult] = {}
     for piece in pieces(results):
         for result in piece:

@@ -6,7 +6,6 @@ import asyncio
 import struct
 from collections import deque
 from collections.abc import Coroutine
-from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar
 
 from ottla.coordination.served.limits import ServedLimits
@@ -24,29 +23,12 @@ from ottla.coordination.zookeeper.messages import (
     encode_request,
 )
 from ottla.ports.memory import MemoryPorts, World
+from ottla.ports.memory.processes import Process, task_of_a_process
 
 T = TypeVar("T")
 
 PORT = 2181
 DIRECTORY = "/data/tree"
-
-
-class Life:
-    """A process: what it starts ends with it."""
-
-    def __init__(self) -> None:
-        self.tasks: list[asyncio.Task[Any]] = []
-
-
-_LIFE: ContextVar[Life | None] = ContextVar("life", default=None)
-
-
-def _task_of_a_life(loop: asyncio.AbstractEventLoop, work: Any, /, context: Context | None = None) -> asyncio.Task[Any]:
-    life = _LIFE.get() if context is None else context.get(_LIFE)
-    task = asyncio.Task(work, loop=loop, context=context)
-    if life is not None:
-        life.tasks.append(task)
-    return task
 
 
 class SimulatedTree:
@@ -55,8 +37,8 @@ class SimulatedTree:
         self.ports: MemoryPorts = world.machine("tree")
         self.limits = limits or ServedLimits()
         self.lost: list[str] = []
-        self.life = Life()
-        world.loop.set_task_factory(_task_of_a_life)
+        self.life = Process("tree")
+        world.loop.set_task_factory(task_of_a_process)
         self.server = self._server()
 
     def _server(self) -> TreeServer:
@@ -70,36 +52,26 @@ class SimulatedTree:
         return self.world.loop.run_until_complete(work)
 
     async def start(self) -> None:
-        context = copy_context()
-        context.run(_LIFE.set, self.life)
-        await self.world.loop.create_task(self.server.start("", PORT), context=context)
+        await self.world.loop.create_task(self.server.start("", PORT), context=self.life.context())
 
     async def restart(self) -> None:
         """A clean stop, and the next life."""
-        context = copy_context()
-        context.run(_LIFE.set, self.life)
-        await self.world.loop.create_task(self.server.stop(), context=context)
+        await self.world.loop.create_task(self.server.stop(), context=self.life.context())
         await self.kill()
 
     async def kill(self) -> None:
         """SIGKILL, and the next life."""
-        self._end()
+        self.world.loop.end(self.life)
         await self._begin(self.world.kill("tree"))
 
     async def crash(self) -> None:
         """A power cut, and the next life."""
-        self._end()
+        self.world.loop.end(self.life)
         await self._begin(self.world.crash("tree"))
-
-    def _end(self) -> None:
-        life = self.life
-        self.world.loop.cancel_timers(lambda context: context.get(_LIFE) is life)
-        for task in life.tasks:
-            task.cancel()
 
     async def _begin(self, ports: MemoryPorts) -> None:
         self.ports = ports
-        self.life = Life()
+        self.life = Process("tree")
         self.server = self._server()
         await self.start()
 

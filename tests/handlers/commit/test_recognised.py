@@ -313,7 +313,7 @@ def test_what_changes_elsewhere_leaves_the_memo(version: int) -> None:
         assert client.ask(commit(5, version=version), version) == [NONE]
         assert room.recognised == 1 + 4
         assert isinstance(client.memo, CommitMemo)
-        assert client.memo.generation == room.metadata.generation
+        assert client.memo.seen_generation == room.metadata.generation
         room.delete_topic("a")
         gone = ErrorCode.UNKNOWN_TOPIC_ID if version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert client.ask(commit(5, version=version), version) == [gone]

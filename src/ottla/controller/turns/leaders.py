@@ -55,7 +55,7 @@ class LeaderTurns:
                 if number not in topic.states:
                     refused[TopicPartition(topic.name, number)] = _NOBODY[kind]
         if partitions is not None:
-            return [unknown.get(tp) or _result(tp, refused) for tp in dict.fromkeys(partitions)]
+            return await core.do(_in_their_order(partitions, unknown, refused))
         asked = (TopicPartition(topic.name, number) for topic, numbers in found for number in numbers)
         return [_result(tp, refused) for tp in asked if refused.get(tp) is not ErrorCode.ELECTION_NOT_NEEDED]
 
@@ -172,6 +172,21 @@ class LeaderTurns:
             if result.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
                 log.warning("a preferred leader was not elected", partition=str(result.tp), fault=result.message)
         await core.writes.write([[Delete(PREFERRED_REPLICA_ELECTION, stat.version)]])
+
+
+def _in_their_order(
+    partitions: Sequence[TopicPartition],
+    unknown: dict[TopicPartition, PartitionResult],
+    refused: dict[TopicPartition, ErrorCode],
+) -> Steps[list[PartitionResult]]:
+    """One result each, however often it is named."""
+    found: dict[TopicPartition, PartitionResult] = {}
+    for piece in pieces(partitions):
+        for tp in piece:
+            if tp not in found:
+                found[tp] = unknown.get(tp) or _result(tp, refused)
+        yield
+    return list(found.values())
 
 
 def _result(tp: TopicPartition, refused: dict[TopicPartition, ErrorCode]) -> PartitionResult:

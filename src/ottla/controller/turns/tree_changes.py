@@ -222,7 +222,8 @@ class TreeTurns:
     async def _take_overrides(self, entities: set[str]) -> bool:
         """Reads what somebody else has written."""
         core, context = self._core, self._core.context
-        topics = {kind_and_name[7:] for kind_and_name in entities if kind_and_name.startswith("topics/")}
+        prefix = "topics/"
+        topics = {entity.removeprefix(prefix) for entity in entities if entity.startswith(prefix)}
         topics &= context.topics.keys()
         changed_topics: dict[str, dict[str, str]] = {}
         paths = {name: topic_config_path(name) for name in sorted(topics)}

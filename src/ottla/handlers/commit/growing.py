@@ -74,5 +74,5 @@ def holds(services: Services, memo: CommitMemo) -> bool:
             return False
     if not services.groups.shard_for(request.group_id).takes(memo.commit):
         return False
-    memo.generation = metadata.generation
+    memo.seen_generation = metadata.generation
     return True

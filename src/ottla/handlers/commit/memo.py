@@ -50,9 +50,9 @@ class CommitMemo:
         "_behind",
         "client_id",
         "commit",
-        "generation",
         "offsets",
         "policy",
+        "seen_generation",
         "shape",
         "size",
         "version",
@@ -78,7 +78,7 @@ class CommitMemo:
         #: The number of the policy that allowed it.
         self.policy = policy
         #: The last of the metadata under which the topics and partitions were there, and the group in this shard.
-        self.generation = generation
+        self.seen_generation = generation
         self._before, self._behind = answer
 
     def answer(self, correlation: int) -> bytes:

@@ -46,7 +46,7 @@ class RecognisedCommits:
             and memo.policy == self._policy.number
             and not memo.commit.state.is_over
             and (offsets := memo.offsets(buffer.data, start)) is not None
-            and (memo.generation == self._metadata.generation or self._holds(memo))
+            and (memo.seen_generation == self._metadata.generation or self._holds(memo))
         ):
             now = Now(self._round.wall_ms, self._round.began_ms)
             # It is never called before `write` has returned.
