@@ -111,10 +111,10 @@ def test_both_behaviours_when_all_in_sync_are_down(brokers: Brokers, where: str)
         assert brokers.controller.numbers.unclean_elections == 0
 
 
-def test_an_election_that_finds_nobody_says_so(brokers: Brokers, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_election_that_finds_nobody_says_so(brokers: Brokers, log_lines: list[str]) -> None:
     brokers.settle(brokers.create("orders", 3))
     brokers.settle(brokers.die(3))
-    said = capsys.readouterr().err
+    said = "\n".join(log_lines)
     assert "partitions have no leader" in said
     assert "first=orders-0 isr=[3]" in said
 

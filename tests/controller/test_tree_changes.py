@@ -126,19 +126,15 @@ def test_a_topic_that_was_made_again_between_two_looks_is_another_one(brokers: B
     assert brokers.seen_by(2, "orders", 1).leader == 1
 
 
-def test_assignments_that_were_changed_by_hand_are_left_as_they_were(
-    brokers: Brokers, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_assignments_that_were_changed_by_hand_are_left_as_they_were(brokers: Brokers, log_lines: list[str]) -> None:
     brokers.settle(brokers.create_all("orders", [(2, 3), (3, 2)]))
     brokers.settle(brokers.person.set("/brokers/topics/orders", assignment((1, 3))))
-    assert "changed by hand" in capsys.readouterr().err
+    assert "changed by hand" in "\n".join(log_lines)
     assert [brokers.seen_by(1, "orders", number).replicas for number in (0, 1)] == [(2, 3), (3, 2)]
     brokers.settle(brokers.create("more", 1))
 
 
-def test_nodes_that_are_damaged_while_the_controller_runs_stop_nothing(
-    brokers: Brokers, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nodes_that_are_damaged_while_the_controller_runs_stop_nothing(brokers: Brokers, log_lines: list[str]) -> None:
     brokers.settle(brokers.create("orders", 2, 3))
     brokers.settle(brokers.person.set("/brokers/topics/orders", b"{"))
 
@@ -151,7 +147,7 @@ def test_nodes_that_are_damaged_while_the_controller_runs_stop_nothing(
     brokers.settle(work())
     # Not even the next controller, which knows nothing of the topic: its brokers serve it on.
     assert brokers.seen_by(1, "more").leader == 2
-    assert "the znode /brokers/topics/orders is damaged" in capsys.readouterr().err
+    assert "the znode /brokers/topics/orders is damaged" in "\n".join(log_lines)
     assert TopicPartition("orders", 0) in brokers.all[2].roles
     brokers.settle(brokers.person.set("/brokers/topics/orders", assignment((2, 3))))
     assert brokers.seen_by(1, "orders").leader == 2
