@@ -240,6 +240,27 @@ def shown(
     return request
 
 
+def test_a_partition_that_was_moved_away_unheard_is_led_no_more(broker: BrokerThread, peer: Peer) -> None:
+    """Its log stays until the controller says otherwise. An older word, or one of another topic, changes nothing."""
+    assert errors(peer.ask(roles(7, 0, leader_epoch=5), 7, LeaderAndIsrResponse), 7) == [(0, 0)]
+
+    def led() -> bool:
+        return broker.look(lambda it: ("w", 0) in it.services.replicas.leaders)  # type: ignore[union-attr]
+
+    def update(leader_epoch: int, topic_id: bytes = TOPIC_ID) -> None:
+        request = shown(8, 2)
+        request.topic_states[0].topic_id = topic_id
+        request.topic_states[0].partition_states[0].leader_epoch = leader_epoch
+        assert peer.ask(request, 8, UpdateMetadataResponse).error_code == ErrorCode.NONE
+
+    update(4)
+    update(6, topic_id=bytes(range(1, 17)))
+    assert led()
+    update(6)
+    assert not led()
+    assert broker.look(lambda it: it.services.replicas.directories.get(("w", 0)) is not None)  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("version", range(9))
 def test_metadata_is_taken_in_every_version(broker: BrokerThread, peer: Peer, version: int) -> None:
     assert peer.ask(shown(version, 2, -1), version, UpdateMetadataResponse).error_code == ErrorCode.NONE

@@ -141,9 +141,33 @@ class BrokerAnnouncements:
             is_first = informs and not self.informed.is_set()
             await self._take_settings(update, all_logs=update.whole or is_first)
             await self._learn(state.topic for state in update.partitions)
+            await self._leave(update.partitions)
             if informs:
                 self.informed.set()
             return ErrorCode.NONE
+
+    async def _leave(self, states: Sequence[PartitionState]) -> None:
+        """Gives up roles in partitions that are elsewhere by now. A broker that was away when they were moved was not
+        stopped, and would lead on for clients that were away as well; what it has on its disk waits for StopReplica.
+        """
+        moved = await in_turns(self._moved_away(states), self._clock.monotonic_ms)
+        if moved:
+            log_event.warning("partitions were moved away while this broker did not hear of it", partitions=moved)
+            await self._replicas.change(self._replicas.give_up(moved, delete=False))
+
+    def _moved_away(self, states: Sequence[PartitionState]) -> Steps[list[TopicPartition]]:
+        ours, replicas = self._broker_id, self._replicas
+        moved: list[TopicPartition] = []
+        for piece in pieces(states):
+            for state in piece:
+                if ours in state.replicas:
+                    continue
+                tp = TopicPartition(state.topic, state.partition)
+                role = replicas.leaders.get(tp) or replicas.followers.get(tp)
+                if role is not None and role.epoch <= state.leader_epoch and role.log.topic_id == state.topic_id:
+                    moved.append(tp)
+            yield
+        return moved
 
     def _with_own_epoch(self, update: MetadataUpdate) -> MetadataUpdate:
         """A request does not say the registrations of live brokers; this one knows its own, and fetches under it."""

@@ -27,16 +27,20 @@ def test_a_kept_seed_finds_nothing(profile: str, seed: int) -> None:
     assert outcome.acknowledged > 0
 
 
-@pytest.mark.xfail(
-    reason="a broker that was away while its replica was moved elsewhere believes to lead it on, with its next session"
-)
 def test_a_moved_replica_ends_at_a_broker_that_was_away() -> None:
     schedule(2, PROFILES["changes and faults"]).run()
 
 
+def seed_of_the_commit() -> int:
+    """Fresh ones with each commit, and the same for one: what fails fails again."""
+    command = ["git", "rev-parse", "--short=8", "HEAD"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return int(done.stdout, 16) if done.returncode == 0 else Random().randrange(1 << 32)
+
+
 @pytest.mark.timeout(600)
 def test_fresh_seeds_find_nothing() -> None:
-    first = Random().randrange(1 << 32)
+    first = seed_of_the_commit()
     tally = Tally()
     for found in run_many(range(first, first + 12), "any"):
         tally.add(found)
