@@ -16,7 +16,7 @@ from tests.coordination.contract import Events, until
 from tests.coordination.zookeeper.sessions import RemoteProvider
 from tools.zookeeper_server import ZooKeeperEnsemble, ZooKeeperServer, four_letters, shell
 
-from ottla.controller.electing.controllership import ControllerElsewhere, Controllership
+from ottla.controller.electing.controllership import compete
 from ottla.coordination.errors import ConnectionLoss, CoordinationError
 from ottla.coordination.interface import Create, EventType, SessionEvent, SetData, TreeAge
 from ottla.coordination.zookeeper.client import RemoteTree
@@ -214,21 +214,19 @@ def test_a_paused_client_loses_its_session_and_opens_another(ensemble: ZooKeeper
 def test_one_of_two_becomes_the_controller(ensemble: ZooKeeperEnsemble) -> None:
     async def work(provider: RemoteProvider, _: str) -> None:
         trees = [await provider.session() for _ in range(2)]
-        lost: list[str] = []
-        claims = [Controllership(tree, BrokerId(number), lost.append) for number, tree in enumerate(trees, 1)]
-        outcomes = await asyncio.gather(*(claim.claim(0) for claim in claims), return_exceptions=True)
-        refused = [outcome for outcome in outcomes if isinstance(outcome, ControllerElsewhere)]
-        assert len(refused) == 1
-        winner = next(number for number, outcome in enumerate(outcomes) if not isinstance(outcome, Exception))
+        tries = (compete(tree, BrokerId(number), 0, lambda _: None) for number, tree in enumerate(trees, 1))
+        outcomes = await asyncio.gather(*tries)
+        assert outcomes.count(None) == 1
+        winner = 1 - outcomes.index(None)
         gone = Events()
         loser = trees[1 - winner]
         await loser.sync("/")
         await loser.exists("/controller", gone)
         await provider.expire(trees[winner])
         await until(lambda: gone)
-        claim = await claims[1 - winner].claim(0)
+        claim = await compete(loser, BrokerId(2 - winner), 0, lambda _: None)
+        assert claim is not None
         assert claim.epoch == 2
-        await until(lambda: lost)
 
     run(ensemble, work)
 

@@ -11,7 +11,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from ottla.groups.javahash import partition_of
 from tests.groups.world import subscription
 from tests.handlers.commit.room import PARTITIONS, Room
 
@@ -19,6 +18,7 @@ from ottla.config import Config
 from ottla.coordinators.caller import Caller
 from ottla.handlers.commit import recognised
 from ottla.handlers.commit.memo import LEFT_ALONE, REMEMBERED_BYTES_MAX, UNLIKE_MAX, CommitMemo, CommitSeed
+from ottla.javahash import partition_of
 from ottla.model import OFFSETS_TOPIC, ErrorCode
 from ottla.ports.memory.clock import Timeline
 from ottla.ports.memory.loop import VirtualLoop

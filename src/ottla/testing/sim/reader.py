@@ -21,6 +21,7 @@ class ReadFault(Exception):
 
     def __init__(self, tp: TopicPartition, error: ErrorCode) -> None:
         super().__init__(f"{tp}: {error.name}")
+        self.tp = tp
         self.error = error
 
 

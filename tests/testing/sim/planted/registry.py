@@ -51,8 +51,8 @@ HISTORY: Final = _one("HistoryFault")
 PLANTED: Final = (
     Planted(replication.truncated_to_the_watermark, "short terms", LACKING, 1),
     Planted(replication.never_truncated, "short terms", HISTORY, 1),
-    Planted(replication.vouched_before_the_flush, "power", LACKING, 1),
-    Planted(replication.shrunk_before_the_answer, "links", _one("MaximalIsr"), 2),
+    Planted(replication.vouched_before_the_flush, "power", LACKING | {"LogMatching"}, 1),
+    Planted(replication.shrunk_before_the_answer, "links", frozenset({"MaximalIsr", "WeakIsr"}), 2),
     Planted(replication.joiner_counted_late, "processes", _one("MaximalIsr"), 1),
     Planted(replication.counts_itself_alone, "processes", LACKING, 1),
     Planted(replication.acknowledged_before_the_watermark, "processes", _one("AcknowledgedIsCommitted"), 1),
