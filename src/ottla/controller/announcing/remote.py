@@ -47,9 +47,9 @@ class RemoteReceiver:
         self._origin = origin
         self._listener = listener
         self._now_ms = now_ms
-        #: Live brokers, which every UpdateMetadata names; None: it was told of none yet.
+        #: Live brokers, which every UpdateMetadata names; None: the broker has heard of none yet.
         self._brokers: Mapping[BrokerId, BrokerEndpoints] | None = None
-        #: What the broker was shown: a deleted topic is told by its partitions, and a whole update names all topics.
+        #: What the broker was sent: a deletion names all partitions of its topic, and a whole update names all topics.
         self._shown: dict[str, ShownTopic] = {}
 
     async def on_new_replicas(self, states: Sequence[PartitionState]) -> bool:
