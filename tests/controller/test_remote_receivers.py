@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ottla.controller.announcing.origin import AnnouncementRefused, Origin
+from ottla.controller.announcing.origin import AnnouncementRefused, BrokerNotReached, Origin
 from ottla.controller.announcing.remote import RemoteReceiver
 from ottla.controller.announcing.requests import PARTITIONS_A_REQUEST, RequestType
 from ottla.interbroker.links import LinkLost
@@ -193,7 +193,7 @@ def test_a_deleted_topic_is_told_by_its_partitions_until_that_was_heard(
         await receiver.on_metadata_update(whole(state(0), state(1), state(0, "u", OTHER_ID)))
         other.got.clear()
         other.lost = 1
-        with pytest.raises(LinkLost):
+        with pytest.raises(BrokerNotReached):
             await receiver.on_metadata_update(deletion)
         await receiver.on_metadata_update(deletion)
         await receiver.on_metadata_update(deletion)

@@ -110,6 +110,40 @@ def test_a_broker_that_does_not_answer_holds_up_nobody_else(brokers: Brokers, wh
     assert len(slow.roles) == 22
 
 
+def test_a_stop_waits_for_no_other_broker(brokers: Brokers) -> None:
+    """It may be gone as well, and nobody else can be the controller meanwhile."""
+    brokers.all[3].hangs_in = "leader_and_isr"
+    now_ms = brokers.world.machine("m").clock.monotonic_ms
+
+    async def work() -> int:
+        held = ask(brokers.create("on-the-one-that-hangs", 3))
+        await until(lambda: "leader_and_isr" in brokers.all[3].calls)
+        began_ms = now_ms()
+        await brokers.controller.stop()
+        assert await held is ErrorCode.NOT_CONTROLLER
+        return now_ms() - began_ms
+
+    assert brokers.run(work()) < 1000
+
+
+def test_a_stop_waits_for_what_this_broker_itself_is_doing(brokers: Brokers) -> None:
+    own = brokers.all[1]
+    own.hangs_in = "leader_and_isr"
+
+    async def work() -> bool:
+        held = ask(brokers.create("here", 1))
+        await until(lambda: "leader_and_isr" in own.calls)
+        stopped = ask(brokers.controller.stop())
+        await asyncio.sleep(5)
+        waits = not stopped.done()
+        own.go_on()
+        await stopped
+        assert await held is ErrorCode.NOT_CONTROLLER
+        return waits
+
+    assert brokers.run(work())
+
+
 def test_what_a_slow_broker_has_missed_it_hears_once(brokers: Brokers) -> None:
     slow = brokers.all[3]
     brokers.settle(brokers.create("t", 1, 3))

@@ -147,12 +147,14 @@ class BrokerAnnouncements:
             return ErrorCode.NONE
 
     async def _leave(self, states: Sequence[PartitionState]) -> None:
-        """Gives up roles in partitions that are elsewhere by now. A broker that was away when they were moved was not
-        stopped, and would lead on for clients that were away as well; what it has on its disk waits for StopReplica.
+        """Gives up roles in partitions that are elsewhere by now; what is on the disk waits for StopReplica.
+
+        After an ordinary move that comes next. A broker that was away meanwhile was not stopped, and would lead on for
+        clients that were away as well.
         """
         moved = await in_turns(self._moved_away(states), self._clock.monotonic_ms)
         if moved:
-            log_event.warning("partitions were moved away while this broker did not hear of it", partitions=moved)
+            log_event.info("partitions are elsewhere by now", partitions=len(moved), first=str(moved[0]))
             await self._replicas.change(self._replicas.give_up(moved, delete=False))
 
     def _moved_away(self, states: Sequence[PartitionState]) -> Steps[list[TopicPartition]]:

@@ -148,7 +148,7 @@ class Tenure:
         if self.lost is None:
             self.lost = "The controller is stopping."
             self._give_up(Refusal(ErrorCode.NOT_CONTROLLER, self.lost))
-        await self.announcer.close()
+        await self.announcer.close(self._settings.broker_id)
 
     def _give_up(self, fault: Refusal) -> None:
         """Answers all that wait behind their turns, and tries nothing again."""

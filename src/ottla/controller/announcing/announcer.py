@@ -13,6 +13,7 @@ from typing import Final
 
 from ottla import logs
 from ottla.controller.announcing.announcements import Announcement, Answer, Metadata, NewLogs, Outcome, Roles
+from ottla.controller.announcing.origin import NotAnnounced
 from ottla.controller.announcing.queue import BrokerQueue
 from ottla.controller.announcing.receiver import Receiver
 from ottla.controller.deciding.orders import MetadataOrder, Order
@@ -24,7 +25,7 @@ log = logs.logger("controller")
 #: Between two tries, twice as long each time.
 _AGAIN_S: Final = 0.1
 _AGAIN_S_MAX: Final = 10.0
-#: A stop waits so long for the calls that are under way. In this process they are in the middle of their folders.
+#: A stop waits so long for the call in this process that is under way: it is in the middle of its folders.
 _END_S: Final = 30.0
 
 
@@ -119,12 +120,19 @@ class Announcer:
             self.disconnect(broker)
         self._answers.clear()
 
-    async def close(self) -> None:
-        """As `drop`; calls that are under way have ended, or take too long."""
-        tasks = [line.task for line in self._lines.values() if line.task is not None]
+    async def close(self, own: BrokerId) -> None:
+        """As `drop`; the call that is under way in this broker itself has ended, or takes too long.
+
+        What others have begun they end without us, and the next controller announces everything anew. One that is
+        gone as well would never answer, and no broker can be the controller before this one has left the tree.
+        """
+        tasks = {broker: line.task for broker, line in self._lines.items() if line.task is not None}
         self.drop()
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=_END_S)
+        waited_for = tasks.pop(own, None)
+        for task in tasks.values():
+            task.cancel()
+        if waited_for is not None:
+            _, late = await asyncio.wait([waited_for], timeout=_END_S)
             for task in late:
                 task.cancel()
 
@@ -166,13 +174,14 @@ class Announcer:
 
     async def _pause(self, line: _Line, call: Announcement, fault: BaseException, tries: int) -> None:
         pause_s = min(_AGAIN_S * 2 ** min(tries, 16), _AGAIN_S_MAX)
-        why = "".join(traceback.format_exception(fault))
-        log.error(
+        known = isinstance(fault, NotAnnounced)
+        write = log.warning if known else log.error
+        write(
             "an announcement was not carried out, and comes again",
             broker=line.queue.broker,
             what=type(call).__name__,
             again_s=pause_s,
-            fault=why,
+            fault=str(fault) if known else "".join(traceback.format_exception(fault)),
         )
         self._on_fault(line.queue.broker, fault)
         line.is_pausing = True

@@ -20,5 +20,13 @@ class Origin(NamedTuple):
     broker_epoch: int = UNKNOWN_BROKER_EPOCH
 
 
-class AnnouncementRefused(Exception):
+class NotAnnounced(Exception):
+    """What happens in every cluster, and comes again: it is no fault of ours."""
+
+
+class BrokerNotReached(NotAnnounced):
+    """Whether the broker has carried it out is not known."""
+
+
+class AnnouncementRefused(NotAnnounced):
     """The broker carried nothing out: it knows a later controller, or is another process than the one that is meant."""

@@ -14,8 +14,9 @@ from typing import Final, Protocol, TypeVar, cast
 
 from ottla import logs
 from ottla.controller.announcing import requests
-from ottla.controller.announcing.origin import AnnouncementRefused, Origin
+from ottla.controller.announcing.origin import AnnouncementRefused, BrokerNotReached, Origin
 from ottla.controller.announcing.requests import PARTITIONS_A_REQUEST, ShownTopic
+from ottla.interbroker.links import LinkFault
 from ottla.metadata.updates import BrokerEndpoints, MetadataUpdate, PartitionState
 from ottla.model import BrokerId, ErrorCode, TopicPartition
 from ottla.protocol.generated.leader_and_isr import LeaderAndIsrResponse
@@ -134,7 +135,10 @@ class RemoteReceiver:
 
     async def _ask(self, request: Message) -> Message:
         """In the newest version, which brokers of Kafka 3.9 and ours serve; older ones belong to no cluster of ours."""
-        return await self._link.call(request, request.MAX_VERSION, timeout_ms=ANSWER_MS_MAX)
+        try:
+            return await self._link.call(request, request.MAX_VERSION, timeout_ms=ANSWER_MS_MAX)
+        except LinkFault as fault:
+            raise BrokerNotReached(str(fault)) from fault
 
     @staticmethod
     def _check(number: int, name: str) -> None:
