@@ -236,3 +236,42 @@ def test_nothing_is_asked_after_the_end() -> None:
     world.run(work())
     assert len(world.controller.requests) == 1
     assert world.members() == {US, OTHER}
+
+
+def test_a_fault_in_one_partitions_answer_leaves_the_others_to_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = RequestsWorld(partitions=5)
+    changes = world.replicas.isr_changes
+    settle = changes.answered
+    planted = [RuntimeError("planted")]
+
+    def answered(*arguments: Any) -> None:
+        if planted:
+            raise planted.pop()
+        settle(*arguments)
+
+    monkeypatch.setattr(changes, "answered", answered)
+
+    async def work() -> None:
+        world.controller.may_answer.clear()
+        for number in range(5):
+            world.join(number)
+        world.controller.may_answer.set()
+        await asyncio.sleep(5)
+
+    world.run(work())
+    assert sum(world.members(number) == set(ALL) for number in range(5)) == 4
+
+
+def test_changes_that_are_alike_are_one_line_of_the_log(log_lines: list[str]) -> None:
+    world = RequestsWorld(partitions=50)
+
+    async def work() -> None:
+        for number in range(50):
+            world.join(number)
+        await asyncio.sleep(1)
+
+    world.run(work())
+    assert all(world.members(number) == set(ALL) for number in range(50))
+    (line,) = [line for line in log_lines if "in-sync replicas have changed" in line]
+    assert "joined=[3]" in line
+    assert "partitions=50" in line

@@ -39,6 +39,8 @@ def test_lines_come_back_as_they_were(process: Command, ottla: Command, topic: s
     ran = process("produce", topic, stdin=b"one\n\nthree\r\nwithout an end")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
     assert ottla("consume", topic, "--from-beginning", "-e").out == "one\n\nthree\r\nwithout an end\n"
+    assert ottla("consume", topic, "-e").out == "one\n\nthree\r\nwithout an end\n"  # what is there
+    assert ottla("consume", topic, "-e", "-o", "end").out == ""
 
 
 def test_keys_headers_and_nulls(process: Command, ottla: Command, topic: str) -> None:

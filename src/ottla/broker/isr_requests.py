@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ottla import logs
@@ -19,7 +20,7 @@ from ottla.model import BrokerId, Epoch
 from ottla.ports import Clock
 from ottla.replication.isr_changes import IsrAsk, IsrChanges
 from ottla.replication.replicas import Replicas
-from ottla.steps import is_stray
+from ottla.steps import Steps, in_turns, is_stray
 
 log_event = logs.logger("server")
 
@@ -93,15 +94,27 @@ class IsrRequests:
             if isinstance(fault, asyncio.CancelledError) and not is_stray(fault):
                 raise
             log_event.warning_limited("the controller could not be asked for in-sync replicas", reason=repr(fault))
-        for ask in asks:
-            result = results.get(ask.tp)
-            if result is None:
-                self._changes.unknown(ask)
-            else:
-                self._changes.answered(ask, result.error, result.state, self._clock.monotonic_ms())
+        await in_turns(self._settled(asks, results), self._clock.monotonic_ms)
         # No request may come whose round would do it.
         self._replicas.waiters.settle_outside(self._clock.monotonic_ms())
         return not any(self._changes.is_waiting(ask) for ask in asks)
+
+    def _settled(self, asks: Sequence[IsrAsk], results: Mapping[object, IsrResult]) -> Steps[None]:
+        left = deque(asks)
+        try:
+            while left:
+                ask = left.popleft()
+                result = results.get(ask.tp)
+                if result is None:
+                    self._changes.unknown(ask)
+                else:
+                    self._changes.answered(ask, result.error, result.state, self._clock.monotonic_ms())
+                yield
+        finally:
+            # A fault of ours in one of them is no answer to the others.
+            for ask in left:
+                self._changes.unknown(ask)
+            self._changes.news.say_changes()
 
     def _change(self, ask: IsrAsk) -> IsrChange:
         isr = sorted(ask.isr)

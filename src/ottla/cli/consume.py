@@ -1,8 +1,9 @@
 """Print records of topics, from all of their partitions or some of them.
 
-By default it begins at the end and goes on for ever; --from-beginning, --offset, --exit-at-end and --max-messages say
-otherwise. OFFSET is start, end, a number, -N (the last N of each partition), +N, :end, N:M, @TIME, @-1h or @FROM:TO,
-where a time is ISO 8601 (UTC where it names no zone) or milliseconds since 1970.
+By default it begins at the end and goes on for ever; --offset and --from-beginning say where it begins, and
+--max-messages and --exit-at-end where it ends; with --exit-at-end alone it prints all that is there. OFFSET is start,
+end, a number, -N (the last N of each partition), +N, :end, N:M, @TIME, @-1h or @FROM:TO, where a time is ISO 8601 (UTC
+where it names no zone) or milliseconds since 1970.
 
 A FORMAT is text with %t topic, %p partition, %o offset, %d or %T timestamp, %k key, %v or %s value, %K and %V their
 lengths, %h headers, %e leader epoch, %i how many; braces say how: %v{hex} %k{base64} %o{big64} %d{strftime[%F %T]}
@@ -58,7 +59,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         help="only these; may be given again",
     )
-    where.add_argument("-o", "--offset", metavar="OFFSET", help="where to begin (default: end)")
+    where.add_argument("-o", "--offset", metavar="OFFSET", help="where to begin (default: end; with -e start)")
     where.add_argument("--from-beginning", action="store_true", help="the same as --offset start")
     where.add_argument("-c", "-n", "--max-messages", type=count, metavar="N", help="end after this many records")
     where.add_argument("-e", "--exit-at-end", action="store_true", help="end at what is the end now")
@@ -117,7 +118,9 @@ def _place(options: argparse.Namespace) -> OffsetPoint:
 
     if options.from_beginning and options.offset is not None:
         raise UsageFault("give --from-beginning or --offset")
-    return parse_place("start" if options.from_beginning else options.offset or "end")
+    # Between the end and the end there is nothing.
+    from_start = options.from_beginning or options.exit_at_end
+    return parse_place(options.offset or ("start" if from_start else "end"))
 
 
 def _where(options: argparse.Namespace) -> Where | None:

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 from ottla import logs
 from ottla.metadata import PartitionState
 from ottla.model import ErrorCode, TopicPartition
+from ottla.replication.isr_news import IsrNews
 from ottla.replication.isr_progress import FollowerProgress
 from ottla.replication.leader import Leader
 from ottla.steps import Steps, pieces
@@ -91,6 +92,7 @@ class IsrChanges:
         self._behind: dict[TopicPartition, IsrAsk] = {}
         #: When all followers were last looked at.
         self._looked_ms: int | None = None
+        self.news = IsrNews()
         #: For metrics.
         self.shrinks = 0
         self.expands = 0
@@ -138,6 +140,7 @@ class IsrChanges:
                 if len(leader.isr.replicas) > 1 and leader.active:
                     self.expire(leader, now_ms())
             yield
+        self.news.say_lag()
         # Of leaders that are none any more.
         self._behind = {tp: ask for tp, ask in self._behind.items() if ask.is_open}
 
@@ -153,12 +156,7 @@ class IsrChanges:
             if follower.id in isr.members and not (is_caught_up and self._is_near(leader, follower)):
                 lagging.add(follower.id)
         if lagging and isr.pending is None:
-            log_event.info(
-                "followers have not caught up in time and leave the in-sync replicas",
-                partition=leader.tp,
-                followers=sorted(lagging),
-                end=end,
-            )
+            self.news.lag(leader.tp, lagging, end)
             self._propose(leader, isr.members - lagging)
         behind = self._behind.pop(leader.tp, None)
         if behind is not None and behind.is_open:
@@ -260,7 +258,7 @@ class IsrChanges:
         isr.confirmed(state.isr)
         self.shrinks += bool(before - isr.members)
         self.expands += bool(isr.members - before)
-        log_event.info("the in-sync replicas have changed", partition=leader.tp, isr=sorted(isr.members))
+        self.news.changed(leader.tp, before, isr.members)
         self._advance(leader)
 
     def _advance(self, leader: Leader) -> None:
