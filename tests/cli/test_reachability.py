@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import select
@@ -16,6 +17,13 @@ from pathlib import Path
 import pytest
 
 from ottla.cli import faults
+from ottla.cli.faults import CommandFault
+from ottla.cli.reachability import BrokerWatch
+from ottla.client.settings import AdminSettings, parse_settings
+from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.metadata import Partition, Topic
+from ottla.model import ErrorCode
+from ottla.ports.memory import memory_ports
 from tests.cli.conftest import SECONDS_MAX, Command, Ran, environment, run_process
 
 
@@ -213,3 +221,39 @@ def test_a_host_with_several_addresses_and_one_that_nobody_knows(in_process: Com
     ran = in_process("topic", "list", "-b", "no-such-host.invalid")
     assert ran.code == faults.UNREACHABLE
     assert "no-such-host.invalid:9092: the host's name is not known (" in ran.err
+
+
+def test_partitions_without_a_leader_are_said_and_given_up() -> None:
+    said: list[str] = []
+    world = memory_ports(1)
+    cluster = Cluster(parse_settings(AdminSettings, None, {"bootstrap_servers": "nowhere:1"}), world)
+    watch = BrokerWatch(cluster, give_up_ms=30_000)
+    watch.say = said.append
+
+    def leaders(*ids: int) -> None:
+        partitions = tuple(Partition(number, one, 0, (1,), (1,), (), ErrorCode.NONE) for number, one in enumerate(ids))
+        topic = Topic("orders", bytes(16), partitions, internal=False)
+        cluster.metadata = cluster.metadata._replace(topics={"orders": topic})
+        for call in cluster.on_change:
+            call()
+
+    async def work() -> None:
+        watch.begin()
+        leaders(1, -1, -1)
+        leaders(1, -1, -1)
+        await asyncio.sleep(29)
+        watch.check()
+        leaders(1, 1, 1)
+        assert not watch.lacks_something()
+        leaders(1, -1, 1)
+        await asyncio.sleep(31)
+        with pytest.raises(CommandFault, match="orders-1 has had no leader for 31 s: given up before the end") as fault:
+            watch.check()
+        assert fault.value.code == faults.UNREACHABLE
+
+    world.loop.run_until_complete(work())
+    assert said == [
+        "ottla: orders-1 (one of 2 partitions) has no leader: its brokers are down, or out of sync; trying again",
+        "ottla: orders-1 (one of 2 partitions) has a leader again",
+        "ottla: orders-1 has no leader: its brokers are down, or out of sync; trying again",
+    ]

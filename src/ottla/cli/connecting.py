@@ -38,8 +38,12 @@ _EXIT_CODES = {
     ErrorCode.BROKER_NOT_AVAILABLE: NOT_FOUND,
     ErrorCode.TOPIC_ALREADY_EXISTS: EXISTS,
     ErrorCode.GROUP_ID_NOT_FOUND: NOT_FOUND,
+    ErrorCode.LEADER_NOT_AVAILABLE: UNREACHABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: UNREACHABLE,
 }
 _ADVICE = {
+    ErrorCode.LEADER_NOT_AVAILABLE: "`ottla cluster health` says why",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "`ottla cluster health` says why",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "names are ASCII letters, digits, '.', '_' and '-', 249 characters at most",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` names the topics",
     ErrorCode.BROKER_NOT_AVAILABLE: "`ottla cluster describe` lists the brokers",

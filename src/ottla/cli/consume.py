@@ -160,7 +160,7 @@ async def _consume(options: argparse.Namespace) -> int:
 
     topics, formatted, place = _topics(options), _format(options), _place(options)
     limits = ReadingLimits(options.max_messages, options.timeout_ms, options.exit_at_end, _where(options))
-    more = _settings(options)
+    more = _settings(options, limits)
     with explained():
         async with Consumer(settings_of(options, more)) as consumer:
             watch = BrokerWatch(consumer.cluster, options.give_up_ms)
@@ -177,13 +177,15 @@ async def _consume(options: argparse.Namespace) -> int:
     return OK
 
 
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
+def _settings(options: argparse.Namespace, limits: ReadingLimits) -> dict[str, Any]:
     from ottla.cli.assignments import assignments
 
     more: dict[str, Any] = {**assignments("--consumer-property", options.consumer_property)}
     more["allow.auto.create.topics"] = False
     # What is committed is what was printed, which only this command knows.
     more["enable.auto.commit"] = False
+    if limits.has_end:
+        more.setdefault("default.api.timeout.ms", options.give_up_ms)
     if options.group is not None:
         more["group.id"] = options.group
     if "group.id" not in more:

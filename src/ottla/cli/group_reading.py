@@ -63,8 +63,8 @@ class GroupReading:
             self._watch.heard()
         elif self._limits.has_end:
             self._watch.check()
-            if self._idle_ms_left() <= 0 and (self._has_joined or self._watch.away()):
-                if self._watch.away():
+            if self._idle_ms_left() <= 0 and (self._has_joined or self._watch.lacks_something()):
+                if self._watch.lacks_something():
                     raise self._watch.given_up()
                 return None
         return self._wanted(polled)

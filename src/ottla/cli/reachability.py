@@ -1,4 +1,4 @@
-"""Says on standard error when a broker does not answer any more, and when it does again.
+"""Says on standard error when a broker does not answer any more or a partition has no leader, and when that is over.
 
 A client tries again by itself, for ever and in silence: rightly so in a program, but a person would watch a command
 that waits for a broker that is gone. Work that has an end is given up when a broker stays away, other work is not.
@@ -28,11 +28,22 @@ class _Away(NamedTuple):
     reason: str
 
 
+class _Leaderless(NamedTuple):
+    since: float
+    first: str
+    partitions: int
+
+    def __str__(self) -> str:
+        return self.first if self.partitions == 1 else f"{self.first} (one of {self.partitions} partitions)"
+
+
 class BrokerWatch:
     def __init__(self, cluster: Cluster, give_up_ms: int = GIVE_UP_MS) -> None:
         self._cluster = cluster
         self._give_up_ms = give_up_ms
+        #: By address.
         self._away: dict[str, _Away] = {}
+        self._leaderless: _Leaderless | None = None
         self._heard_at = 0.0
         #: Takes a line; a bar, where there is one, has to step aside for it.
         self.say: Callable[[str], object] = _to_stderr
@@ -41,7 +52,22 @@ class BrokerWatch:
         """From now on: what is wrong at the beginning ends a command, and is said then."""
         self._cluster.connections.on_address = self._hear
         self._cluster.connections.on_unreached = lambda _: None  # what is heard is said here
+        self._cluster.on_change.append(self._look_for_leaders)
         self._heard_at = _now()
+        self._look_for_leaders()
+
+    def _look_for_leaders(self) -> None:
+        topics = self._cluster.metadata.topics.values()
+        names = [f"{topic.name}-{one.partition}" for topic in topics for one in topic.partitions if one.leader < 0]
+        known = self._leaderless
+        if not names:
+            self._leaderless = None
+            if known is not None:
+                self._heard_at = _now()
+                self.say(f"ottla: {known} has a leader again")
+        elif known is None:
+            self._leaderless = _Leaderless(_now(), names[0], len(names))
+            self.say(f"ottla: {self._leaderless} has no leader: its brokers are down, or out of sync; trying again")
 
     def _hear(self, address: str, error: KafkaError | None) -> None:
         now = _now()
@@ -72,23 +98,31 @@ class BrokerWatch:
         return address, self._away[address]
 
     def check(self) -> None:
-        """Raises where a broker has been away for too long, and nothing has come from any."""
-        found = self.away()
-        if found is not None and (_now() - max(found[1].since, self._heard_at)) * 1000 >= self._give_up_ms:
+        """Raises where a broker or a leader has been away for too long, and nothing has come from any."""
+        since = self._away_since()
+        if since is not None and (_now() - max(since, self._heard_at)) * 1000 >= self._give_up_ms:
             raise self.given_up()
 
-    def given_up(self) -> CommandFault:
+    def _away_since(self) -> float | None:
         found = self.away()
-        assert found is not None
-        address, one = found
-        seconds = max(0.0, _now() - one.since)
-        return CommandFault(
-            f"{address} has been away for {seconds:.0f} s ({one.reason}): given up before the end", UNREACHABLE
-        )
+        if found is not None:
+            return found[1].since
+        return None if self._leaderless is None else self._leaderless.since
+
+    def lacks_something(self) -> bool:
+        """Whether the end may never be reached."""
+        return self._away_since() is not None
+
+    def given_up(self) -> CommandFault:
+        since, found = self._away_since(), self.away()
+        assert since is not None
+        what = f"{self._leaderless} has had no leader" if found is None else f"{found[0]} has been away"
+        why = "" if found is None else f" ({found[1].reason})"
+        return CommandFault(f"{what} for {max(0.0, _now() - since):.0f} s{why}: given up before the end", UNREACHABLE)
 
     def code_of(self, error: BaseException, code: int) -> int:
         """The exit code for a record that was not acknowledged in time: was it the broker's fault, or is it away?"""
-        return UNREACHABLE if isinstance(error, DeliveryTimedOut) and self._away else code
+        return UNREACHABLE if isinstance(error, DeliveryTimedOut) and (self._away or self._leaderless) else code
 
 
 def _now() -> float:

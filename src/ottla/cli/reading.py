@@ -96,7 +96,7 @@ class PartitionReading:
         elif self._has_end:
             self._watch.check()
             if self._limits.idle_ms is not None and _now_ms() - self._last_ms >= self._limits.idle_ms:
-                if self._watch.away():
+                if self._watch.lacks_something():
                     raise self._watch.given_up()
                 return None
         wanted = [record for record in records if self._is_wanted(record)]

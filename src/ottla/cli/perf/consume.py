@@ -61,7 +61,7 @@ async def _consume(options: argparse.Namespace) -> int:
                 while records < options.messages:
                     polled = await consumer.poll(timeout_ms=options.timeout)
                     if not polled:
-                        if watch.away():
+                        if watch.lacks_something():
                             raise watch.given_up()
                         break
                     last = clock()
