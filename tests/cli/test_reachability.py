@@ -253,7 +253,7 @@ def test_partitions_without_a_leader_are_said_and_given_up() -> None:
 
     world.loop.run_until_complete(work())
     assert said == [
-        "ottla: orders-1 (one of 2 partitions) has no leader: its brokers are down, or out of sync; trying again",
+        "ottla: orders-1 (one of 2 partitions) has no leader (`ottla cluster health` says why); trying again",
         "ottla: orders-1 (one of 2 partitions) has a leader again",
-        "ottla: orders-1 has no leader: its brokers are down, or out of sync; trying again",
+        "ottla: orders-1 has no leader (`ottla cluster health` says why); trying again",
     ]

@@ -67,7 +67,7 @@ class BrokerWatch:
                 self.say(f"ottla: {known} has a leader again")
         elif known is None:
             self._leaderless = _Leaderless(_now(), names[0], len(names))
-            self.say(f"ottla: {self._leaderless} has no leader: its brokers are down, or out of sync; trying again")
+            self.say(f"ottla: {self._leaderless} has no leader (`ottla cluster health` says why); trying again")
 
     def _hear(self, address: str, error: KafkaError | None) -> None:
         now = _now()
@@ -122,7 +122,7 @@ class BrokerWatch:
 
     def code_of(self, error: BaseException, code: int) -> int:
         """The exit code for a record that was not acknowledged in time: was it the broker's fault, or is it away?"""
-        return UNREACHABLE if isinstance(error, DeliveryTimedOut) and (self._away or self._leaderless) else code
+        return UNREACHABLE if isinstance(error, DeliveryTimedOut) and self._away else code
 
 
 def _now() -> float:
