@@ -311,6 +311,7 @@ def test_why_a_partition_takes_nothing(in_process: Command, tmp_path: Path) -> N
         ran = run_process(("produce", "halved", "-p", str(lost), *words, *named), stdin=b"hello\n")
     assert ran.code == faults.FAILED
     assert ran.err == (
+        f"ottla: halved-{lost} has no leader (`ottla cluster health` says why); trying again\n"
         f"ottla: 1 record was not acknowledged: halved-{lost}: 1 record was not acknowledged within 1500 ms; "
         f"the last fault was: halved-{lost}: it has no leader\n"
     )
