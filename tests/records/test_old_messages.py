@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import struct
 import zlib
@@ -161,10 +162,9 @@ def test_whatever_bytes_come_nothing_but_record_errors_is_raised() -> None:
         data = bytearray(random_bytes.choice(sound))
         for _ in range(random_bytes.randrange(1, 4)):
             data[random_bytes.randrange(len(data))] = random_bytes.randrange(256)
-        try:
-            read(bytes(data[: random_bytes.randrange(len(data) + 1)]))
-        except (RecordError, AssertionError):
-            pass
+        del data[random_bytes.randrange(len(data) + 1) :]
+        with contextlib.suppress(RecordError):
+            list(unfold(parse_message(bytes(data), 0, 0)))
 
 
 def test_the_hash_is_xxhashs() -> None:

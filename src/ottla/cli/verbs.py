@@ -34,6 +34,7 @@ VERBS = (
     ("znode ls", "znode.ls", "name the children of a znode"),
     ("znode get", "znode.get", "print the data of a znode"),
     ("log dump", "log.dump", "print and check files of a log directory"),
+    ("log import", "log.importing", "produce the records of a log directory's files into a topic"),
     ("perf produce", "perf.produce", "measure how fast records are taken"),
     ("perf consume", "perf.consume", "measure how fast records are read"),
     ("profile add", "profile.add", "name a cluster, with its addresses and settings"),
