@@ -20,6 +20,7 @@ VERBS = (
     ("group list", "group.list", "name the groups of consumers"),
     ("group describe", "group.describe", "show groups: positions, lag, members, state"),
     ("group reset", "group.reset", "move where a group goes on"),
+    ("group import", "group.importing", "take over positions that consumers of Kafka 0.8 keep in ZooKeeper"),
     ("group delete", "group.delete", "delete groups, or their positions in a topic"),
     ("config describe", "config.describe", "show the settings of a topic or a broker"),
     ("config alter", "config.alter", "change the settings of a topic or of brokers"),
