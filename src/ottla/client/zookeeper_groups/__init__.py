@@ -11,4 +11,6 @@ early finds another's claim, lets go of everything and tries again after a while
 - `znodes.py`      paths and data
 - `group_tree.py`  a whole group as it stands in the tree
 - `assigning.py`   who is to have what
+- `member.py`      session, registration, and when shares are taken: `claims.py`, `offsets.py`, `share.py`
+- `consumer.py`    records, for an application; `settings.py` under 0.8's names
 """
