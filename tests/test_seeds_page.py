@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.test_evidence import FOLDERS, LINK, REPOSITORY, SPAN, defines
 
 PAGE = REPOSITORY / "docs" / "seeds.md"
