@@ -15,6 +15,7 @@ from ottla.client import Admin, Consumer, Producer, errors, sync
 from ottla.client.errors import KafkaError
 from ottla.client.errors import own as own_errors
 from ottla.client.settings import AdminSettings, ConsumerSettings, ProducerSettings
+from ottla.client.zookeeper_groups.settings import ZookeeperConsumerSettings
 from tests.client.group.conftest import bootstrap
 
 __all__ = ["bootstrap"]  # of a broker on which a new group does not wait for more members
@@ -43,7 +44,7 @@ def test_an_example(bootstrap: str, number: int) -> None:
 def test_every_setting_is_named() -> None:
     names = {
         name.replace("_", ".")
-        for kind in (AdminSettings, ProducerSettings, ConsumerSettings)
+        for kind in (AdminSettings, ProducerSettings, ConsumerSettings, ZookeeperConsumerSettings)
         for name in kind.__dataclass_fields__
     }
     assert {name for name in names if f"`{name}`" not in TEXT} == set()

@@ -120,3 +120,13 @@ def test_any_text_is_a_value_or_refused(name: str, text: str) -> None:
         assert error.name == name  # noqa: PT017 - both outcomes are good
     else:
         effective_log_config({name: text}, LogConfig())
+
+
+def test_how_many_records_a_follower_may_lack_is_said_by_the_topic_or_the_broker_or_nobody() -> None:
+    assert Config.parse({}).log.lag_messages_max is None
+    broker = Config.parse({"replica.lag.max.messages": "4000"})
+    assert broker.without_effect == ()
+    assert effective_log_config({}, broker.log).lag_messages_max == 4_000
+    assert effective_log_config({"replica.lag.max.messages": "7"}, broker.log).lag_messages_max == 7
+    with pytest.raises(ConfigError):
+        validate_topic_configs({"replica.lag.max.messages": "0"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.replication.roles_world import OTHER, TP, US, RolesWorld
+from tests.replication.roles_world import OTHER, US, RolesWorld
 from tests.storage.log_world import append
 
 from ottla.config.log import LogConfig
@@ -173,17 +173,53 @@ def test_a_minimum_that_was_lowered_lets_the_watermark_go_on() -> None:
 
 
 def test_a_follower_that_is_too_many_records_behind_leaves_where_somebody_wants_that() -> None:
-    """Kafka 0.8's replica.lag.max.messages, and why it went: one burst empties the set of healthy followers."""
+    """Kafka 0.8's replica.lag.max.messages."""
     world = IsrWorld()
-    world.changes.lag_messages_max = lambda topic: 10 if topic == TP.topic else None
+    world.leader.log.reconfigure(LogConfig(lag_messages_max=10))
     for replica in (OTHER, THIRD):
         world.fetch(replica, 0)
     world.write(10)
     world.expire()
     assert world.asked == 0
+    world.fetch(THIRD, 1)
     world.write(1)
     world.expire()
-    assert world.ask().isr == {US}
+    assert world.ask().isr == {US, THIRD}
+
+
+def test_one_burst_empties_a_set_that_goes_by_records() -> None:
+    """Why Kafka 0.9 has withdrawn it: the followers fetch without rest, and nothing is wrong with any of them."""
+    for messages_max, left in ((10, {US}), (None, set(ALL))):
+        world = IsrWorld(minimum=2)
+        world.leader.log.reconfigure(LogConfig(min_insync_replicas=2, lag_messages_max=messages_max))
+        for _ in range(3):
+            world.write(5)
+            for replica in (OTHER, THIRD):
+                world.fetch(replica, world.leader.log.end_offset, after_ms=1)
+            world.expire()
+        assert world.asked == 0
+        world.write(11)
+        world.expire(after_ms=1)
+        for ask in world.changes.take(10):
+            world.answer(ask)
+        assert world.members == left
+        # Producers with acks=all pay for it.
+        assert world.leader.has_enough_replicas() is (messages_max is None)
+
+
+def test_a_follower_that_would_have_to_leave_again_at_once_is_not_let_in() -> None:
+    """The other follower is behind as well, and the watermark with it: that alone would let the third in."""
+    world = IsrWorld(isr=(US, OTHER))
+    world.leader.log.reconfigure(LogConfig(lag_messages_max=10))
+    world.write(30)
+    world.fetch(OTHER, 20)
+    world.fetch(THIRD, 19)
+    world.fetch(OTHER, 20)
+    world.leader.log.reconfigure(LogConfig(lag_messages_max=5))
+    world.fetch(THIRD, 20)
+    assert world.asked == 0
+    world.fetch(THIRD, 25)
+    assert world.ask().isr == set(ALL)
 
 
 # What counts meanwhile

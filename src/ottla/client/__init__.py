@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ottla.client.producing.batches import Delivery
     from ottla.client.producing.producer import Producer
     from ottla.client.records import ConsumerRecord, OffsetAndTimestamp, ProducerRecord, RecordMetadata
+    from ottla.client.zookeeper_groups.consumer import ZookeeperConsumer
     from ottla.model import ErrorCode, TopicPartition
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "RebalanceListener",
     "RecordMetadata",
     "TopicPartition",
+    "ZookeeperConsumer",
 ]
 
 _HOMES = {
@@ -63,6 +65,7 @@ _HOMES = {
     "RebalanceListener": "ottla.client.consuming.group.listener",
     "RecordMetadata": "ottla.client.records",
     "TopicPartition": "ottla.model",
+    "ZookeeperConsumer": "ottla.client.zookeeper_groups.consumer",
 }
 
 

@@ -22,7 +22,7 @@ IDEMPOTENT_IN_FLIGHT_MAX: Final = 5
 Settings = TypeVar("Settings", bound="ClientSettings")
 
 
-def _setting(
+def setting(
     default: Any,
     *,
     least: int | None = None,
@@ -39,18 +39,18 @@ class ClientSettings:
     #: `host:port`, several separated by commas, or a list of them: any part of the cluster.
     bootstrap_servers: tuple[tuple[str, int], ...]
     client_id: str = "ottla"
-    security_protocol: str = _setting("PLAINTEXT", one_of=("PLAINTEXT",))
+    security_protocol: str = setting("PLAINTEXT", one_of=("PLAINTEXT",))
     #: How long to wait for one answer.
-    request_timeout_ms: int = _setting(30_000, least=1, most=INT32_MAX)
+    request_timeout_ms: int = setting(30_000, least=1, most=INT32_MAX)
     #: How long a call that asks several times may take altogether.
-    default_api_timeout_ms: int = _setting(60_000, least=0, most=INT32_MAX)
-    socket_connection_setup_timeout_ms: int = _setting(10_000, least=1)
-    connections_max_idle_ms: int = _setting(540_000, least=-1)
-    metadata_max_age_ms: int = _setting(300_000, least=0)
-    reconnect_backoff_ms: int = _setting(50, least=0)
-    reconnect_backoff_max_ms: int = _setting(1_000, least=0)
-    retry_backoff_ms: int = _setting(100, least=0)
-    retry_backoff_max_ms: int = _setting(1_000, least=0)
+    default_api_timeout_ms: int = setting(60_000, least=0, most=INT32_MAX)
+    socket_connection_setup_timeout_ms: int = setting(10_000, least=1)
+    connections_max_idle_ms: int = setting(540_000, least=-1)
+    metadata_max_age_ms: int = setting(300_000, least=0)
+    reconnect_backoff_ms: int = setting(50, least=0)
+    reconnect_backoff_max_ms: int = setting(1_000, least=0)
+    retry_backoff_ms: int = setting(100, least=0)
+    retry_backoff_max_ms: int = setting(1_000, least=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,24 +61,24 @@ class AdminSettings(ClientSettings):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSettings(ClientSettings):
     #: all (-1), 1 or 0; None means all with idempotence. Kafka writes them as words: both are taken.
-    acks: int = _setting(-1, least=-1, most=1)
+    acks: int = setting(-1, least=-1, most=1)
     enable_idempotence: bool | None = None
-    max_in_flight_requests_per_connection: int = _setting(5, least=1, most=100)
-    retries: int = _setting(INT32_MAX, least=0, most=INT32_MAX)
+    max_in_flight_requests_per_connection: int = setting(5, least=1, most=100)
+    retries: int = setting(INT32_MAX, least=0, most=INT32_MAX)
     #: From `send` to the acknowledgement, everything included.
-    delivery_timeout_ms: int = _setting(120_000, least=0, most=INT32_MAX)
-    linger_ms: int = _setting(5, least=0)
-    batch_size: int = _setting(16_384, least=0, most=INT32_MAX)
+    delivery_timeout_ms: int = setting(120_000, least=0, most=INT32_MAX)
+    linger_ms: int = setting(5, least=0)
+    batch_size: int = setting(16_384, least=0, most=INT32_MAX)
     #: Records that wait, with what keeping them costs; `send` waits while it is full.
-    buffer_memory: int = _setting(32 * 1024 * 1024, least=0)
+    buffer_memory: int = setting(32 * 1024 * 1024, least=0)
     #: How long `send` may wait for room or for a topic's metadata.
-    max_block_ms: int = _setting(60_000, least=0)
-    max_request_size: int = _setting(1_048_576, least=0, most=INT32_MAX)
-    compression_type: str = _setting("none", one_of=("none", "gzip", "snappy", "lz4", "zstd"))
+    max_block_ms: int = setting(60_000, least=0)
+    max_request_size: int = setting(1_048_576, least=0, most=INT32_MAX)
+    compression_type: str = setting("none", one_of=("none", "gzip", "snappy", "lz4", "zstd"))
     compression_gzip_level: int | None = None
     compression_lz4_level: int | None = None
     compression_zstd_level: int | None = None
-    metadata_max_idle_ms: int = _setting(300_000, least=5_000)
+    metadata_max_idle_ms: int = setting(300_000, least=5_000)
     #: A name of `ottla.client.producing.partitioners` or a callable `(topic, key, partition count) -> partition`.
     partitioner: Any = "murmur2"
     partitioner_ignore_keys: bool = False
@@ -93,26 +93,26 @@ class ConsumerSettings(ClientSettings):
     group_id: str | None = None
     #: A name that a member keeps over its restarts: within `session.timeout.ms` it finds its partitions again.
     group_instance_id: str | None = None
-    group_protocol: str = _setting("classic", one_of=("classic",))
+    group_protocol: str = setting("classic", one_of=("classic",))
     #: Names (`range`, `roundrobin`, `sticky`, `cooperative-sticky`), classes or instances of assignors, the best first.
     partition_assignment_strategy: Any = ("range", "cooperative-sticky")
     #: A member that is silent for so long has crashed.
-    session_timeout_ms: int = _setting(45_000, least=1, most=INT32_MAX)
-    heartbeat_interval_ms: int = _setting(3_000, least=1, most=INT32_MAX)
+    session_timeout_ms: int = setting(45_000, least=1, most=INT32_MAX)
+    heartbeat_interval_ms: int = setting(3_000, least=1, most=INT32_MAX)
     #: A member that does not poll for so long hangs: it leaves, and the others get its partitions.
-    max_poll_interval_ms: int = _setting(300_000, least=1, most=INT32_MAX)
+    max_poll_interval_ms: int = setting(300_000, least=1, most=INT32_MAX)
     enable_auto_commit: bool = True
-    auto_commit_interval_ms: int = _setting(5_000, least=0, most=INT32_MAX)
+    auto_commit_interval_ms: int = setting(5_000, least=0, most=INT32_MAX)
     #: Whether a pattern passes over `__consumer_offsets` and its like.
     exclude_internal_topics: bool = True
     client_rack: str = ""
     auto_offset_reset: str = "latest"
-    isolation_level: str = _setting("read_uncommitted", one_of=("read_uncommitted", "read_committed"))
-    fetch_min_bytes: int = _setting(1, least=0, most=INT32_MAX)
-    fetch_max_bytes: int = _setting(50 * 1024 * 1024, least=0, most=INT32_MAX)
-    fetch_max_wait_ms: int = _setting(500, least=0, most=INT32_MAX)
-    max_partition_fetch_bytes: int = _setting(1_048_576, least=0, most=INT32_MAX)
-    max_poll_records: int = _setting(500, least=1, most=INT32_MAX)
+    isolation_level: str = setting("read_uncommitted", one_of=("read_uncommitted", "read_committed"))
+    fetch_min_bytes: int = setting(1, least=0, most=INT32_MAX)
+    fetch_max_bytes: int = setting(50 * 1024 * 1024, least=0, most=INT32_MAX)
+    fetch_max_wait_ms: int = setting(500, least=0, most=INT32_MAX)
+    max_partition_fetch_bytes: int = setting(1_048_576, least=0, most=INT32_MAX)
+    max_poll_records: int = setting(500, least=1, most=INT32_MAX)
     check_crcs: bool = True
     allow_auto_create_topics: bool = True
     #: A name of `ottla.client.serializers` or a callable.
@@ -122,14 +122,7 @@ class ConsumerSettings(ClientSettings):
 
 def parse_settings(kind: type[Settings], given: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> Settings:
     """Checked settings from a mapping (dotted names or not) and keywords, which win."""
-    known = {one.name: one for one in fields(kind)}
-    values: dict[str, Any] = {}
-    for source in (given or {}), keywords:
-        for name, value in source.items():
-            plain = name.replace(".", "_")
-            if plain not in known:
-                raise _unknown(name, list(known))
-            values[plain] = _checked(known[plain], value)
+    values = checked_values(kind, given, keywords)
     if "bootstrap_servers" not in values:
         raise SettingsError("bootstrap.servers is missing: give at least one host:port")
     made = kind(**values)
@@ -139,6 +132,19 @@ def parse_settings(kind: type[Settings], given: Mapping[str, Any] | None, keywor
             f"not {made.heartbeat_interval_ms}"
         )
     return made
+
+
+def checked_values(kind: type[Any], given: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a class of settings, by the names of its fields."""
+    known = {one.name: one for one in fields(kind)}
+    values: dict[str, Any] = {}
+    for source in (given or {}), keywords:
+        for name, value in source.items():
+            plain = name.replace(".", "_")
+            if plain not in known:
+                raise _unknown(name, list(known))
+            values[plain] = _checked(known[plain], value)
+    return values
 
 
 def _unknown(name: str, known: list[str]) -> SettingsError:

@@ -249,6 +249,7 @@ def _log(reader: PropertyReader) -> LogConfig:
         compression_zstd_level=reader.integer("compression.zstd.level"),
         min_insync_replicas=reader.integer("min.insync.replicas"),
         unclean_leader_election=reader.boolean("unclean.leader.election.enable"),
+        lag_messages_max=reader.integer_or_none("replica.lag.max.messages"),
     )
 
 

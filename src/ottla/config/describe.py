@@ -110,7 +110,8 @@ def _topic_synonyms(definition: Definition, overrides: Mapping[str, str], config
 def _topic_value(definition: Definition, effective: LogConfig, synonyms: tuple[Synonym, ...]) -> str | None:
     field = FIELDS.get(definition.name)
     if field is not None and definition.type != "LIST" and definition.name != "segment.bytes":
-        return value_text(definition, getattr(effective, field))
+        value = getattr(effective, field)
+        return None if value is None else value_text(definition, value)
     # Lists keep the order in which they were written; tiered storage's properties have no field here; and
     # segment.bytes may be covered by an internal property that is not shown.
     text = synonyms[0].value if synonyms else definition.default

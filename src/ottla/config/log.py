@@ -50,6 +50,8 @@ class LogConfig(NamedTuple):
 
     min_insync_replicas: int = 1
     unclean_leader_election: bool = False
+    #: A follower that is more records behind leaves the in-sync replicas, as in Kafka 0.8; None: only time decides.
+    lag_messages_max: int | None = None
     #: `partition:broker`, or a single "*" for all. For quotas of replication, which come with a second broker.
     leader_throttled_replicas: tuple[str, ...] = ()
     follower_throttled_replicas: tuple[str, ...] = ()

@@ -32,6 +32,7 @@ FIELDS: Final = {
     "min.cleanable.dirty.ratio": "min_cleanable_dirty_ratio",
     "min.compaction.lag.ms": "min_compaction_lag_ms",
     "min.insync.replicas": "min_insync_replicas",
+    "replica.lag.max.messages": "lag_messages_max",
     "retention.bytes": "retention_bytes",
     "retention.ms": "retention_ms",
     "segment.bytes": "segment_bytes",
@@ -69,6 +70,7 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "min.compaction.lag.ms": ("log.cleaner.min.compaction.lag.ms",),
     "min.insync.replicas": ("min.insync.replicas",),
     "preallocate": ("log.preallocate",),
+    "replica.lag.max.messages": ("replica.lag.max.messages",),
     "retention.bytes": ("log.retention.bytes",),
     "retention.ms": (
         "log.retention.ms",

@@ -80,9 +80,6 @@ class IsrChanges:
         self._changed = changed
         #: `replica.lag.time.max.ms`.
         self.lag_ms_max = LAG_MS_MAX
-        #: How many records a follower of this topic may be behind, as Kafka 0.8 asked; None: only time decides. A burst
-        #: of more records than that empties the set.
-        self.lag_messages_max: Callable[[str], int | None] = lambda _: None
         #: Whether the controller would take this broker, which fetches under this registration (-1: not said).
         self.is_eligible: Callable[[int, int], bool] = lambda _, __: True
         #: Called where there is something to ask.
@@ -117,6 +114,9 @@ class IsrChanges:
 
     @staticmethod
     def _has_enough(leader: Leader, follower: FollowerProgress) -> bool:
+        """Its records, of which it must not lack so many either that it would have to leave at the next look."""
+        if not IsrChanges._is_near(leader, follower):
+            return False
         if not leader.has_enough_replicas():
             return follower.end >= leader.log.end_offset
         return follower.end >= leader.high_watermark and follower.end >= leader.epoch_start
@@ -177,8 +177,12 @@ class IsrChanges:
             if follower.id not in isr.maximal and now_ms - follower.last_fetch_ms <= self.lag_ms_max:
                 self.fetched(leader, follower, now_ms)
 
-    def _is_near(self, leader: Leader, follower: FollowerProgress) -> bool:
-        messages_max = self.lag_messages_max(leader.tp.topic)
+    @staticmethod
+    def _is_near(leader: Leader, follower: FollowerProgress) -> bool:
+        """Kafka 0.8's second rule, where `replica.lag.max.messages` is set: a burst of more records than that takes
+        every follower out, however quick it is.
+        """
+        messages_max = leader.log.config.lag_messages_max
         return messages_max is None or leader.log.end_offset - follower.end <= messages_max
 
     # -- questions and answers

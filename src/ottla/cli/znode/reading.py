@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli import options as shared
@@ -11,6 +12,7 @@ from ottla.cli.faults import NOT_FOUND, UNREACHABLE, CommandFault, UsageFault
 
 if TYPE_CHECKING:
     from ottla.coordination.interface import Coordination, Stat
+    from ottla.coordination.zookeeper.addresses import Chroot
 
 ADDRESS_DEFAULT: Final = "localhost:2181"
 #: Of the session, which lasts as long as the verb.
@@ -39,6 +41,16 @@ def run(options: argparse.Namespace, path: str, work: Work) -> int:
 
 
 async def _run(options: argparse.Namespace, path: str, work: Work) -> int:
+    async with tree_session(options.zookeeper) as (session, chroot):
+        return await work(session, chroot.on_server(path), options)
+
+
+@asynccontextmanager
+async def tree_session(address: str) -> AsyncIterator[tuple[Coordination, Chroot]]:
+    """A session for a moment; what goes wrong inside of the block ends the verb.
+
+    The chroot is to be put before each path: a session with one would make it where it is missing.
+    """
     from ottla import logs
     from ottla.config.slices import CoordinationConfig
     from ottla.coordination.errors import CoordinationError, InvalidPath, NoNode, ServersUnreachable
@@ -49,13 +61,12 @@ async def _run(options: argparse.Namespace, path: str, work: Work) -> int:
     before = logs.configure(level="OFF")
     ports = real_ports()
     try:
-        connect = parse_connect_string(options.zookeeper)
+        connect = parse_connect_string(address)
         servers = ",".join(map(str, connect.servers))
-        # The chroot goes before the path here: a session with one would make it where it is missing.
         config = CoordinationConfig(servers, _SESSION_MS, _CONNECT_MS, set_acl=False, in_flight_requests_max=10)
         session = await open_remote(config, ports)
         try:
-            return await work(session, connect.chroot.on_server(path), options)
+            yield session, connect.chroot
         finally:
             await session.close()
     except (BadConnectString, InvalidPath) as fault:

@@ -178,6 +178,12 @@ class CommitFailed(KafkaError):
     default_code = ErrorCode.ILLEGAL_GENERATION
 
 
+class GroupRebalanceFailed(KafkaError):
+    """A group of Kafka 0.8's kind found no agreement in all its tries; it goes on trying with the next poll."""
+
+    default_code = ErrorCode.REBALANCE_IN_PROGRESS
+
+
 class AssignorFailed(KafkaError):
     """An assignor raised, or gave out what it must not: the cause is chained."""
 

@@ -59,6 +59,8 @@ remote.log.delete.on.disable  BOOLEAN  false  -  MEDIUM  topic  unused
     Whether a topic's remote data goes when its tiering is switched off.
 remote.storage.enable  BOOLEAN  false  -  MEDIUM  topic  unused
     Whether the topic uses the remote tier.
+replica.lag.max.messages  LONG  -  1..  MEDIUM  topic  used
+    A follower that is more records behind leaves the in-sync replicas, as in Kafka 0.8; unset: only time decides.
 retention.bytes  LONG  -1  -  MEDIUM  topic  used
     Old segments are removed while a partition is larger than this; -1 keeps them.
 retention.ms  LONG  604800000  -1..  MEDIUM  topic  used

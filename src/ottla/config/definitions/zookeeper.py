@@ -1,4 +1,4 @@
-"""Properties that Kafka had in its ZooKeeper mode (3.9 and before) and has no more."""
+"""Properties that Kafka had in its ZooKeeper mode (3.9 and before) and has no more; one is older yet, of 0.8."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ password.encoder.old.secret  PASSWORD  -  -  MEDIUM  read-only  unused
     The secret before the present one, while it is being changed.
 password.encoder.secret  PASSWORD  -  -  MEDIUM  read-only  unused
     The secret with which Kafka 3.9 encrypts passwords in ZooKeeper.
+replica.lag.max.messages  LONG  -  1..  HIGH  read-only  used
+    A follower that is more records behind leaves the in-sync replicas, as in Kafka 0.8; unset: only time decides.
 reserved.broker.max.id  INT  1000  0..  MEDIUM  read-only  used
     Generated broker numbers start above this one.
 zookeeper.clientCnxnSocket  STRING  -  -  MEDIUM  read-only  unused

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from ottla import logs
 from ottla.config.slices import CoordinationConfig
@@ -62,7 +62,7 @@ from ottla.coordination.zookeeper.messages import (
     writing_multi,
 )
 from ottla.coordination.zookeeper.session import KeeperSession, SessionOptions
-from ottla.ports import Ports
+from ottla.ports import Clock, Entropy, Network
 from ottla.steps import Steps, at_once, in_turns, pieces
 
 T = TypeVar("T")
@@ -76,8 +76,25 @@ READS_QUEUED_MAX: Final = 1_000
 _log = logs.logger("coordination")
 
 
+class KeeperPorts(Protocol):
+    """What a session needs of the world: a broker's ports, or a client's."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def network(self) -> Network: ...
+
+    @property
+    def entropy(self) -> Entropy: ...
+
+
 async def open_remote(
-    config: CoordinationConfig, ports: Ports, *, check: TreeCheck = nothing_to_check, end_with_connection: bool = True
+    config: CoordinationConfig,
+    ports: KeeperPorts,
+    *,
+    check: TreeCheck = nothing_to_check,
+    end_with_connection: bool = True,
 ) -> RemoteTree:
     """A new session with the servers of `zookeeper.connect`; it makes the chroot where that is missing.
 

@@ -5,7 +5,8 @@
 at a time, and never raise on damage: damage is what they are for.
 
 - `entries.py`   what it yields; `fields(entry)` names every field as Kafka's DumpLogSegments does
-- `log_file.py`  batches and records; `index_files.py`, `state_files.py` and `text_files.py` the rest
+- `log_file.py`  batches and records; `old_messages.py` and `first_log_file.py` what Kafka had before them
+- `index_files.py`, `state_files.py`, `text_files.py`  the rest
 - `rising_order.py`  which of many offsets is wrong; `sound_records.py`  a quick look at records; `lines.py`  text
 """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from ottla.records.batch import MAGIC
 from ottla.storage.formats.producer_snapshot import ProducerEntry
 
 Value: TypeAlias = "str | int | bool | bytes | list[str] | None"
@@ -27,6 +28,22 @@ class BatchEntry(NamedTuple):
     delete_horizon_ms: int | None
     position: int
     #: "CreateTime" or "LogAppendTime": the name under which the time is printed.
+    timestamp_type: str
+    timestamp: int
+    size: int
+    magic: int
+    compression: str
+    crc: int
+    is_valid: bool
+
+
+class MessageEntry(NamedTuple):
+    """A message of the formats before batches; one that is compressed has others in it."""
+
+    #: Of a compressed one that of the last in it; in a file of Kafka 0.7 the byte of the partition where it begins.
+    offset: int
+    position: int
+    #: "NoTimestampType" where the format has no times.
     timestamp_type: str
     timestamp: int
     size: int
@@ -115,6 +132,7 @@ class Finding(NamedTuple):
 
 Entry: TypeAlias = (
     BatchEntry
+    | MessageEntry
     | RecordEntry
     | OffsetIndexEntry
     | TimeIndexEntry
@@ -132,6 +150,8 @@ def fields(entry: Entry) -> list[tuple[str, Value]]:
         return _record_fields(entry)
     if isinstance(entry, BatchEntry):
         return _batch_fields(entry)
+    if isinstance(entry, MessageEntry):
+        return _message_fields(entry)
     if isinstance(entry, ProducerEntry):
         return _producer_fields(entry)
     if isinstance(entry, PropertyEntry):
@@ -162,6 +182,19 @@ def _batch_fields(entry: BatchEntry) -> list[tuple[str, Value]]:
     ]
 
 
+def _message_fields(entry: MessageEntry) -> list[tuple[str, Value]]:
+    return [
+        ("offset", entry.offset),
+        ("position", entry.position),
+        (entry.timestamp_type, entry.timestamp),
+        ("size", entry.size),
+        ("magic", entry.magic),
+        ("compresscodec", entry.compression),
+        ("crc", entry.crc),
+        ("isvalid", entry.is_valid),
+    ]
+
+
 def _record_fields(entry: RecordEntry) -> list[tuple[str, Value]]:
     named: list[tuple[str, Value]] = [
         ("offset", entry.offset),
@@ -172,12 +205,15 @@ def _record_fields(entry: RecordEntry) -> list[tuple[str, Value]]:
         ("valuesize", entry.value_size),
         ("magic", entry.magic),
         ("compresscodec", entry.compression),
-        ("producerId", entry.producer_id),
-        ("producerEpoch", entry.producer_epoch),
-        ("sequence", entry.sequence),
-        ("isTransactional", entry.is_transactional),
-        ("headerKeys", [key for key, _ in entry.headers]),
     ]
+    if entry.magic >= MAGIC:
+        named += [
+            ("producerId", entry.producer_id),
+            ("producerEpoch", entry.producer_epoch),
+            ("sequence", entry.sequence),
+            ("isTransactional", entry.is_transactional),
+            ("headerKeys", [key for key, _ in entry.headers]),
+        ]
     if entry.control_type is not None:
         named.append(("endTxnMarker", entry.control_type))
         if entry.coordinator_epoch is not None:

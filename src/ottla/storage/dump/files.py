@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from ottla.ports.disk import Disk
 from ottla.storage.dump.entries import Entry, Finding
+from ottla.storage.dump.first_log_file import dump_first_log
 from ottla.storage.dump.index_files import dump_offset_index, dump_time_index
 from ottla.storage.dump.lines import line_of, log_lines
 from ottla.storage.dump.log_file import check_log, dump_log
@@ -25,7 +26,7 @@ def kind_of(path: str) -> str | None:
         return name
     for suffix in (names.DELETED, names.CLEANED, names.SWAP):
         name = name.removesuffix(suffix)
-    for kind in (names.LOG, names.TIME_INDEX, names.TXN_INDEX, names.INDEX, names.SNAPSHOT):
+    for kind in (names.LOG, names.TIME_INDEX, names.TXN_INDEX, names.INDEX, names.SNAPSHOT, names.FIRST_LOG):
         if name.endswith(kind):
             return kind
     return None
@@ -59,7 +60,12 @@ def check_file(
         if kind_of(path) == names.LOG:
             yield from check_log(disk, path, passed, records=records)
             return
-        for entry in _dump(disk, path, records=records):
+        entries = (
+            dump_first_log(disk, path, records=records, passed=passed)
+            if kind_of(path) == names.FIRST_LOG
+            else _dump(disk, path, records=records)
+        )
+        for entry in entries:
             if isinstance(entry, Finding):
                 yield entry
     except OSError as error:
@@ -82,6 +88,8 @@ def _dump(disk: Disk, path: str, *, records: bool) -> Iterator[Entry | Finding]:
         yield from dump_txn_index(disk, path)
     elif kind == names.SNAPSHOT:
         yield from dump_snapshot(disk, path)
+    elif kind == names.FIRST_LOG:
+        yield from dump_first_log(disk, path, records=records)
     elif kind is not None:
         yield from dump_text(disk, path)
     else:
@@ -106,5 +114,5 @@ def files_of(disk: Disk, path: str) -> Iterator[str | Finding]:
         inner = os.path.join(path, name)
         if disk.is_directory(inner):
             yield from files_of(disk, inner)
-        elif name in DECODERS or names.parse_segment_file(name):
+        elif name in DECODERS or names.parse_segment_file(name) or names.parse_first_segment_file(name) is not None:
             yield inner

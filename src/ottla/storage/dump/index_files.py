@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Final
 
 from ottla.ports.disk import Disk, File
-from ottla.records.batch import BatchHeader
+from ottla.records.batch import MAGIC, BatchHeader
 from ottla.storage.dump.entries import Finding, OffsetIndexEntry, TimeIndexEntry
 from ottla.storage.dump.log_file import walk_headers
 from ottla.storage.formats.names import INDEX, LOG, TIME_INDEX, parse_segment_file
@@ -73,6 +73,8 @@ class _OffsetCheck:
                 position,
                 f"offset {entry.offset} points to {entry.position}, where no batch of the log begins",
             )
+        elif self._at[1].magic < MAGIC:
+            pass  # brokers of those formats gave the first offset of what they appended at once
         elif not self._at[1].base_offset <= entry.offset:
             yield Finding(
                 self._path,

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ottla.ports.disk import Disk
 from ottla.records.batch import NO_SEQUENCE, add_to_sequence
 from ottla.records.errors import RecordError
+from ottla.records.old_messages import OldMessage
 from ottla.records.record import Headers, Record
 from ottla.storage.dump.entries import BatchEntry, Entry, Finding, PropertyEntry, RecordEntry, fields
 from ottla.storage.dump.log_file import RECORDS_BATCH_BYTES_MAX, LogWalk, WalkedBatch, batch_entry, end_offset
@@ -52,6 +53,10 @@ def log_lines(disk: Disk, path: str, *, records: bool) -> Iterator[str | Finding
         for found in walk.batches():
             if isinstance(found, Finding):
                 yield found
+                continue
+            if isinstance(found, OldMessage):
+                for line in walk.message_lines(found, records=records):
+                    yield line if isinstance(line, Finding) else line_of(line)
                 continue
             entry = batch_entry(found)
             yield _batch_line(entry)

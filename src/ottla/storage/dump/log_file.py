@@ -1,4 +1,5 @@
-"""A `.log` file, batch by batch, with everything that a batch can get wrong.
+"""A `.log` file, batch by batch, with everything that a batch can get wrong. Brokers before Kafka 0.11 have left
+messages of magic 0 and 1, which may stand before batches in one file (`old_messages.py`).
 
 Behind a damaged batch the walk goes on where its length points, if a batch can begin there; otherwise nothing more can
 be found, since batches are not aligned.
@@ -9,7 +10,7 @@ many times as fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Final, NamedTuple, cast
 
 from ottla.ports.disk import Disk, File
@@ -28,9 +29,12 @@ from ottla.records.checksum import crc32c
 from ottla.records.compression import NAMES
 from ottla.records.control import parse_control
 from ottla.records.errors import RecordError
+from ottla.records.legacy import BYTES_TO_MAGIC, is_legacy
+from ottla.records.old_messages import OldMessage, message_size, parse_message
 from ottla.records.record import Record, decode_batch
 from ottla.records.sound_records import are_sound
-from ottla.storage.dump.entries import BatchEntry, Finding, RecordEntry
+from ottla.storage.dump.entries import BatchEntry, Finding, MessageEntry, RecordEntry
+from ottla.storage.dump.old_messages import as_header, message_entry, message_records
 from ottla.storage.dump.rising_order import OUT_OF_LINE_MAX, Misplaced, RisingOrder
 from ottla.storage.formats.names import LOG, parse_segment_file
 
@@ -46,7 +50,7 @@ _continue_sum: Final = cast("Callable[[bytes | memoryview, int], int]", crc32c)
 _unpack: Final = HEADER.unpack_from
 _new: Final = tuple.__new__
 
-LogLine = BatchEntry | RecordEntry | Finding
+LogLine = BatchEntry | MessageEntry | RecordEntry | Finding
 
 
 class WalkedBatch(NamedTuple):
@@ -66,6 +70,9 @@ def dump_log(disk: Disk, path: str, *, records: bool = True) -> Iterator[LogLine
             if isinstance(found, Finding):
                 yield found
                 continue
+            if isinstance(found, OldMessage):
+                yield from walk.message_lines(found, records=records)
+                continue
             entry = batch_entry(found)
             yield entry
             yield from walk.faults(found)
@@ -84,6 +91,9 @@ def check_log(disk: Disk, path: str, passed: Callable[[int], None], *, records: 
         for found in walk.batches():
             if isinstance(found, Finding):
                 yield found
+                continue
+            if isinstance(found, OldMessage):
+                yield from (line for line in walk.message_lines(found, records=records) if isinstance(line, Finding))
                 continue
             yield from walk.faults(found)
             if records and found.is_valid and not walk.has_sound_records(found):
@@ -155,37 +165,69 @@ class LogWalk:
         self._view = memoryview(b"")
         self._chunk_at = 0
 
-    def batches(self) -> Iterator[WalkedBatch | Finding]:
-        """Batches in turn; a finding where none can be read any more, and then it ends."""
+    def batches(self) -> Iterator[WalkedBatch | OldMessage | Finding]:
+        """Batches and messages in turn; a finding where none can be read any more, and then it ends."""
         position, size = 0, self._size
         while position < size:
             start = position - self._chunk_at
             if start + HEADER_SIZE > len(self._chunk):
                 start = self._load(position, HEADER_SIZE)
                 if start + HEADER_SIZE > len(self._chunk):
-                    left = size - position
-                    yield self._unreadable(position, f"{left} bytes are left, and a batch header has {HEADER_SIZE}")
-                    return
+                    behind = yield from self._messages(position)
+                    if behind == position:
+                        left = size - position
+                        yield self._unreadable(position, f"{left} bytes are left, and a batch header has {HEADER_SIZE}")
+                        return
+                    position = behind
+                    continue
             header: BatchHeader = _new(BatchHeader, _unpack(self._chunk, start))
             length = header.length + LOG_OVERHEAD
             if header.magic != MAGIC or header.length < LENGTH_MIN or length > size - position:
-                yield self._unreadable(position, self._header_fault(position, header))
-                return
+                behind = yield from self._messages(position)
+                if behind == position:
+                    yield self._unreadable(position, self._header_fault(position, header))
+                    return
+                position = behind
+                continue
             yield WalkedBatch(position, header, self._checksum(position, length) == header.crc)
             position += length
+
+    def _messages(self, position: int) -> Generator[OldMessage | Finding, None, int]:
+        """All messages of the formats before batches that follow each other here; where the next thing begins."""
+        while is_legacy(head := self._read(position, BYTES_TO_MAGIC), 0):
+            size, room = message_size(head, 0), self._size - position
+            if size > RECORDS_BATCH_BYTES_MAX:
+                fault = f"its {size} bytes are more than {RECORDS_BATCH_BYTES_MAX}"
+                yield self._unreadable(position, fault, "message")
+                return self._size
+            try:
+                message = parse_message(self._read(position, min(size, room)), 0, position)
+            except RecordError as error:
+                yield self._unreadable(position, str(error), "message")
+                return self._size
+            yield message
+            position += message.size
+        return position
 
     def headers(self) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers alone, up to the first that cannot be one."""
         position = 0
         while position < self._size:
             data = self._read(position, HEADER_SIZE)
-            if len(data) < HEADER_SIZE:
+            if len(data) == HEADER_SIZE:
+                header = BatchHeader._make(HEADER.unpack(data))
+                if not self._header_fault(position, header):
+                    yield position, header
+                    position += header.size
+                    continue
+            before = position
+            for message in self._messages(position):
+                if isinstance(message, Finding):
+                    return
+                yield message.position, as_header(message)
+                position = message.position + message.size
+            if position == before:
                 return
-            header = BatchHeader._make(HEADER.unpack(data))
-            if self._header_fault(position, header):
-                return
-            yield position, header
-            position += header.size
 
     def _load(self, position: int, size: int) -> int:
         """Reads a chunk that begins at `position`; gives the place of `position` in it."""
@@ -211,12 +253,12 @@ class LogWalk:
             return f"it has {header.size} bytes, and {room} are left"
         return ""
 
-    def _unreadable(self, position: int, fault: str) -> Finding:
+    def _unreadable(self, position: int, fault: str, what: str = "batch") -> Finding:
         left = self._size - position
         if self._is_zero(position):
             message = f"{left} bytes of zeros follow the last batch: room that was allocated and not used"
             return Finding(self._path, position, message, is_damage=False)
-        return Finding(self._path, position, f"no batch can be read here ({fault}); {left} bytes are not looked at")
+        return Finding(self._path, position, f"no {what} can be read here ({fault}); {left} bytes are not looked at")
 
     def _is_zero(self, position: int) -> bool:
         while position < self._size:
@@ -291,6 +333,18 @@ class LogWalk:
         else:
             message = f"{what} {one.value} has no place between {one.due - 1} and {one.before}"
         return Finding(self._path, one.position, message)
+
+    def message_lines(self, message: OldMessage, *, records: bool) -> Iterator[MessageEntry | RecordEntry | Finding]:
+        """A message of the formats before batches, what is wrong with it, and what is in it."""
+        yield message_entry(message)
+        if not message.is_valid:
+            yield Finding(
+                self._path, message.position, f"the checksum of the message at offset {message.offset} is wrong"
+            )
+        for one in self._offsets.add(message.position, message.offset, 1):
+            yield self._misplaced("offset", one)
+        if records and message.is_valid:
+            yield from message_records(self._path, message, RECORDS_BATCH_BYTES_MAX)
 
     def has_sound_records(self, batch: WalkedBatch) -> bool:
         """Whether `records` would find nothing; False also where that takes a closer look."""

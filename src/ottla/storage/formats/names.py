@@ -24,6 +24,8 @@ INDEX: Final = ".index"
 TIME_INDEX: Final = ".timeindex"
 TXN_INDEX: Final = ".txnindex"
 SNAPSHOT: Final = ".snapshot"
+#: A segment of Kafka 0.7 and before, which is read and never written.
+FIRST_LOG: Final = ".kafka"
 #: Work in progress: to be removed, being written by the cleaner, and about to take the place of others.
 DELETED: Final = ".deleted"
 CLEANED: Final = ".cleaned"
@@ -40,6 +42,7 @@ _PARTITION_MAX: Final = 2**31 - 1
 #: Deletion and stray folders may carry a cut topic name, even an empty one.
 _MARKED: Final = re.compile(r"(.*)-(\d{1,10})\.([0-9a-zA-Z]+)(-delete|-future|-stray)", re.ASCII | re.DOTALL)
 _PLAIN: Final = re.compile(r"(.+)-(\d{1,10})", re.ASCII | re.DOTALL)
+_FIRST_SEGMENT: Final = re.compile(r"(\d{20})\.kafka", re.ASCII)
 _SEGMENT: Final = re.compile(
     r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)((?:\.deleted|\.cleaned|\.swap)?)", re.ASCII
 )
@@ -112,6 +115,12 @@ def parse_segment_file(name: str) -> SegmentFile | None:
     if match is None or (offset := int(match[1])) > _OFFSET_MAX:
         return None
     return SegmentFile(offset, match[2], match[3])
+
+
+def parse_first_segment_file(name: str) -> int | None:
+    """The address of its first byte, of a segment of Kafka 0.7; None for any other name."""
+    match = _FIRST_SEGMENT.fullmatch(name)
+    return int(match[1]) if match is not None and int(match[1]) <= _OFFSET_MAX else None
 
 
 def format_segment_file(offset: int, kind: str, suffix: str = "") -> str:

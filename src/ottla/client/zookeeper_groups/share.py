@@ -1,0 +1,95 @@
+"""What a member reads: its partitions, and how far their records were given out.
+
+    done <= given = behind the last record that was given out
+
+What was given out counts as done when the application comes for more: only then it may be committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from ottla.client.consuming.consumer import Consumer
+from ottla.client.errors import GroupRebalanceFailed
+from ottla.client.records import ConsumerRecord
+from ottla.client.wire.world import ClientPorts
+from ottla.client.zookeeper_groups.settings import ZookeeperConsumerSettings
+from ottla.model import TopicPartition
+
+
+class Share:
+    def __init__(self, settings: ZookeeperConsumerSettings, world: ClientPorts) -> None:
+        self._settings = settings
+        self._world = world
+        #: Reads the partitions, in no group that a broker knows of; None until there are some.
+        self.reader: Consumer | None = None
+        #: Whether they are this member's, and nothing is about to change.
+        self.is_settled = False
+        self._given: dict[TopicPartition, int] = {}
+        self._done: dict[TopicPartition, int] = {}
+        #: To be raised by the next poll.
+        self.fault: GroupRebalanceFailed | None = None
+        #: Set by whatever a poll that waits has to hear of.
+        self.news = asyncio.Event()
+
+    # What the member says.
+
+    def hold(self) -> None:
+        """Nothing is read until `begin` or `end`."""
+        self.is_settled = False
+        self.news.set()
+
+    def begin(self, bootstrap: str, positions: Mapping[TopicPartition, int | None], kept: set[TopicPartition]) -> None:
+        """These are the member's; those that are kept go on where they are. None: nobody knows a position."""
+        if self.reader is None:
+            self.reader = Consumer(self._settings.of_reading(bootstrap), world=self._world)
+        before = set(self.reader.assignment())
+        kept = kept & before
+        # What was read ahead of partitions that others had meanwhile is dropped.
+        self.reader.assign(kept)
+        self.reader.assign(positions)
+        for tp, offset in positions.items():
+            if tp not in kept and offset is not None:
+                self.reader.seek(tp, offset)
+        self._given = {tp: offset for tp, offset in self._given.items() if tp in kept}
+        self._done = {tp: offset for tp, offset in self._done.items() if tp in kept}
+        self.is_settled = True
+        self.news.set()
+
+    def end(self) -> None:
+        """None is the member's any more."""
+        self.is_settled = False
+        self._given.clear()
+        self._done.clear()
+        if self.reader is not None:
+            self.reader.assign([])
+        self.news.set()
+
+    def failed(self, fault: GroupRebalanceFailed) -> None:
+        self.fault = fault
+        self.news.set()
+
+    def done(self) -> dict[TopicPartition, int]:
+        """What may be committed."""
+        return dict(self._done)
+
+    # What the application does.
+
+    def partitions(self) -> list[TopicPartition]:
+        return sorted(self.reader.assignment()) if self.is_settled and self.reader is not None else []
+
+    def all_done(self) -> None:
+        """The application has worked on all that it was given."""
+        self._done = dict(self._given)
+
+    def gave(self, records: Sequence[ConsumerRecord]) -> None:
+        mine = set() if self.reader is None else set(self.reader.assignment())
+        for record in records:
+            tp = TopicPartition(record.topic, record.partition)
+            if tp in mine:  # otherwise it is another's since a moment ago, who reads the record again
+                self._given[tp] = record.offset + 1
+
+    async def close(self) -> None:
+        if self.reader is not None:
+            await self.reader.close()
