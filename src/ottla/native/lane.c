@@ -14,6 +14,8 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include "crc32c.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -92,48 +94,6 @@ static void write64(uint8_t *at, int64_t value)
     write32(at, (uint32_t)((uint64_t)value >> 32));
     write32(at + 4, (uint32_t)value);
 }
-
-static uint32_t crc_table[256];
-
-static void make_crc_table(void)
-{
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t value = i;
-        for (int bit = 0; bit < 8; bit++)
-            value = value & 1 ? value >> 1 ^ 0x82F63B78u : value >> 1;
-        crc_table[i] = value;
-    }
-}
-
-static uint32_t crc32c_by_table(const uint8_t *at, size_t size)
-{
-    uint32_t crc = ~0u;
-    while (size--)
-        crc = crc_table[(crc ^ *at++) & 255] ^ crc >> 8;
-    return ~crc;
-}
-
-#if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("sse4.2"))) static uint32_t crc32c_by_processor(const uint8_t *at, size_t size)
-{
-    uint64_t crc = ~0u;
-    for (; size >= 8; size -= 8, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        crc = __builtin_ia32_crc32di(crc, word);
-    }
-    uint32_t rest = (uint32_t)crc;
-    while (size--)
-        rest = __builtin_ia32_crc32qi(rest, *at++);
-    return ~rest;
-}
-#define PROCESSOR_HAS_CRC32C __builtin_cpu_supports("sse4.2")
-#else
-#define crc32c_by_processor crc32c_by_table
-#define PROCESSOR_HAS_CRC32C 0
-#endif
-
-static uint32_t (*crc32c)(const uint8_t *, size_t) = crc32c_by_table;
 
 static PyObject *checksum(PyObject *Py_UNUSED(module), PyObject *data)
 {
@@ -664,9 +624,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit_lane(void)
 {
-    make_crc_table();
-    if (PROCESSOR_HAS_CRC32C)
-        crc32c = crc32c_by_processor;
+    choose_crc32c();
     PyObject *module = PyModule_Create(&definition);
     PyObject *run = PyType_FromSpec(&run_spec);
     lane_type = (PyTypeObject *)PyType_FromSpec(&lane_spec);
