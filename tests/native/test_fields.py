@@ -12,6 +12,7 @@ from ottla.protocol.generated.catalogue import ApiKey
 from ottla.protocol.hot import produce_template
 from ottla.records import batch, plain, record
 from ottla.records.compression import UNFOLDS_MAX
+from ottla.server.connection import SLOTS_MAX
 
 SOURCE = Path(ottla.native.__file__).with_name("lane.c").read_text()
 OF_FOLLOWERS = Path(ottla.native.__file__).with_name("batches.c").read_text()
@@ -46,6 +47,7 @@ def expected() -> dict[str, int]:
         "RECORD_BYTES_MIN": record.RECORD_BYTES_MIN,
         "PLAIN_SIZE_MIN": plain.PLAIN_SIZE_MIN,
         "FRAME_MAX": LANE_FRAME_BYTES_MAX,
+        "WAITING_MAX": SLOTS_MAX,
     }
 
 

@@ -14,6 +14,8 @@ What is in progress, of which several things may be at once; `takes` is this tab
       or whose turn is to come                         has its turn                its turn
     Produces of this round          produces_open    Produce, SLOTS_MAX with     the round is written
     Produces that wait              slots              those that wait           they are filled, first to last
+    Produces of its lane that       lane.waiting     what the lane takes; any    its leader has them answered
+      wait                                             other claims places first
     any other request that waits    busy, cancel     none                        `finish`, or the peer has gone
     answers that are made           answers          (as above)                  the round's end
     answers that the socket         unsent           none                        it has taken them
@@ -183,9 +185,22 @@ class Connection:
         """What a lane could not send of an answer; None: the peer has gone."""
         if rest is None:
             self.abort()
+        elif isinstance(self.unsent, deque):
+            self.unsent.append(rest)
         else:
             self.unsent = deque((rest,))
             self._watch()
+
+    def claim_places(self) -> None:
+        """What is held for its lane gets places here: another way is about to serve the connection."""
+        lane = self.lane
+        if lane is not None and lane.waiting:
+            lane.token[1].leader.held.take_out(lane)
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether Produces wait for their answers."""
+        return bool(self.slots) or (self.lane is not None and self.lane.waiting > 0)
 
     def fileno(self) -> int:
         return self.channel.fileno()
@@ -193,6 +208,7 @@ class Connection:
     def take_lane(self, lane: Lane) -> None:
         """From now on the lane receives whatever comes while nothing is in progress."""
         if self.lane is not None:
+            self.claim_places()
             self.lane.close()
         self.lane = lane
         self.receive_into = lane.receive
@@ -205,6 +221,8 @@ class Connection:
     def leave_lane(self) -> None:
         """What the lane knows is of the past: the connection receives by itself again."""
         if self.lane is not None:
+            if not self.closed:
+                self.claim_places()
             self.lane.close()
             self.lane = None
             self.receive_into = self.channel.receive_into

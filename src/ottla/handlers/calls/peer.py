@@ -147,6 +147,10 @@ class Peer(Protocol):
         """What the lane knows is of the past: the connection receives by itself again."""
         ...
 
+    def claim_places(self) -> None:
+        """What is held for its lane gets places here: another way is about to serve the connection."""
+        ...
+
     def left_over(self, rest: bytes | None) -> None:
         """What a lane could not send of an answer; None: the peer has gone."""
         ...
