@@ -40,6 +40,7 @@ from ottla.security.session import Session
 
 if TYPE_CHECKING:
     from ottla.handlers.commit.memo import CommitMemo, CommitSeed
+    from ottla.handlers.fetch.followers import FollowerMemo
     from ottla.handlers.fetch.memo import FetchMemo
     from ottla.handlers.produce.memo import ProduceMemo
     from ottla.native.lane import Lane
@@ -72,6 +73,7 @@ class Connection:
         "commit_memo",
         "end",
         "fetch_memo",
+        "follower_memo",
         "is_open",
         "lane",
         "last_active_ms",
@@ -127,6 +129,7 @@ class Connection:
         #: What handlers remember of the last request of their kind, to recognise its like.
         self.produce_memo: ProduceMemo | None = None
         self.fetch_memo: FetchMemo | None = None
+        self.follower_memo: FollowerMemo | None = None
         self.commit_memo: CommitMemo | CommitSeed | None = None
         #: Compiled, and knows the likes of the last Produce by itself.
         self.lane: Lane | None = None
@@ -148,7 +151,7 @@ class Connection:
         """From now on the connection is served as this one; what was remembered under the one before was another's."""
         self.session = session
         self.is_open = session.is_open
-        self.produce_memo = self.fetch_memo = self.commit_memo = None
+        self.produce_memo = self.fetch_memo = self.follower_memo = self.commit_memo = None
         self.leave_lane()
 
     # -- answers
@@ -411,7 +414,7 @@ class Connection:
         self.unsent = ()
         self.answers.clear()
         self.slots = ()
-        self.produce_memo = self.fetch_memo = self.commit_memo = None
+        self.produce_memo = self.fetch_memo = self.follower_memo = self.commit_memo = None
         try:
             # Its descriptor's number may be another connection's at once.
             self.leave_lane()
