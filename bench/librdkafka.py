@@ -53,19 +53,25 @@ class Librdkafka:
         if running.kind != NULL:
             fresh_topic(running.port, TOPIC)
         before = machine.cpu_seconds(running.pid)
-        done = subprocess.run(
-            [sys.executable, "-m", "bench.librdkafka_client", str(running.port), TOPIC, str(records)],
-            capture_output=True,
-            text=True,
-            timeout=CLIENT_SECONDS_MAX,
-            cwd=_REPOSITORY,
-            env=os.environ,
-            check=False,
-        )
+        seconds, p50, p99 = sent(running.port, TOPIC, records)
         used = machine.cpu_seconds(running.pid) - before
         if running.kind != NULL:
             delete_topic(running.port, TOPIC)
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip()[-500:])
-        seconds, p50, p99 = map(float, done.stdout.split())
         return {"records": records / seconds / 1000, "p50": p50, "p99": p99, "cpu": used / records * 1e6}
+
+
+def sent(port: int, topic: str, records: int) -> tuple[float, float, float]:
+    """Has a client process produce so many: seconds, and microseconds of a request's p50 and p99."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.librdkafka_client", str(port), topic, str(records)],
+        capture_output=True,
+        text=True,
+        timeout=CLIENT_SECONDS_MAX,
+        cwd=_REPOSITORY,
+        env=os.environ,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip()[-500:])
+    seconds, p50, p99 = map(float, done.stdout.split())
+    return seconds, p50, p99

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,26 +65,35 @@ class Outcome:
 
 
 def run(work: Work, running: Running, places: Places) -> Outcome:
+    """The server on one core and the load on another."""
+    machine.pin(running.pid, server_cores(running.kind))
+    return run_against(work, running.port, places, kind=running.kind, pids=[running.pid], cores=load_core())
+
+
+def run_against(
+    work: Work, port: int, places: Places, *, kind: str, pids: Sequence[int], cores: set[int] | None = None
+) -> Outcome:
+    """`pids`: whose CPU is summed. Without `cores` the load runs wherever the scheduler puts it."""
     with tempfile.NamedTemporaryFile(dir=places.scratch, suffix=".frame") as file:
         file.write(work.frame.request)
         file.flush()
-        words = _words(work, running, Path(file.name))
-        machine.pin(running.pid, server_cores(running.kind))
+        words = _words(work, port, pids, Path(file.name))
         child = subprocess.Popen(
             [*native.command("load", places.cache), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        machine.pin(child.pid, load_core())
+        if cores is not None:
+            machine.pin(child.pid, cores)
         try:
             out, err = child.communicate(timeout=work.warm + work.seconds + GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             child.kill()
             child.communicate()
-            raise LoadFailed(f"{running.kind} did not let the load end") from None
+            raise LoadFailed(f"{kind} did not let the load end") from None
     if child.returncode:
-        raise LoadFailed(f"against {running.kind}: {err.strip()}")
+        raise LoadFailed(f"against {kind}: {err.strip()}")
     found = json.loads(out)
     if found["errors"] or not found["requests"]:
-        raise LoadFailed(f"{running.kind}: {found['errors']} errors in {found['requests']} answers")
+        raise LoadFailed(f"{kind}: {found['errors']} errors in {found['requests']} answers")
     sent = work.frame.payload * found["requests"]
     return Outcome(
         requests=found["requests"],
@@ -95,15 +105,15 @@ def run(work: Work, running: Running, places: Places) -> Outcome:
     )
 
 
-def _words(work: Work, running: Running, frame: Path) -> list[str]:
+def _words(work: Work, port: int, pids: Sequence[int], frame: Path) -> list[str]:
     words = {
-        "port": running.port,
+        "port": port,
         "frame": frame,
         "connections": work.connections,
         "depth": work.depth,
         "warm": work.warm,
         "seconds": work.seconds,
-        "pid": running.pid,
+        "pid": ",".join(map(str, pids)),
         "limit": work.limit,
         "error": work.frame.error_position,
     }

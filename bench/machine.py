@@ -48,6 +48,14 @@ def peak_memory(pid: int) -> int:
     raise ProcessLookupError(f"process {pid} has ended")
 
 
+def disk_reads(pid: int) -> int:
+    """Bytes that the process had the disk read: what was in memory already does not count."""
+    for line in Path(f"/proc/{pid}/io").read_text().splitlines():
+        if line.startswith("read_bytes:"):
+            return int(line.split()[1])
+    raise ProcessLookupError(f"process {pid} has ended")
+
+
 def children(pid: int) -> list[int]:
     """Of all threads of a process."""
     threads = Path(f"/proc/{pid}/task").iterdir()

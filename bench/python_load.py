@@ -106,8 +106,8 @@ def main(words: list[str]) -> None:
     load = Load(option)
     load.run(float(option.get("warm", 0)))
     load.forget()
-    pid = int(option.get("pid", 0))
-    server, client, began = (cpu_seconds(pid) if pid else 0.0), time.process_time(), time.monotonic()
+    pids = [int(pid) for pid in option.get("pid", "").split(",") if int(pid or 0) > 0]
+    server, client, began = sum(map(cpu_seconds, pids)), time.process_time(), time.monotonic()
     load.run(float(option.get("seconds", 5)), int(option.get("limit", 0)))
     seconds = time.monotonic() - began
     found = {
@@ -120,7 +120,7 @@ def main(words: list[str]) -> None:
         "p99": load.quantile(0.99),
         "p999": load.quantile(0.999),
         "longest": load.quantile(1),
-        "server_cpu": (cpu_seconds(pid) if pid else 0.0) - server,
+        "server_cpu": sum(map(cpu_seconds, pids)) - server,
         "client_cpu": time.process_time() - client,
     }
     print(json.dumps(found))

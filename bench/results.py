@@ -78,23 +78,24 @@ class Results:
         return reached, enough
 
 
-HEADINGS = ("work", "measure", OTTLA, NULL, KAFKA, "goal", "reached", "")
+#: Whose figures the table shows.
+COLUMNS = (OTTLA, NULL, KAFKA)
 
 
-def rows(results: Results) -> list[list[str]]:
+def rows(results: Results, columns: Sequence[str] = COLUMNS) -> list[list[str]]:
     """A row for each measure and each further goal of it."""
     found: list[list[str]] = []
     title = results.title
     for measure in results.measures:
-        figures = [_figure(results.typical(kind, measure.name), measure) for kind in (OTTLA, NULL, KAFKA)]
-        if figures == ["", "", ""] and not results.failures:
+        figures = [_figure(results.typical(kind, measure.name), measure) for kind in columns]
+        if not any(figures) and not results.failures:
             continue
         goals = [goal for goal in results.goals if goal.measure == measure.name]
         for goal in goals or (None,):
             found.append([title, f"{measure.label}, {measure.unit}", *figures, *_verdict(results, goal, measure)])
-            title, figures = "", ["", "", ""]
+            title, figures = "", [""] * len(columns)
     for kind, why in results.failures.items():
-        found.append([title, f"{kind} FAILED: {why.splitlines()[0][:90]}", "", "", "", "", "", "MISS"])
+        found.append([title, f"{kind} FAILED: {why.splitlines()[0][:90]}", *[""] * len(columns), "", "", "MISS"])
         title = ""
     return found
 
@@ -122,12 +123,12 @@ def misses(every: Sequence[Results]) -> list[str]:
     ] + [f"{results.title}: {kind} failed" for results in every for kind in results.failures]
 
 
-def table(every: Sequence[Results], *, markdown: bool) -> str:
-    lines = [list(HEADINGS)]
+def table(every: Sequence[Results], *, markdown: bool, columns: Sequence[str] = COLUMNS) -> str:
+    lines = [["work", "measure", *columns, "goal", "reached", ""]]
     for results in every:
-        lines += rows(results)
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
-    numeric = {2, 3, 4, 6}
+        lines += rows(results, columns)
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    numeric = {*range(2, 2 + len(columns)), 3 + len(columns)}
 
     def padded(line: Sequence[str]) -> list[str]:
         return [

@@ -36,16 +36,22 @@ FORMAT_SECONDS_MAX = 60.0
 
 
 def kafka_server(
-    data: Path, *, folder: Path | None = None, port: int | None = None, properties: Mapping[str, str] | None = None
+    data: Path,
+    *,
+    folder: Path | None = None,
+    port: int | None = None,
+    properties: Mapping[str, str] | None = None,
+    cluster_id: str | None = None,
 ) -> ServerProcess:
-    """A server over ``data/log``, formatted when it is new; not yet started."""
+    """A server over ``data/log``, formatted when it is new; not yet started. ``properties`` may make it one of several,
+    which are then given one ``cluster_id``."""
     jar_folder = folder if folder is not None else jars()
     listener = port if port is not None else free_port()
     data.mkdir(parents=True, exist_ok=True)
     config = data / "server.properties"
     config.write_text(_render(_properties(data, listener, properties or {})))
     if not (data / "log" / "meta.properties").exists():
-        _format(jar_folder, config)
+        _format(jar_folder, config, cluster_id or new_cluster_id())
     return ServerProcess(
         ["java", *JVM_FLAGS, "-cp", classpath(jar_folder), "kafka.Kafka", str(config)],
         port=listener,
@@ -79,9 +85,12 @@ def _render(properties: Mapping[str, str]) -> str:
     return "".join(f"{name}={value}\n" for name, value in properties.items())
 
 
-def _format(jar_folder: Path, config: Path) -> None:
+def new_cluster_id() -> str:
     # A fixed first byte: a cluster id that begins with a dash would be taken for an option.
-    cluster = base64.urlsafe_b64encode(b"O" + os.urandom(15)).rstrip(b"=").decode()
+    return base64.urlsafe_b64encode(b"O" + os.urandom(15)).rstrip(b"=").decode()
+
+
+def _format(jar_folder: Path, config: Path, cluster: str) -> None:
     tool = [
         "java",
         "-XX:TieredStopAtLevel=1",

@@ -6,7 +6,7 @@
  * one epoll set. Answers beyond their first bytes are dropped inside the kernel, so that what is measured is the server.
  *
  *   load port=9092 frame=FILE connections=50 depth=1 warm=1 seconds=5
- *        [pid=N]                          adds the CPU time that this process used while the load was measured
+ *        [pid=N,N,...]                    adds the CPU time that these processes used while the load was measured
  *        [limit=N]                        stops after so many answers, or after the time, whichever comes first
  *        [error=N]                        position of an answer's error code, counted from the frame's begin
  *        [rate=N]                         an open loop instead: so many requests a second in all, each timed from when
@@ -48,9 +48,9 @@ struct peer {
 };
 
 static struct {
-    long port, connections, depth, pid, limit, error, offset, step, end, rate;
+    long port, connections, depth, limit, error, offset, step, end, rate;
     double warm, seconds;
-    const char *frame;
+    const char *frame, *pids;
 } option = {.connections = 1, .depth = 1, .seconds = 5, .error = -1, .offset = -1};
 
 static struct { uint64_t answers, errors, bytes, longest; } count;
@@ -73,10 +73,9 @@ static uint64_t now(void) {
 
 static void parse(int count_of, char **words) {
     struct { const char *name; long *to; } numbers[] = {
-        {"port", &option.port}, {"connections", &option.connections}, {"depth", &option.depth},
-        {"pid", &option.pid},   {"limit", &option.limit},             {"error", &option.error},
-        {"offset", &option.offset}, {"step", &option.step},           {"end", &option.end},
-        {"rate", &option.rate},
+        {"port", &option.port},     {"connections", &option.connections}, {"depth", &option.depth},
+        {"limit", &option.limit},   {"error", &option.error},             {"rate", &option.rate},
+        {"offset", &option.offset}, {"step", &option.step},               {"end", &option.end},
     };
     for (int i = 1; i < count_of; i++) {
         char *value = strchr(words[i], '=');
@@ -87,6 +86,7 @@ static void parse(int count_of, char **words) {
         *value++ = 0;
         bool known = true;
         if (!strcmp(words[i], "frame")) option.frame = value;
+        else if (!strcmp(words[i], "pid")) option.pids = value;
         else if (!strcmp(words[i], "warm")) option.warm = atof(value);
         else if (!strcmp(words[i], "seconds")) option.seconds = atof(value);
         else {
@@ -119,8 +119,7 @@ static uint8_t *read_frame(void) {
 }
 
 /* User and system time of a whole process, in seconds. The name in parentheses may hold anything, so look behind it. */
-static double cpu_seconds(long pid) {
-    if (pid <= 0) return 0;
+static double cpu_seconds_of(long pid) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);
     FILE *file = fopen(path, "r");
@@ -133,6 +132,21 @@ static double cpu_seconds(long pid) {
     if (!rest || sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
         fail(path);
     return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static double cpu_seconds(void) {
+    double all = 0;
+    for (const char *at = option.pids; at && *at; at += *at == ',') {
+        char *end;
+        long pid = strtol(at, &end, 10);
+        if (end == at) {
+            fprintf(stderr, "not a process: %s\n", at);
+            exit(2);
+        }
+        if (pid > 0) all += cpu_seconds_of(pid);
+        at = end;
+    }
+    return all;
 }
 
 static void record(uint64_t nanoseconds) {
@@ -327,11 +341,11 @@ int main(int words, char **word) {
     uint64_t warm_errors = count.errors;
     memset(&count, 0, sizeof count);
     memset(bucket, 0, sizeof bucket);
-    double server = cpu_seconds(option.pid), client = own_cpu();
+    double server = cpu_seconds(), client = own_cpu();
     uint64_t began = now();
     run_until(peers, began + (uint64_t)(option.seconds * 1e9), (uint64_t)option.limit);
     double seconds = (double)(now() - began) / 1e9;
-    server = cpu_seconds(option.pid) - server;
+    server = cpu_seconds() - server;
     client = own_cpu() - client;
     printf("{\"requests\": %llu, \"seconds\": %.6f, \"errors\": %llu, \"frame_bytes\": %zu, \"answer_bytes\": %llu, "
            "\"p50\": %.1f, \"p99\": %.1f, \"p999\": %.1f, \"longest\": %.1f, \"server_cpu\": %.3f, \"client_cpu\": %.3f}\n",

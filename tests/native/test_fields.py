@@ -1,4 +1,4 @@
-"""What `lane.c` knows of frames and batches is what `protocol/` and `records/` say."""
+"""What `lane.c` and `batches.c` know of frames and batches is what `protocol/` and `records/` say."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from ottla.protocol.generated.catalogue import ApiKey
 from ottla.protocol.hot import produce_template
 from ottla.records import batch, plain, record
 from ottla.records.compression import UNFOLDS_MAX
+from ottla.server.connection import SLOTS_MAX
 
 SOURCE = Path(ottla.native.__file__).with_name("lane.c").read_text()
+OF_FOLLOWERS = Path(ottla.native.__file__).with_name("batches.c").read_text()
 #: Bounds of its own, which nothing outside knows.
 OWN = {"PY_SSIZE_T_CLEAN", "Py_LIMITED_API", "MSG_NOSIGNAL", "PROCESSOR_HAS_CRC32C", "crc32c_by_processor"} | {
     "ANSWER_MAX",
@@ -22,8 +24,8 @@ OWN = {"PY_SSIZE_T_CLEAN", "Py_LIMITED_API", "MSG_NOSIGNAL", "PROCESSOR_HAS_CRC3
 }
 
 
-def defined() -> dict[str, str]:
-    return {name: " ".join(text.split("/*")[0].split()) for name, text in re.findall(r"#define (\w+)(.*)", SOURCE)}
+def defined(source: str = SOURCE) -> dict[str, str]:
+    return {name: " ".join(text.split("/*")[0].split()) for name, text in re.findall(r"#define (\w+)(.*)", source)}
 
 
 def expected() -> dict[str, int]:
@@ -45,6 +47,7 @@ def expected() -> dict[str, int]:
         "RECORD_BYTES_MIN": record.RECORD_BYTES_MIN,
         "PLAIN_SIZE_MIN": plain.PLAIN_SIZE_MIN,
         "FRAME_MAX": LANE_FRAME_BYTES_MAX,
+        "WAITING_MAX": SLOTS_MAX,
     }
 
 
@@ -68,7 +71,14 @@ def test_what_it_takes_for_granted() -> None:
     assert batch.BASE_OFFSET_AT == 0
 
 
+def test_numbers_of_what_followers_fetch() -> None:
+    found = {name: int(text, 0) for name, text in defined(OF_FOLLOWERS).items() if name not in OWN}
+    assert found == {name: getattr(batch, name) for name in found}
+    assert batch.BASE_OFFSET_AT == 0
+
+
 def test_no_place_is_written_as_a_number() -> None:
-    behind_definitions = SOURCE[SOURCE.index("/* -- numbers of the wire") :]
-    body = behind_definitions[behind_definitions.index("static uint32_t crc_table") :]
-    assert re.findall(r"\b(?:frame|batch|answer) \+ \d+|\b(?:frame|batch|answer)\[\d+\]", body) == []
+    for source in (SOURCE, OF_FOLLOWERS):
+        body = source[source.index("static int64_t read64") :]
+        body = body[body.index("\n}\n") :]
+        assert re.findall(r"\b(?:frame|batch|answer) \+ \d+|\b(?:frame|batch|answer)\[\d+\]", body) == []

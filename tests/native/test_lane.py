@@ -112,6 +112,7 @@ class Wire:
             template.whole,
             template.offset_at,
             template.has_log_start,
+            1000,
         )
         self.buffer = bytearray(65536)
 
@@ -495,7 +496,7 @@ def test_a_run_keeps_its_lanes_until_it_is_cleared(partition: Partition, run: An
 
 
 def test_what_makes_no_lane(partition: Partition, run: Any) -> None:
-    good = [3, None, 9, True, PREFIX, TRAILER, bytes(60), 20, True]
+    good = [3, None, 9, True, PREFIX, TRAILER, bytes(60), 20, True, 1000]
     assert run.lane(*good)
     for at, bad in [(4, bytes(5000)), (5, bytes(5000)), (6, bytes(600)), (7, 7), (7, -1), (7, 37), (7, 2**31 - 1)]:
         with pytest.raises(ValueError, match="short"):

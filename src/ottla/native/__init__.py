@@ -32,6 +32,11 @@ def compiled_records() -> ModuleType | None:
     return _compiled("records")
 
 
+def compiled_batches() -> ModuleType | None:
+    """The module that walks through the batches that followers fetch, or None where nothing is compiled."""
+    return _compiled("batches")
+
+
 def compiled_keys() -> ModuleType | None:
     """The module that reads and notes keys for the log cleaner, or None where nothing is compiled."""
     return _compiled("keys")

@@ -6,6 +6,10 @@
    sends what each of its lanes is owed. Whatever is not recognised is left where it was received, and takes the ordinary
    way, which serves everything that a lane serves, with the same bytes.
 
+   What replicas or the disk have to confirm first is taken out of the run as a `HeldRun`, which answers from its begin on
+   as far as it is told. Its lanes go on receiving meanwhile: a lane's requests are of one partition, so that they are
+   answered in their order. Before anything else is served for such a connection its requests are taken out again.
+
    Nothing here trusts a length: a frame is taken only if every part of it ends where the bytes received do. Sockets do
    not block, so the interpreter's lock is kept. */
 
@@ -13,6 +17,8 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 #include <structmember.h>
+
+#include "crc32c.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -66,6 +72,9 @@ static const uint32_t unfolds_max[CODEC_MAX + 1] = {1, 1032, 22, 255, 32768};
 /* A run keeps so much memory from round to round. */
 #define KEPT_MAX (64 * 1024)
 
+/* Requests of a lane that may wait: SLOTS_MAX of `server/connection.py`. */
+#define WAITING_MAX 32
+
 /* What `receive` gives where it has dealt with the request itself. */
 #define TAKEN -1
 
@@ -93,48 +102,6 @@ static void write64(uint8_t *at, int64_t value)
     write32(at + 4, (uint32_t)value);
 }
 
-static uint32_t crc_table[256];
-
-static void make_crc_table(void)
-{
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t value = i;
-        for (int bit = 0; bit < 8; bit++)
-            value = value & 1 ? value >> 1 ^ 0x82F63B78u : value >> 1;
-        crc_table[i] = value;
-    }
-}
-
-static uint32_t crc32c_by_table(const uint8_t *at, size_t size)
-{
-    uint32_t crc = ~0u;
-    while (size--)
-        crc = crc_table[(crc ^ *at++) & 255] ^ crc >> 8;
-    return ~crc;
-}
-
-#if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("sse4.2"))) static uint32_t crc32c_by_processor(const uint8_t *at, size_t size)
-{
-    uint64_t crc = ~0u;
-    for (; size >= 8; size -= 8, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        crc = __builtin_ia32_crc32di(crc, word);
-    }
-    uint32_t rest = (uint32_t)crc;
-    while (size--)
-        rest = __builtin_ia32_crc32qi(rest, *at++);
-    return ~rest;
-}
-#define PROCESSOR_HAS_CRC32C __builtin_cpu_supports("sse4.2")
-#else
-#define crc32c_by_processor crc32c_by_table
-#define PROCESSOR_HAS_CRC32C 0
-#endif
-
-static uint32_t (*crc32c)(const uint8_t *, size_t) = crc32c_by_table;
-
 static PyObject *checksum(PyObject *Py_UNUSED(module), PyObject *data)
 {
     Py_buffer buffer;
@@ -161,6 +128,13 @@ typedef struct {
     int16_t epoch;
 } Request;
 
+/* What waits of a run: requests[begun:length]. Those without a lane were taken out. */
+typedef struct {
+    PyObject_HEAD
+    Request *requests;
+    size_t begun, length;
+} HeldRun;
+
 typedef struct {
     PyObject_HEAD
     PyObject *owner;
@@ -174,6 +148,7 @@ typedef struct {
     unsigned int largest;
     unsigned int attributes; /* bit n: some batch has the attributes n */
     unsigned int idempotent; /* how many batches have a producer's id */
+    int shortest_ms;         /* of the times that clients give their requests */
 } Run;
 
 struct Lane {
@@ -185,6 +160,9 @@ struct Lane {
     uint32_t prefix_size, trailer_size, answer_size;
     uint32_t offset_at; /* where the answer has the batch's first offset */
     char flexible, has_log_start;
+    char blocked; /* the socket did not take an answer: those that follow are left over as well, until it receives */
+    int timeout_ms;
+    unsigned int waiting; /* requests that are held */
     uint8_t key_version[KEY_VERSION_BYTES];
 };
 
@@ -210,6 +188,7 @@ static void run_forget(Run *run)
     run->size = 0;
     run->records = run->largest = run->attributes = run->idempotent = 0;
     run->max_timestamp = INT64_MIN;
+    run->shortest_ms = INT32_MAX;
     if (run->room > KEPT_MAX) {
         free(run->data);
         run->data = NULL;
@@ -247,6 +226,8 @@ static int run_add(Run *run, Lane *lane, uint32_t correlation, const uint8_t *ba
         run->largest = size;
     if (request->timestamp > run->max_timestamp)
         run->max_timestamp = request->timestamp;
+    if (lane->timeout_ms < run->shortest_ms)
+        run->shortest_ms = lane->timeout_ms;
     return 0;
 }
 
@@ -328,10 +309,11 @@ static int lane_answer(Lane *lane, const Request *request, long long log_start, 
     write64(answer + lane->offset_at, request->first_offset);
     if (lane->has_log_start)
         write64(answer + lane->offset_at + LOG_START_BEHIND, log_start);
-    ssize_t sent = send(lane->fd, answer, lane->answer_size, MSG_NOSIGNAL);
+    ssize_t sent = lane->blocked ? 0 : send(lane->fd, answer, lane->answer_size, MSG_NOSIGNAL);
     if (sent == (ssize_t)lane->answer_size)
         return 0;
     PyObject *rest = Py_None;
+    lane->blocked = 1;
     if (sent >= 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
         if (sent < 0)
             sent = 0;
@@ -383,6 +365,7 @@ static PyObject *run_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED
         run->owner = Py_NewRef(owner);
         run->gathered = Py_NewRef(gathered);
         run->max_timestamp = INT64_MIN;
+        run->shortest_ms = INT32_MAX;
     }
     return (PyObject *)run;
 }
@@ -417,6 +400,7 @@ static void run_dealloc(Run *run)
 }
 
 static PyObject *run_lane(Run *run, PyObject *args);
+static PyObject *run_hold(Run *run, PyObject *Py_UNUSED(ignored));
 
 static PyMethodDef run_methods[] = {
     {"lane", (PyCFunction)run_lane, METH_VARARGS, "A lane that collects here."},
@@ -425,6 +409,7 @@ static PyMethodDef run_methods[] = {
     {"data", (PyCFunction)run_data, METH_NOARGS, "The batches, one behind the other."},
     {"requests", (PyCFunction)run_requests, METH_NOARGS, "Token, correlation id, size, first and last offset of each."},
     {"answer", (PyCFunction)run_answer, METH_O, "Answers all; what the sockets did not take is returned."},
+    {"hold", (PyCFunction)run_hold, METH_NOARGS, "Takes out what is answered later, and forgets the rest."},
     {"clear", (PyCFunction)run_clear_requests, METH_NOARGS, "Forgets what the round has collected."},
     {NULL, NULL, 0, NULL},
 };
@@ -437,6 +422,7 @@ static PyMemberDef run_members[] = {
     {"largest", T_UINT, offsetof(Run, largest), READONLY, NULL},
     {"attributes", T_UINT, offsetof(Run, attributes), READONLY, NULL},
     {"idempotent", T_UINT, offsetof(Run, idempotent), READONLY, NULL},
+    {"shortest_ms", T_INT, offsetof(Run, shortest_ms), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -454,6 +440,144 @@ static PyType_Slot run_slots[] = {
 
 static PyType_Spec run_spec = {
     "ottla.native.lane.Run", sizeof(Run), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, run_slots,
+};
+
+/* -- what waits of a run */
+
+static PyTypeObject *held_type;
+
+static PyObject *run_hold(Run *run, PyObject *Py_UNUSED(ignored))
+{
+    allocfunc allocate = (allocfunc)PyType_GetSlot(held_type, Py_tp_alloc);
+    HeldRun *held = (HeldRun *)allocate(held_type, 0);
+    if (held == NULL)
+        return NULL;
+    held->requests = run->requests;
+    held->length = run->length;
+    for (size_t i = 0; i < held->length; i++)
+        held->requests[i].lane->waiting++;
+    run->requests = NULL;
+    run->length = run->requests_room = 0;
+    run_forget(run);
+    return (PyObject *)held;
+}
+
+static void held_let_go(Request *request)
+{
+    Lane *lane = request->lane;
+    request->lane = NULL;
+    lane->waiting--;
+    Py_DECREF((PyObject *)lane);
+}
+
+static long long last_of(const Request *request)
+{
+    return (long long)request->first_offset + request->count - 1;
+}
+
+static PyObject *held_answer(HeldRun *held, PyObject *args)
+{
+    long long end, log_start, at_most, answered = 0;
+    if (!PyArg_ParseTuple(args, "LLL", &end, &log_start, &at_most))
+        return NULL;
+    PyObject *left = PyList_New(0);
+    if (left == NULL)
+        return NULL;
+    for (; held->begun < held->length && answered < at_most; held->begun++) {
+        Request *request = &held->requests[held->begun];
+        if (request->lane == NULL)
+            continue;
+        if (last_of(request) >= end)
+            break;
+        int failed = lane_answer(request->lane, request, log_start, left) < 0;
+        held_let_go(request);
+        answered++;
+        if (failed) {
+            held->begun++;
+            Py_DECREF(left);
+            return NULL;
+        }
+    }
+    return Py_BuildValue("LN", answered, left);
+}
+
+/* Takes out the requests of one lane, or all of them. */
+static PyObject *held_take(HeldRun *held, PyObject *lane)
+{
+    PyObject *taken = PyList_New(0);
+    for (size_t i = held->begun; taken != NULL && i < held->length; i++) {
+        Request *request = &held->requests[i];
+        if (request->lane == NULL || (lane != Py_None && (PyObject *)request->lane != lane))
+            continue;
+        PyObject *token = request->lane->token ? request->lane->token : Py_None;
+        PyObject *entry = Py_BuildValue("OiLL", token, (int)request->correlation, (long long)request->first_offset,
+                                        last_of(request));
+        if (entry == NULL || PyList_Append(taken, entry) < 0)
+            Py_CLEAR(taken);
+        else
+            held_let_go(request);
+        Py_XDECREF(entry);
+    }
+    return taken;
+}
+
+static Py_ssize_t held_length(HeldRun *held)
+{
+    Py_ssize_t left = 0;
+    for (size_t i = held->begun; i < held->length; i++)
+        left += held->requests[i].lane != NULL;
+    return left;
+}
+
+static int held_traverse(HeldRun *held, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE((PyObject *)held));
+    for (size_t i = held->begun; i < held->length; i++)
+        Py_VISIT((PyObject *)held->requests[i].lane);
+    return 0;
+}
+
+static int held_clear(HeldRun *held)
+{
+    for (size_t i = held->begun; i < held->length; i++)
+        if (held->requests[i].lane != NULL)
+            held_let_go(&held->requests[i]);
+    held->begun = held->length;
+    return 0;
+}
+
+static void held_dealloc(HeldRun *held)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)held);
+    PyObject_GC_UnTrack(held);
+    held_clear(held);
+    free(held->requests);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(held);
+    Py_DECREF(type);
+}
+
+static PyMethodDef held_methods[] = {
+    {"answer", (PyCFunction)held_answer, METH_VARARGS, "Answers those that end below an offset, the first ones first."},
+    {"take", (PyCFunction)held_take, METH_O, "Takes out those of a lane, or all: token, correlation id, offsets."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot held_slots[] = {
+    {Py_tp_doc, "Requests of a run that are answered later."},
+    {Py_tp_traverse, held_traverse},
+    {Py_tp_clear, held_clear},
+    {Py_tp_dealloc, held_dealloc},
+    {Py_tp_methods, held_methods},
+    {Py_sq_length, held_length},
+    {0, NULL},
+};
+
+static PyType_Spec held_spec = {
+    "ottla.native.lane.HeldRun",
+    sizeof(HeldRun),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    held_slots,
 };
 
 /* -- a lane: a connection whose client repeats its request */
@@ -534,13 +658,14 @@ static PyObject *lane_receive(Lane *lane, PyObject *view)
     if (PyObject_GetBuffer(view, &buffer, PyBUF_WRITABLE) < 0)
         return NULL;
     ssize_t received;
+    lane->blocked = 0; /* it is asked where nothing is unsent */
     do
         received = recv(lane->fd, buffer.buf, (size_t)buffer.len, 0);
     while (received < 0 && errno == EINTR);
     long result = (long)received;
     if (received < 0)
         PyErr_SetFromErrno(PyExc_OSError);
-    else if (received <= FRAME_MAX && lane->run != NULL) {
+    else if (received <= FRAME_MAX && lane->run != NULL && lane->waiting < WAITING_MAX) {
         const uint8_t *batch;
         const uint8_t *frame = buffer.buf;
         uint32_t size = find_batch(lane, frame, (uint32_t)received, &batch);
@@ -590,8 +715,15 @@ static PyMethodDef lane_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyMemberDef lane_members[] = {
+    {"token", T_OBJECT, offsetof(Lane, token), READONLY, NULL},
+    {"waiting", T_UINT, offsetof(Lane, waiting), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyType_Slot lane_slots[] = {
     {Py_tp_doc, "A connection whose client repeats its request."},
+    {Py_tp_members, lane_members},
     {Py_tp_traverse, lane_traverse},
     {Py_tp_clear, lane_clear},
     {Py_tp_dealloc, lane_dealloc},
@@ -611,12 +743,13 @@ static PyTypeObject *lane_type;
 
 static PyObject *run_lane(Run *run, PyObject *args)
 {
-    int fd, version, flexible, offset_at, has_log_start;
+    int fd, version, flexible, offset_at, has_log_start, timeout_ms;
     PyObject *token;
     const char *prefix, *trailer, *answer;
     Py_ssize_t prefix_size, trailer_size, answer_size;
-    if (!PyArg_ParseTuple(args, "iOipy#y#y#ip", &fd, &token, &version, &flexible, &prefix, &prefix_size, &trailer,
-                          &trailer_size, &answer, &answer_size, &offset_at, &has_log_start))
+    if (!PyArg_ParseTuple(args, "iOipy#y#y#ipi", &fd, &token, &version, &flexible, &prefix, &prefix_size, &trailer,
+                          &trailer_size, &answer, &answer_size, &offset_at, &has_log_start,
+                          &timeout_ms))
         return NULL;
     if (prefix_size > FRAME_MAX || trailer_size > FRAME_MAX || answer_size > ANSWER_MAX
         || offset_at < CORRELATION_AT + 4
@@ -646,6 +779,7 @@ static PyObject *run_lane(Run *run, PyObject *args)
     lane->offset_at = (uint32_t)offset_at;
     lane->flexible = (char)flexible;
     lane->has_log_start = (char)has_log_start;
+    lane->timeout_ms = timeout_ms;
     write32(lane->key_version, (uint32_t)version); /* the key of Produce is 0 */
     return (PyObject *)lane;
 }
@@ -664,14 +798,14 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit_lane(void)
 {
-    make_crc_table();
-    if (PROCESSOR_HAS_CRC32C)
-        crc32c = crc32c_by_processor;
+    choose_crc32c();
     PyObject *module = PyModule_Create(&definition);
     PyObject *run = PyType_FromSpec(&run_spec);
     lane_type = (PyTypeObject *)PyType_FromSpec(&lane_spec);
-    if (module == NULL || run == NULL || lane_type == NULL || PyModule_AddObjectRef(module, "Run", run) < 0
+    held_type = (PyTypeObject *)PyType_FromSpec(&held_spec);
+    if (module == NULL || run == NULL || lane_type == NULL || held_type == NULL || PyModule_AddObjectRef(module, "Run", run) < 0
         || PyModule_AddObjectRef(module, "Lane", (PyObject *)lane_type) < 0
+        || PyModule_AddObjectRef(module, "HeldRun", (PyObject *)held_type) < 0
         || PyModule_AddIntConstant(module, "TAKEN", TAKEN) < 0) {
         Py_XDECREF(run);
         Py_XDECREF(module);

@@ -39,8 +39,14 @@ class Run:
         answer: bytes,
         offset_at: int,
         has_log_start: bool,
+        timeout_ms: int,
         /,
     ) -> Lane: ...
+    # The shortest of the times that clients give their requests.
+    @property
+    def shortest_ms(self) -> int: ...
+    # What is to be answered later, once it is stamped. The run is as good as cleared.
+    def hold(self) -> HeldRun: ...
     # Writes offsets and leader epoch into the batches; size, first and last offset, and largest timestamp of each.
     def stamp(self, first_offset: int, leader_epoch: int, /) -> list[tuple[int, int, int, int]]: ...
     # The batches, one behind the other.
@@ -52,7 +58,23 @@ class Run:
     # Forgets what the round has collected.
     def clear(self) -> None: ...
 
+class HeldRun:
+    # Those that are neither answered nor taken out.
+    def __len__(self) -> int: ...
+    # Sends the answers of those that end below `end`, from the first on and so many at most. How many those were, and
+    # what did not leave, as of `Run.answer`.
+    def answer(
+        self, end: int, log_start_offset: int, at_most: int, /
+    ) -> tuple[int, list[tuple[Any, bytes | None]]]: ...
+    # Takes out those of a lane, or all: token, correlation id, first and last offset of each, in their order.
+    def take(self, lane: Lane | None, /) -> list[tuple[Any, int, int, int]]: ...
+
 class Lane:
+    @property
+    def token(self) -> Any: ...
+    # Its requests that are held.
+    @property
+    def waiting(self) -> int: ...
     # Like a socket's recv_into; TAKEN where the request stands in the run.
     def receive(self, view: memoryview, /) -> int: ...
     # From now on it fails as a closed socket does.

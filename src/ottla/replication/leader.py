@@ -24,7 +24,7 @@ Within a round it goes like this. `Writes` alone moves it, and all who stage loo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.fencing import fencing
@@ -35,8 +35,16 @@ from ottla.storage.log.log import Log
 if TYPE_CHECKING:
     import asyncio
 
-    from ottla.native.lane import Run
+    from ottla.native.lane import Lane, Run
     from ottla.replication.waiters import Waiter
+
+    class HeldRequests(Waiter, Protocol):
+        @property
+        def is_empty(self) -> bool: ...
+
+        def take_out(self, lane: Lane) -> None:
+            """Gives what is held of a lane places of its own in its connection's order."""
+            ...
 
 
 class Leader:
@@ -101,7 +109,7 @@ class Leader:
         self.run: Run | None = None
         self.run_of_leader: Run | None = None
         #: Recognised requests whose answers wait for replicas or for the disk. Of `ProduceHandler`.
-        self.held: Waiter | None = None
+        self.held: HeldRequests | None = None
         #: The policy under which their requests were allowed. Of `Lanes`.
         self.run_policy = -1
         log.leader_epochs.begin(epoch)

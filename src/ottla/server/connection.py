@@ -14,6 +14,8 @@ What is in progress, of which several things may be at once; `takes` is this tab
       or whose turn is to come                         has its turn                its turn
     Produces of this round          produces_open    Produce, SLOTS_MAX with     the round is written
     Produces that wait              slots              those that wait           they are filled, first to last
+    Produces of its lane that       lane.waiting     what the lane takes; any    its leader has them answered
+      wait                                             other claims places first
     any other request that waits    busy, cancel     none                        `finish`, or the peer has gone
     answers that are made           answers          (as above)                  the round's end
     answers that the socket         unsent           none                        it has taken them
@@ -38,6 +40,7 @@ from ottla.security.session import Session
 
 if TYPE_CHECKING:
     from ottla.handlers.commit.memo import CommitMemo, CommitSeed
+    from ottla.handlers.fetch.followers import FollowerMemo
     from ottla.handlers.fetch.memo import FetchMemo
     from ottla.handlers.produce.memo import ProduceMemo
     from ottla.native.lane import Lane
@@ -70,6 +73,7 @@ class Connection:
         "commit_memo",
         "end",
         "fetch_memo",
+        "follower_memo",
         "is_open",
         "lane",
         "last_active_ms",
@@ -125,6 +129,7 @@ class Connection:
         #: What handlers remember of the last request of their kind, to recognise its like.
         self.produce_memo: ProduceMemo | None = None
         self.fetch_memo: FetchMemo | None = None
+        self.follower_memo: FollowerMemo | None = None
         self.commit_memo: CommitMemo | CommitSeed | None = None
         #: Compiled, and knows the likes of the last Produce by itself.
         self.lane: Lane | None = None
@@ -146,7 +151,7 @@ class Connection:
         """From now on the connection is served as this one; what was remembered under the one before was another's."""
         self.session = session
         self.is_open = session.is_open
-        self.produce_memo = self.fetch_memo = self.commit_memo = None
+        self.produce_memo = self.fetch_memo = self.follower_memo = self.commit_memo = None
         self.leave_lane()
 
     # -- answers
@@ -183,9 +188,22 @@ class Connection:
         """What a lane could not send of an answer; None: the peer has gone."""
         if rest is None:
             self.abort()
+        elif isinstance(self.unsent, deque):
+            self.unsent.append(rest)
         else:
             self.unsent = deque((rest,))
             self._watch()
+
+    def claim_places(self) -> None:
+        """What is held for its lane gets places here: another way is about to serve the connection."""
+        lane = self.lane
+        if lane is not None and lane.waiting:
+            lane.token[1].leader.held.take_out(lane)
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether Produces wait for their answers."""
+        return bool(self.slots) or (self.lane is not None and self.lane.waiting > 0)
 
     def fileno(self) -> int:
         return self.channel.fileno()
@@ -193,6 +211,7 @@ class Connection:
     def take_lane(self, lane: Lane) -> None:
         """From now on the lane receives whatever comes while nothing is in progress."""
         if self.lane is not None:
+            self.claim_places()
             self.lane.close()
         self.lane = lane
         self.receive_into = lane.receive
@@ -205,6 +224,8 @@ class Connection:
     def leave_lane(self) -> None:
         """What the lane knows is of the past: the connection receives by itself again."""
         if self.lane is not None:
+            if not self.closed:
+                self.claim_places()
             self.lane.close()
             self.lane = None
             self.receive_into = self.channel.receive_into
@@ -393,7 +414,7 @@ class Connection:
         self.unsent = ()
         self.answers.clear()
         self.slots = ()
-        self.produce_memo = self.fetch_memo = self.commit_memo = None
+        self.produce_memo = self.fetch_memo = self.follower_memo = self.commit_memo = None
         try:
             # Its descriptor's number may be another connection's at once.
             self.leave_lane()

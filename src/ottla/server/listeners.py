@@ -293,13 +293,13 @@ class Server:
             self._sweep_later()
 
     def _look_at_one(self, connection: Connection, now_ms: int) -> None:
-        waits = connection.busy or connection.slots or connection.muted
+        waits = connection.busy or connection.is_owed or connection.muted
         if connection.buffer is not None and (waits or connection.begun_ms <= now_ms - LOOK_MS):
             self._rounds.shrink(connection)
         if waits:
             # Nothing is read of it, so that it cannot be late with anything.
             connection.begun_ms = now_ms
-            if connection.busy or connection.slots:
+            if connection.busy or connection.is_owed:
                 return
         if self._limits.idle_ms_max <= 0:
             return

@@ -168,6 +168,9 @@ class Rounds:
                     # Its lane knows what to do with the request, and needs the buffer no more.
                     small.append(buffer)
                     continue
+                if (lane := connection.lane) is not None and lane.waiting:
+                    self._claimed(connection, buffer, received)
+                    continue
                 length, key, version, correlation = unpack(buffer.data)
                 serve = hot(key)
                 try:
@@ -201,6 +204,14 @@ class Rounds:
                 self._incoming.abandon_used()
             self._settle()
         return not self._arriving and not self._late
+
+    def _claimed(self, connection: Connection, buffer: Buffer, received: int) -> None:
+        """What a lane does not know, while requests of its own wait: those get places before it."""
+        try:
+            connection.claim_places()
+            self._received(connection, buffer, received)
+        except Exception as fault:
+            self._failed(connection, fault)
 
     def _serve_ready(self, connection: Connection, events: int) -> None:
         if connection.closed:
@@ -266,6 +277,7 @@ class Rounds:
     # -- receiving
 
     def _receive(self, connection: Connection, *, broken: bool = False) -> None:
+        connection.claim_places()
         try:
             received = self._incoming.receive(connection)
         except BlockingIOError:

@@ -10,6 +10,7 @@ from ottla.security.principal import Principal
 
 if TYPE_CHECKING:
     from ottla.handlers.commit.memo import CommitMemo, CommitSeed
+    from ottla.handlers.fetch.followers import FollowerMemo
     from ottla.handlers.fetch.memo import FetchMemo
     from ottla.handlers.produce.memo import ProduceMemo
     from ottla.native.lane import Lane
@@ -61,6 +62,7 @@ class Peer(Protocol):
     #: What handlers remember of the last request of their kind, to recognise its like.
     produce_memo: ProduceMemo | None
     fetch_memo: FetchMemo | None
+    follower_memo: FollowerMemo | None
     commit_memo: CommitMemo | CommitSeed | None
 
     @property
@@ -145,6 +147,10 @@ class Peer(Protocol):
 
     def leave_lane(self) -> None:
         """What the lane knows is of the past: the connection receives by itself again."""
+        ...
+
+    def claim_places(self) -> None:
+        """What is held for its lane gets places here: another way is about to serve the connection."""
         ...
 
     def left_over(self, rest: bytes | None) -> None:

@@ -29,6 +29,7 @@ from ottla.storage.log.cold_reads import Warmth
 
 if TYPE_CHECKING:
     from ottla.handlers.calls.peer import Peer
+    from ottla.handlers.fetch.followers import FollowerMemo
     from ottla.handlers.fetch.handler import FetchHandler
 
 #: Marked partitions that are read within a round: a millisecond and a half.
@@ -51,6 +52,7 @@ class WatchedFetch(FetchWait):
         "_session_epoch",
         "_unwatched",
         "is_full",
+        "memo",
         "opens_session",
         "session",
         "uses_ids",
@@ -92,8 +94,20 @@ class WatchedFetch(FetchWait):
         self._again = False
         #: All that it asks for, where it is watched only if it has to wait: most fetches need not.
         self._unwatched: list[AskedPartition] | None = None
+        #: Of a follower that asks for one partition again and again.
+        self.memo: FollowerMemo | None = None
 
     # -- in a round
+
+    def begin_again(self, correlation: int, wait_ms: int, now_ms: int) -> None:
+        """Stands for the next request of its session, which is like the last one but for its numbers."""
+        assert self.session is not None
+        self.correlation = correlation
+        self._session_epoch = self.session.epoch
+        self._deadline_ms = now_ms + wait_ms
+        self._is_late = self._is_parked = self._again = False
+        self.began_ms = None
+        self.watched.on_mark = self._wake
 
     def begin(self) -> None:
         """Its partitions are known: answers, or begins to wait."""
@@ -143,7 +157,7 @@ class WatchedFetch(FetchWait):
         if not (self._is_over or self.is_enough(reads)):
             reader = self.reader
             if reader.is_follower and (reader.lags(self.watched.asked) if self.is_full else reads):
-                self._hasten()
+                self.hasten()
             return False
         if self.is_full and len(reads) < len(self.watched):
             if len(self.watched) > READ_AT_ONCE_MAX:
@@ -160,7 +174,7 @@ class WatchedFetch(FetchWait):
         return at_once(self._answer_steps(reads))
 
     def throttled(self) -> int:
-        self._leave()
+        self.leave()
         return NO_SESSION if self.session is None else self.session.id
 
     # -- waiting
@@ -174,7 +188,7 @@ class WatchedFetch(FetchWait):
         handler.services.replicas.waiters.park(self, (), self._deadline_ms)
         handler.services.round.soon()
 
-    def _hasten(self) -> None:
+    def hasten(self) -> None:
         """A follower hears of a watermark that has moved, soon and not at once: records mostly come before."""
         soon_ms = self.handler.services.clock.monotonic_ms() + WATERMARK_NEWS_MS
         if soon_ms < self._deadline_ms:
@@ -197,7 +211,15 @@ class WatchedFetch(FetchWait):
         if self.is_much:
             self.go_on(self.steps(), 0)
             return False
+        if self.memo is not None and (done := self.handler.go_on_with(self.memo, self)) is not None:
+            return done
         return self.first_try()
+
+    @property
+    def is_of_its_session(self) -> bool:
+        """Whether no other request has gone on with the session while this one waited."""
+        session = self.session
+        return session is not None and not session.is_closed and session.epoch == self._session_epoch
 
     def expire(self, now_ms: int) -> None:
         self._is_late = True
@@ -218,7 +240,7 @@ class WatchedFetch(FetchWait):
             self.handler.services.turns.give_up(self._job)
             self._job = None
         self.handler.services.replicas.waiters.forget(self)
-        self._leave()
+        self.leave()
 
     def failed(self, fault: Exception) -> None:
         self.cancel()
@@ -326,7 +348,7 @@ class WatchedFetch(FetchWait):
             if self.session is not None:
                 self.session.beat = self.reader.beat
         session = self.session
-        self._leave()
+        self.leave()
         if session is None:
             return reads, NO_SESSION, ErrorCode.NONE
         if session.is_closed:
@@ -341,7 +363,7 @@ class WatchedFetch(FetchWait):
             yield
         return reads, session.id, ErrorCode.NONE
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """The fetch is over; what it alone has watched is watched no more."""
         watched = self.watched
         if watched.on_mark == self._wake:

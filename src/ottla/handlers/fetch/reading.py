@@ -323,11 +323,11 @@ class FetchReader:
             follower = self._services.replicas.followers.get(tp) if self._reads_followers else None
             return follower if follower is not None else self._services.replicas.why_not_leader(tp)
         # Only a broker that holds a replica may say how far that replica is: the high watermark rests on it.
-        if self.is_follower and not self._is_replica(leader):
+        if self.is_follower and not self.is_replica(leader):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return leader
 
-    def _is_replica(self, leader: Leader) -> bool:
+    def is_replica(self, leader: Leader) -> bool:
         """Whether the follower is assigned, and has not registered again since it sent this (KIP-903)."""
         if self.replica_id not in leader.isr.followers:
             return False

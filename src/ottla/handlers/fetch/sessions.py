@@ -81,12 +81,16 @@ class Sessions:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if uses_ids != session.uses_ids:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        self.go_on(session, now_ms)
+        return session
+
+    def go_on(self, session: Session, now_ms: int) -> None:
+        """It is asked with the epoch that is expected."""
         session.epoch = 1 if session.epoch == 2**31 - 1 else session.epoch + 1
         session.last_used_ms = now_ms
         if session.beat is not None:
             session.beat.ms = now_ms
-        self._sessions[session_id] = self._sessions.pop(session_id)
-        return session
+        self._sessions[session.id] = self._sessions.pop(session.id)
 
     def updated(self, session: Session) -> bool:
         """Counts the session's partitions anew. False where there is no room for them: the session has ended, and its

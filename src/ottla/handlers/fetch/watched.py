@@ -127,6 +127,36 @@ class WatchedPartitions:
             known.error = None
         self._marked[known] = None
 
+    def of(self, key: Key) -> WatchedPartition | None:
+        return self._partitions.get(key)
+
+    def has_other_news(self, each: WatchedPartition) -> bool:
+        """Whether another partition than this one is marked."""
+        return len(self._marked) > (each in self._marked)
+
+    def goes_on(self, each: WatchedPartition, asked: AskedPartition) -> None:
+        """The client asks for the next records of a partition that it knows; they are looked at now."""
+        each.asked = asked
+        each.error = None
+        each.is_new = each.has_changed = False
+
+    def looked_at(self, each: WatchedPartition, *, is_news: bool) -> None:
+        """A partition was looked at, and nothing of it is answered now."""
+        each.has_changed = False
+        if is_news:
+            self._marked[each] = None
+        else:
+            self._marked.pop(each, None)
+
+    def sent_records(self, each: WatchedPartition) -> None:
+        """The client is answered records of it: the others come first then, and it is looked at again."""
+        each.has_changed = False
+        self._marked[each] = None
+        if len(self._partitions) > 1:
+            each.place = next(self._places)
+            del self._partitions[each.key]
+            self._partitions[each.key] = each
+
     def take_steps(self, asked: Iterable[AskedPartition]) -> Steps[None]:
         for some in pieces(asked):
             for each in some:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import traceback
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla import logs
 from ottla.handlers.calls.call import Services
@@ -20,7 +21,7 @@ from ottla.handlers.produce.admission import Admission
 from ottla.handlers.produce.answer import PartitionAnswer, TopicAnswer, encode_answer
 from ottla.handlers.produce.appends import Appends
 from ottla.handlers.produce.checks import ProduceChecks, UncheckedBatch
-from ottla.handlers.produce.held import HeldProduce, HeldProduces
+from ottla.handlers.produce.held import HeldProduce, HeldProduces, WaitingRun
 from ottla.handlers.produce.lanes import Lanes
 from ottla.handlers.produce.memo import ProduceMemo, remember
 from ottla.handlers.produce.parts import LongProduce, encoded
@@ -35,6 +36,10 @@ from ottla.replication.round import Participant
 from ottla.steps import Steps
 from ottla.storage.errors import AppendRefused, StorageFault
 from ottla.storage.log.append import AppendResult
+
+if TYPE_CHECKING:
+    from ottla.native.lane import Run
+    from ottla.replication.leader import Leader
 
 log_event = logs.logger("handlers")
 
@@ -58,7 +63,7 @@ class ProduceHandler(Participant):
         self._appends = Appends(services.replicas, services.writes)
         #: Memos are void once its number is another.
         self._policy = services.policy
-        self._lanes = Lanes(services.writes, services.policy, services.config.server.request_bytes_max)
+        self._lanes = Lanes(services.writes, services.policy, services.config.server.request_bytes_max, self._hold_run)
         #: Requests that this round leaves waiting.
         self._left_waiting = 0
         #: Requests of this round in the order they came: recognised ones, and all others.
@@ -344,14 +349,27 @@ class ProduceHandler(Participant):
         self, peer: Peer, memo: ProduceMemo, correlation: int, first: int, last: int, append_time_ms: int
     ) -> None:
         leader, began_ms = memo.leader, self._round.began_ms
-        held = leader.held
-        if not isinstance(held, HeldProduces):
-            held = leader.held = HeldProduces(leader, self._replicas.waiters, self._released)
         slot = Slot()
         peer.hold(slot)
         deadline_ms = began_ms + max(0, memo.timeout_ms)
-        held.hold(HeldProduce(last, peer, slot, memo, correlation, first, append_time_ms, began_ms, deadline_ms))
+        self._held(leader).hold(
+            HeldProduce(last, peer, slot, memo, correlation, first, append_time_ms, began_ms, deadline_ms)
+        )
         self._left_waiting += 1
+
+    def _hold_run(self, run: Run, leader: Leader) -> None:
+        began_ms, held = self._round.began_ms, self._held(leader)
+        self._left_waiting += len(run)
+        deadline_ms = began_ms + run.shortest_ms
+        held.hold_run(WaitingRun(run.hold(), began_ms, deadline_ms), of_all=run is not leader.run_of_leader)
+        # Some of it may be as safe as its clients want already.
+        self._replicas.waiters.wake(held)
+
+    def _held(self, leader: Leader) -> HeldProduces:
+        held = leader.held
+        if not isinstance(held, HeldProduces):
+            held = leader.held = HeldProduces(leader, self._replicas.waiters, self._released)
+        return held
 
     def _released(self, count: int, began_ms: int, failed: bool) -> None:
         self._times.took(self._services.clock.monotonic_ms() - began_ms, count)

@@ -11,14 +11,20 @@ of their own.
 
 A leader that goes on with another log, or in another leader epoch, goes on with what is held. Each answer has its place
 (`Slot`) in its connection's order from the beginning.
+
+What lanes have collected in a round is held as it is (`HeldRun`), without a step in the interpreter for each request,
+and answered by the lanes. It is taken apart, and its requests get places of their own in the line, before one of its
+connections is served in another way (`take_out`), and where anything else than an acknowledgement is to be answered.
 """
 
 from __future__ import annotations
 
 import traceback
+from bisect import insort
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla import logs
 from ottla.handlers.calls.peer import Peer, Slot
@@ -29,6 +35,9 @@ from ottla.handlers.routes import PRODUCE
 from ottla.model import ErrorCode
 from ottla.replication.leader import Leader
 from ottla.replication.waiters import Waiters
+
+if TYPE_CHECKING:
+    from ottla.native.lane import HeldRun, Lane
 
 log_event = logs.logger("handlers")
 
@@ -48,10 +57,25 @@ class HeldProduce(NamedTuple):
     deadline_ms: int
 
 
+_BY_LAST: Final = attrgetter("last")
+
+
+class WaitingRun(NamedTuple):
+    """Requests that lanes have collected in one round."""
+
+    requests: HeldRun
+    began_ms: int
+    #: The first of them.
+    deadline_ms: int
+
+
 class HeldProduces:
     """Implements `Waiter` for one leader."""
 
-    __slots__ = ("_answered", "_leader", "_of_all", "_of_leader", "_parked_until_ms", "_waiters")
+    __slots__ = (
+        *("_answered", "_leader", "_of_all", "_of_leader", "_parked_until_ms", "_runs_of_all", "_runs_of_leader"),
+        "_waiters",
+    )
 
     def __init__(self, leader: Leader, waiters: Waiters, answered: Callable[[int, int, bool], None]) -> None:
         self._leader = leader
@@ -60,20 +84,36 @@ class HeldProduces:
         self._answered = answered
         self._of_all: deque[HeldProduce] = deque()
         self._of_leader: deque[HeldProduce] = deque()
+        #: What of both is held by lanes. A connection has nothing here and in a line at once.
+        self._runs_of_all: deque[WaitingRun] = deque()
+        self._runs_of_leader: deque[WaitingRun] = deque()
         #: When the waiters are to call `expire`; None while they do not know of it.
         self._parked_until_ms: int | None = None
 
     def __len__(self) -> int:
-        return len(self._of_all) + len(self._of_leader)
+        in_runs = sum(len(run.requests) for runs in (self._runs_of_all, self._runs_of_leader) for run in runs)
+        return len(self._of_all) + len(self._of_leader) + in_runs
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._of_all or self._of_leader or self._runs_of_all or self._runs_of_leader)
 
     def hold(self, held: HeldProduce) -> None:
         """Its place is held already."""
         (self._of_all if held.memo.acks == ACKS_ALL else self._of_leader).append(held)
+        self._is_due(held.deadline_ms)
+
+    def hold_run(self, run: WaitingRun, *, of_all: bool) -> None:
+        """What the lanes of one run have collected; `of_all`: with acks=all."""
+        (self._runs_of_all if of_all else self._runs_of_leader).append(run)
+        self._is_due(run.deadline_ms)
+
+    def _is_due(self, deadline_ms: int) -> None:
         until_ms = self._parked_until_ms
-        if until_ms is None or held.deadline_ms < until_ms:
+        if until_ms is None or deadline_ms < until_ms:
             if until_ms is not None:
                 self._waiters.forget(self)
-            self._park(held.deadline_ms)
+            self._park(deadline_ms)
 
     def _park(self, until_ms: int) -> None:
         self._parked_until_ms = until_ms
@@ -83,25 +123,30 @@ class HeldProduces:
 
     def try_complete(self, now_ms: int) -> bool:
         if not self._present().active:
+            self._take_apart()
             self._end(self._leader.end_error)
         else:
             self._release()
-        if len(self):
+        if not self.is_empty:
             return False
         self._parked_until_ms = None
         return True
 
     def expire(self, now_ms: int) -> None:
         if not self.try_complete(now_ms):
+            if any(run.deadline_ms <= now_ms for runs in (self._runs_of_all, self._runs_of_leader) for run in runs):
+                self._take_apart()
             for line in (self._of_all, self._of_leader):
                 self._expire(line, now_ms)
         self._parked_until_ms = None
-        if len(self):
-            self._park(min(held.deadline_ms for line in (self._of_all, self._of_leader) for held in line))
+        if not self.is_empty:
+            every = (self._of_all, self._of_leader, self._runs_of_all, self._runs_of_leader)
+            self._park(min(held.deadline_ms for line in every for held in line))
             self._waiters.wake(self)
 
     def failed(self, fault: Exception) -> None:
         """Whoever is held has to ask again."""
+        self._take_apart()
         for line in (self._of_all, self._of_leader):
             while line:
                 line.popleft().peer.abort()
@@ -123,9 +168,58 @@ class HeldProduces:
         committed = leader.high_watermark
         log_start = leader.log.places.start_offset
         error = ErrorCode.NONE if leader.had_enough_replicas() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        self._cut(self._of_all, committed, log_start, error)
+        if self._runs_of_all:
+            if error == ErrorCode.NONE:
+                self._answer_runs(self._runs_of_all, committed, log_start)
+            else:
+                self._take_apart()
+        if self._of_all:
+            self._cut(self._of_all, committed, log_start, error)
+        if self._runs_of_leader:
+            self._answer_runs(self._runs_of_leader, max(committed, leader.durable_end), log_start)
         if self._of_leader:
             self._cut(self._of_leader, max(committed, leader.durable_end), log_start, ErrorCode.NONE)
+
+    def _answer_runs(self, runs: deque[WaitingRun], end: int, log_start: int) -> None:
+        left = ANSWERED_AT_ONCE
+        while runs:
+            run = runs[0]
+            count, unsent = run.requests.answer(end, log_start, left)
+            for (peer, _), rest in unsent:
+                peer.left_over(rest)
+            left -= count
+            if count:
+                self._answered(count, run.began_ms, False)
+            if left and len(run.requests):
+                return
+            if not len(run.requests):
+                runs.popleft()
+            if not left:
+                self._waiters.wake(self)
+                return
+
+    # -- requests of lanes that need places of their own
+
+    def take_out(self, lane: Lane) -> None:
+        self._take_apart(lane)
+
+    def _take_apart(self, lane: Lane | None = None) -> None:
+        """Those of a lane, or of all."""
+        for runs, line in ((self._runs_of_all, self._of_all), (self._runs_of_leader, self._of_leader)):
+            for run in runs:
+                for (peer, memo), correlation, first, last in run.requests.take(lane):
+                    if peer.closed:
+                        continue
+                    slot = Slot()
+                    peer.hold(slot)
+                    deadline_ms = run.began_ms + max(0, memo.timeout_ms)
+                    taken = HeldProduce(last, peer, slot, memo, correlation, first, -1, run.began_ms, deadline_ms)
+                    if not line or line[-1].last < last:
+                        line.append(taken)
+                    else:
+                        insort(line, taken, key=_BY_LAST)
+            if lane is None:
+                runs.clear()
 
     def _cut(self, line: deque[HeldProduce], end: int, log_start: int, error: ErrorCode) -> None:
         """Answers those that end below `end`."""

@@ -8,6 +8,7 @@ then.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla import logs
@@ -34,8 +35,13 @@ LANE_FRAME_BYTES_MAX: Final = 4096
 
 
 class Lanes:
-    def __init__(self, writes: Writes, policy: Policy, request_bytes_max: int) -> None:
-        """`request_bytes_max`: a lane does not ask for it, and there is none where it could take longer requests."""
+    def __init__(
+        self, writes: Writes, policy: Policy, request_bytes_max: int, hold: Callable[[Run, Leader], None]
+    ) -> None:
+        """`request_bytes_max`: a lane does not ask for it, and there is none where it could take longer requests.
+
+        `hold` is called with a run that was written and cannot be answered yet, and takes out what is in it."""
+        self._hold = hold
         self._run = compiled_run() if request_bytes_max >= LANE_FRAME_BYTES_MAX else None
         self._writes = writes
         self._policy = policy
@@ -80,6 +86,7 @@ class Lanes:
                 continue
             data, at = run.data(), 0
             for (peer, memo), correlation, size, _, _ in run.requests():
+                peer.claim_places()
                 self._collected.append((peer, memo, correlation, bytearray(data[at : at + size])))
                 at += size
             run.clear()
@@ -109,7 +116,7 @@ class Lanes:
         return end
 
     def answer(self) -> tuple[int, list[Recognised]]:
-        """Answers what was written; returns how many requests there were, and those that cannot be answered yet."""
+        """Answers what was written, or has it held; how many requests there were, and those that are neither."""
         requests = 0
         for run, end in self._staged:
             requests += len(run)
@@ -125,14 +132,19 @@ class Lanes:
 
     def _answer(self, run: Run, end: int) -> None:
         leader: Leader = run.owner
-        if leader.fault is None and (
-            leader.high_watermark >= end or (run is leader.run_of_leader and leader.durable_end >= end)
-        ):
-            for (peer, _), rest in run.answer(leader.log.places.start_offset):
-                peer.left_over(rest)
-        else:
-            for (peer, memo), correlation, _, first, last in run.requests():
-                self._waiting.append((peer, memo, correlation, first, last))
+        if leader.fault is None and leader.active:
+            is_safe = leader.high_watermark >= end or (run is leader.run_of_leader and leader.durable_end >= end)
+            held = leader.held
+            # What is held was sent before: a lane may have requests in both.
+            if is_safe and (held is None or held.is_empty):
+                for (peer, _), rest in run.answer(leader.log.places.start_offset):
+                    peer.left_over(rest)
+            else:
+                self._hold(run, leader)
+            return
+        for (peer, memo), correlation, _, first, last in run.requests():
+            peer.claim_places()
+            self._waiting.append((peer, memo, correlation, first, last))
 
     def give_up(self) -> None:
         """Forgets what the round has of them. Nothing of it is answered, so that its clients have to ask again."""

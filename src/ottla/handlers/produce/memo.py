@@ -122,6 +122,7 @@ class ProduceMemo:
                 template.whole,
                 template.offset_at,
                 template.has_log_start,
+                max(0, self.timeout_ms),
             )
         except ValueError:
             return None

@@ -37,9 +37,9 @@ class AnswerHead:
         "tail",
     )
 
-    def __init__(self, version: int, topic: str | bytes, partition: int) -> None:
+    def __init__(self, version: int, topic: str | bytes, partition: int, session_id: int = 0) -> None:
         answer = (partition, 0, _MARK, 0, 0, None, -1, b"")
-        (whole,) = encode_fetch_response(version, [(topic, [answer])], correlation_id=0)
+        (whole,) = encode_fetch_response(version, [(topic, [answer])], session_id=session_id, correlation_id=0)
         assert isinstance(whole, bytes)
         self._compact = version >= FLEXIBLE
         self._has_log_start = version >= 5

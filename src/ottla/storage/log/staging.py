@@ -300,6 +300,18 @@ class Staging:
         self.staged_end += len(batch)
         self.next_offset = last + 1
 
+    def add_run(self, batches: memoryview, places: list[tuple[int, int, int, int]]) -> None:
+        """The same with several, one behind the other, of the leader epoch of the one before them."""
+        self._buffers.append(batches)
+        self._batches += places
+        self.staged_end += len(batches)
+        self.next_offset = places[-1][2] + 1
+
+    @property
+    def leader_epoch(self) -> int:
+        """That of the last staged batch; negative where it has to be compared with the log's."""
+        return self._leader_epoch
+
     def add_aborted(self, aborted: AbortedTransaction) -> None:
         """A batch that is being staged aborts this transaction."""
         self._staged_aborted.append(aborted)

@@ -1,0 +1,1 @@
+"""Three brokers that replicate, beside one of ours alone and three of Apache Kafka: ``python -m bench.cluster``."""
