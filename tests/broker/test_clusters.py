@@ -191,7 +191,7 @@ def test_a_client_that_knows_one_broker_learns_of_the_new_leader_before_that_one
         assert await cluster.produce(2, "t") is ErrorCode.NONE
         stop = asyncio.ensure_future(cluster.brokers[2].stop())
         while await cluster.produce(2, "t") is ErrorCode.NONE:
-            await asyncio.sleep(0.001)
+            await cluster.pause(0.001)
         # Clients pause so long before they ask again.
         await asyncio.sleep(0.1)
         answer = await cluster.metadata(2, "t")

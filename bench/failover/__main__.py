@@ -1,0 +1,50 @@
+"""``python -m bench.failover gaps|cycles|losses|alarms``: clusters of three processes under faults.
+
+gaps      how long producers wait when something dies, against the goals
+cycles    one fault after the other, and whether anything that was acknowledged is lost, doubled or moved
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import machine
+from bench.failover import cycles, gaps
+
+
+def arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.failover", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    long_run = verbs.add_parser("cycles", help="faults under load, and the history's check")
+    long_run.add_argument("--kills", type=int, default=200)
+    long_run.add_argument("--pauses", type=int, default=50)
+    long_run.add_argument("--cuts", type=int, default=50)
+    long_run.add_argument("--seed", type=int, default=1)
+    long_run.add_argument("--keep", type=Path, help="folder for the processes' logs where something is wrong")
+    waits = verbs.add_parser("gaps", help="how long producers wait when something dies")
+    waits.add_argument(
+        "--times", type=int, default=30, help="of a kill; of others a third, of rolling restarts a ninth"
+    )
+    waits.add_argument(
+        "--only", action="append", choices=gaps.ROWS, default=[], metavar="ROW", help=", ".join(gaps.ROWS)
+    )
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    options = arguments(words)
+    if options.verb == "gaps":
+        print(machine.description())
+        for row in gaps.run(options.times, options.only):
+            print("\n".join(row.lines()))
+        return 0
+    outcome = cycles.run(options.kills, options.pauses, options.cuts, options.seed, options.keep)
+    print(cycles.report(outcome, options.seed))
+    return 1 if outcome.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
