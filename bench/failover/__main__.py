@@ -25,9 +25,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     long_run.add_argument("--seed", type=int, default=1)
     long_run.add_argument("--keep", type=Path, help="folder for the processes' logs where something is wrong")
     waits = verbs.add_parser("gaps", help="how long producers wait when something dies")
-    waits.add_argument(
-        "--times", type=int, default=30, help="of a kill; of others a third, of rolling restarts a ninth"
-    )
+    waits.add_argument("--times", type=int, default=30, help="of a kill; fewer of others")
     waits.add_argument(
         "--only", action="append", choices=gaps.ROWS, default=[], metavar="ROW", help=", ".join(gaps.ROWS)
     )

@@ -143,10 +143,10 @@ def run(kills: int, pauses: int, cuts: int, seed: int, keep: Path | None = None)
             read_all(cluster.bootstrap, partitions, history)
             faults = history.faults()
         except BaseException:
-            _keep(cluster, keep, seed)
+            keep_log(cluster, keep, f"cycles-{seed}")
             raise
         if faults:
-            _keep(cluster, keep, seed)
+            keep_log(cluster, keep, f"cycles-{seed}")
         errors = Counter[str]()
         tasks: list[Writer | Reader] = [*writers, *readers]
         for task in tasks:
@@ -154,10 +154,10 @@ def run(kills: int, pauses: int, cuts: int, seed: int, keep: Path | None = None)
     return Outcome(cycles.done, history, faults, errors, time.monotonic() - began, cycles.longest_return_s)
 
 
-def _keep(cluster: Cluster, folder: Path | None, seed: int) -> None:
+def keep_log(cluster: Cluster, folder: Path | None, name: str) -> None:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"cycles-{seed}.log"
+        path = folder / f"{name}.log"
         path.write_text("\n".join(cluster.log[-_LOG_LINES_KEPT:]), "utf-8")
         tell(f"what the processes wrote is in {path}")
 

@@ -123,8 +123,8 @@ class Gaps:
         settings: dict[str, int] | None = None,
         counts_moves: bool = False,
     ) -> Row:
-        """`led_by` says which broker is to lead what is produced, given the controller; `fault` is given that leader, and
-        may return what ends it."""
+        """`led_by` says which broker is to lead what is produced, given the controller; `fault` is given that leader
+        and may return what ends it."""
         probes, clients, errors, moves = [], [], dict[str, int](), 0
         for number in range(times):
             self._settle()
@@ -185,7 +185,7 @@ class Gaps:
     def rows(self, times: int, only: Sequence[str]) -> list[Row]:
         found = []
         for name, make in self._all(times).items():
-            if not only or name in only:
+            if name in only:
                 found.append(make())
         return found
 
@@ -242,9 +242,16 @@ def longest_gap(times: Sequence[float], began: float) -> float:
     return max(later - before for before, later in pairwise(after))
 
 
+#: Rows for which links are cut, in a cluster that has some; they cost others a little.
+_CUTTING: Final = ("cut",)
+ROWS: Final = ("leader", "both", "follower", "silent", *_CUTTING, "stop", "stop-both", "rolling", "tree")
+
+
 def run(times: int, only: Sequence[str]) -> list[Row]:
-    with Cluster(BROKERS) as cluster:
-        return Gaps(cluster).rows(times, only)
-
-
-ROWS: Final = ("leader", "both", "follower", "silent", "cut", "stop", "stop-both", "rolling", "tree")
+    found = []
+    for links in (False, True):
+        wanted = [row for row in only or ROWS if (row in _CUTTING) is links]
+        if wanted:
+            with Cluster(BROKERS, links=links) as cluster:
+                found += Gaps(cluster).rows(times, wanted)
+    return found

@@ -61,8 +61,10 @@ class Writer:
         partitions: Sequence[Partition],
         history: ClientHistory,
         settings: Mapping[str, Any] | None = None,
+        pause_s: float = PAUSE_S,
     ) -> None:
         self.name = name
+        self._pause_s = pause_s
         self._partitions = partitions
         self._history = history
         self._producer = Producer(
@@ -85,7 +87,7 @@ class Writer:
             self._history.sent(self.name, tp, value)
             self._producer.produce(topic, value, partition=partition, on_delivery=self._done)
             number += 1
-            self._producer.poll(PAUSE_S)
+            self._producer.poll(self._pause_s)
         self._producer.flush(60)
 
     def _done(self, error: Any, message: Any) -> None:

@@ -44,8 +44,11 @@ class Cluster:
         data: str | os.PathLike[str] | None = None,
         properties: Mapping[str, str] | None = None,
         zookeeper: str | None = None,
+        links: bool = True,
     ) -> None:
+        """Without `links` nothing can be cut, and processes reach one another as under `ottla up -n`."""
         self._wanted = n
+        self._has_links = links
         self._given_data = None if data is None else os.path.abspath(data)
         self._properties = dict(properties or {})
         self._zookeeper = zookeeper
@@ -86,7 +89,9 @@ class Cluster:
 
         async def work() -> None:
             self._links = links = Links(self._pids)
-            self._cluster = cluster = LocalCluster(wishes, self._heard, self._zookeeper, self._arranged)
+            self._cluster = cluster = LocalCluster(
+                wishes, self._heard, self._zookeeper, self._arranged if self._has_links else None
+            )
             found = await cluster.start()
             first = (address.split(",")[0] for address in found)
             self.addresses = dict(zip(cluster.brokers, first, strict=True))
@@ -150,6 +155,7 @@ class Cluster:
 
     def cut(self, one: int | str, other: int | str) -> None:
         """Two brokers, or a broker and the `TREE`, hear nothing of each other until `heal`."""
+        assert self._has_links, "this cluster was started without links"
         self._on_links(lambda links: links.cut(_end(one), _end(other)))
 
     def heal(self) -> None:
