@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import machine
-from bench.failover import cycles, gaps
+from bench.failover import cycles, gaps, losses
+from ottla.testing.histories import summary
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -29,6 +30,10 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     waits.add_argument(
         "--only", action="append", choices=gaps.ROWS, default=[], metavar="ROW", help=", ".join(gaps.ROWS)
     )
+    settings = verbs.add_parser("losses", help="what each setting loses")
+    settings.add_argument("--times", type=int, default=40)
+    settings.add_argument("--seed", type=int, default=1)
+    settings.add_argument("--keep", type=Path, help="folder for the processes' logs where something is wrong")
     return parser.parse_args(words)
 
 
@@ -39,6 +44,12 @@ def main(words: Sequence[str] | None = None) -> int:
         for row in gaps.run(options.times, options.only):
             print("\n".join(row.lines()))
         return 0
+    if options.verb == "losses":
+        found = losses.run(options.times, options.seed, options.keep)
+        print("\n".join([losses.HEADINGS, *(one.line() for one in found)]))
+        bugs = [fault for one in found for fault in one.not_permitted]
+        print(summary(bugs) if bugs else "no setting lost what it must not")
+        return 1 if bugs else 0
     outcome = cycles.run(options.kills, options.pauses, options.cuts, options.seed, options.keep)
     print(cycles.report(outcome, options.seed))
     return 1 if outcome.faults else 0

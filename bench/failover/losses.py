@@ -1,5 +1,5 @@
-"""What each setting may lose: acks 0, 1 and all, with and without unclean elections, a minimum of one and two in sync, all
-in one cluster under the same faults.
+"""What each setting may lose: acks 0, 1 and all, with and without unclean elections, a minimum of one and two in sync,
+all in one cluster under the same faults.
 
     python -m bench.failover losses --times 40
 
