@@ -24,7 +24,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     long_run.add_argument("--pauses", type=int, default=50)
     long_run.add_argument("--cuts", type=int, default=50)
     long_run.add_argument("--seed", type=int, default=1)
-    long_run.add_argument("--keep", type=Path, help="folder for the processes' logs where something is wrong")
+    long_run.add_argument("--keep", type=Path, help="folder for the processes' logs")
     waits = verbs.add_parser("gaps", help="how long producers wait when something dies")
     waits.add_argument("--times", type=int, default=30, help="of a kill; fewer of others")
     waits.add_argument(
@@ -33,7 +33,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     settings = verbs.add_parser("losses", help="what each setting loses")
     settings.add_argument("--times", type=int, default=40)
     settings.add_argument("--seed", type=int, default=1)
-    settings.add_argument("--keep", type=Path, help="folder for the processes' logs where something is wrong")
+    settings.add_argument("--keep", type=Path, help="folder for the processes' logs")
     return parser.parse_args(words)
 
 

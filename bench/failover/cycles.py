@@ -29,8 +29,8 @@ BROKERS: Final = 3
 WHOLE_S_MAX: Final = 60.0
 #: One kill in so many is the tree's.
 _TREE_EVERY: Final = 10
-#: What makes a cluster's log long.
-_LOG_LINES_KEPT: Final = 4_000
+#: Of the processes' logs: the last ones.
+_LOG_LINES_KEPT: Final = 20_000
 
 
 class Outcome(NamedTuple):
@@ -116,7 +116,7 @@ def kinds_of(kills: int, pauses: int, cuts: int, seed: int) -> Iterator[str]:
 
 
 def run(kills: int, pauses: int, cuts: int, seed: int, keep: Path | None = None) -> Outcome:
-    """`keep` gets the processes' logs where something is wrong."""
+    """`keep` is a folder that gets the processes' logs."""
     history = ClientHistory()
     partitions = [(TOPIC, number) for number in range(PARTITIONS)]
     began = time.monotonic()
@@ -145,8 +145,7 @@ def run(kills: int, pauses: int, cuts: int, seed: int, keep: Path | None = None)
         except BaseException:
             keep_log(cluster, keep, f"cycles-{seed}")
             raise
-        if faults:
-            keep_log(cluster, keep, f"cycles-{seed}")
+        keep_log(cluster, keep, f"cycles-{seed}")
         errors = Counter[str]()
         tasks: list[Writer | Reader] = [*writers, *readers]
         for task in tasks:

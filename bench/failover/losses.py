@@ -92,7 +92,8 @@ def run(times: int, seed: int, keep: Path | None) -> list[Losses]:
             cluster.create_topic(setting.topic, PARTITIONS, configs=configs)
             history = histories[setting] = ClientHistory()
             partitions = _partitions(setting)
-            client = {"acks": setting.acks, "enable.idempotence": setting.acks == "all", "delivery.timeout.ms": 20_000}
+            # An idempotent producer ends for good when an unclean election has lost what it knows to be written.
+            client = {"acks": setting.acks, "enable.idempotence": False, "delivery.timeout.ms": 20_000}
             writers[setting] = Writer("w", cluster.bootstrap, partitions, history, client, PAUSE_S)
             readers.append(Reader(f"r-{setting.topic}", cluster.bootstrap, partitions, history))
         for writer in writers.values():
@@ -111,10 +112,9 @@ def run(times: int, seed: int, keep: Path | None) -> list[Losses]:
         found = []
         for setting, history in histories.items():
             read_all(cluster.bootstrap, _partitions(setting), history)
-            faults = history.faults(idempotent=setting.acks == "all")
+            faults = history.faults(idempotent=False)
             found.append(Losses(setting, history, faults, sum(writers[setting].errors.values())))
-        if any(one.not_permitted for one in found):
-            keep_log(cluster, keep, f"losses-{seed}")
+        keep_log(cluster, keep, f"losses-{seed}")
     return found
 
 
