@@ -1,5 +1,5 @@
-"""How long the event loop was not there when it should have been: for a long step of its own, a blocking call, a machine
-without room for the process, or SIGSTOP.
+"""How long the event loop was not there when it should have been: for a long step of its own, a blocking call, a
+machine without room for the process, or SIGSTOP.
 
 A loop that stands still sends no ping, and a session with the tree ends after 1.5 s of that. So the longest stall says
 how near a broker came to a false alarm.
