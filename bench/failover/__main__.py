@@ -1,6 +1,8 @@
 """``python -m bench.failover gaps|cycles|losses|alarms``: clusters of three processes under faults.
 
 gaps      how long producers wait when something dies, against the goals
+losses    what each setting of acks, unclean elections and min.insync.replicas loses
+alarms    whether anybody is taken for dead who is only busy
 cycles    one fault after the other, and whether anything that was acknowledged is lost, doubled or moved
 """
 
@@ -12,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import machine
-from bench.failover import cycles, gaps, losses
+from bench.failover import alarms, cycles, gaps, losses
 from ottla.testing.histories import summary
 
 
@@ -34,6 +36,9 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     settings.add_argument("--times", type=int, default=40)
     settings.add_argument("--seed", type=int, default=1)
     settings.add_argument("--keep", type=Path, help="folder for the processes' logs")
+    false = verbs.add_parser("alarms", help="whether anybody is taken for dead who is only busy")
+    false.add_argument("--minutes", type=float, default=10.0)
+    false.add_argument("--keep", type=Path, help="folder for the processes' logs")
     return parser.parse_args(words)
 
 
@@ -50,6 +55,10 @@ def main(words: Sequence[str] | None = None) -> int:
         bugs = [fault for one in found for fault in one.not_permitted]
         print(summary(bugs) if bugs else "no setting lost what it must not")
         return 1 if bugs else 0
+    if options.verb == "alarms":
+        quiet = alarms.run(options.minutes, options.keep)
+        print(quiet.report())
+        return 1 if quiet.sessions_ended or quiet.isr_shrinks else 0
     outcome = cycles.run(options.kills, options.pauses, options.cuts, options.seed, options.keep)
     print(cycles.report(outcome, options.seed))
     return 1 if outcome.faults else 0

@@ -45,8 +45,11 @@ class Cluster:
         properties: Mapping[str, str] | None = None,
         zookeeper: str | None = None,
         links: bool = True,
+        metrics_port: int | None = None,
     ) -> None:
-        """Without `links` nothing can be cut, and processes reach one another as under `ottla up -n`."""
+        """Without `links` nothing can be cut, and processes reach one another as under `ottla up -n`. With
+        `metrics_port` the brokers serve their metrics on that port and the ones behind it."""
+        self.metrics_port = metrics_port
         self._wanted = n
         self._has_links = links
         self._given_data = None if data is None else os.path.abspath(data)
@@ -85,7 +88,7 @@ class Cluster:
         """Serves when it returns. Raises StartFailed."""
         if self._given_data is None and self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="ottla-cluster-")
-        wishes = Wishes(self._wanted, f"{self.data}/data", _HOST, 0, self._properties)
+        wishes = Wishes(self._wanted, f"{self.data}/data", _HOST, 0, self._properties, self.metrics_port)
 
         async def work() -> None:
             self._links = links = Links(self._pids)
