@@ -15,6 +15,7 @@ from ottla import logs
 from ottla.broker.broker import Broker, StartFault
 from ottla.broker.garbage import collect_at_rest, settle_in
 from ottla.broker.group_metrics import register_group_metrics
+from ottla.broker.loop_stalls import LoopStalls, register_loop_stalls
 from ottla.broker.metrics import register_broker_metrics
 from ottla.broker.process_metrics import register_process_metrics
 from ottla.config import Config
@@ -51,15 +52,19 @@ async def running(
     """A broker that serves inside of the block, with its metrics where they are asked for, and has stopped after it."""
     broker = assemble(config, ports, on_lost=on_lost)
     register_process_metrics(broker.registry)
+    stalls = LoopStalls()
+    register_loop_stalls(broker.registry, stalls)
     # First of all, and to the end: whoever asks `/ready` learns that the broker starts, or stops.
     metrics = await _serve_metrics(broker)
     try:
+        stalls.start()
         await broker.start()
         try:
             yield broker, metrics
         finally:
             await broker.stop()
     finally:
+        stalls.stop()
         if metrics is not None:
             await metrics.close()
 

@@ -184,6 +184,24 @@ def test_a_stopping_broker_hands_its_partitions_over_first() -> None:
         cluster.run(scenario(cluster))
 
 
+def test_a_client_that_knows_one_broker_learns_of_the_new_leader_before_that_one_hangs_up() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        assert await cluster.create(1, "t", {0: (2, 3, 1)}) is ErrorCode.NONE
+        assert await cluster.produce(2, "t") is ErrorCode.NONE
+        stop = asyncio.ensure_future(cluster.brokers[2].stop())
+        while await cluster.produce(2, "t") is ErrorCode.NONE:
+            await cluster.pause(0.001)
+        # Clients pause so long before they ask again.
+        await asyncio.sleep(0.1)
+        answer = await cluster.metadata(2, "t")
+        assert answer.topics[0].partitions[0].leader_id == 3
+        await stop
+
+    with SimulatedCluster(3) as cluster:
+        cluster.run(scenario(cluster))
+
+
 def test_clients_wait_until_a_broker_knows_the_cluster() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         await cluster.tree.started()

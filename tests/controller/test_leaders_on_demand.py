@@ -9,6 +9,7 @@ import pytest
 from tests.controller.several import Brokers, ids
 
 from ottla.controller.interface import ElectionKind, TopicToCreate
+from ottla.controller.requests import KNOWN_MS_MAX
 from ottla.coordination.notifications import encode_partitions
 from ottla.coordination.znodes import encode_state
 from ottla.model import ErrorCode, TopicPartition
@@ -133,6 +134,31 @@ def test_a_broker_that_wants_to_stop_gives_up_what_it_leads(brokers: Brokers) ->
     brokers.settle(brokers.start(3))
     assert brokers.seen_by(1, "orders", 0).offline_replicas == ()
     assert brokers.settle(brokers.change_isr("orders", 2, 3)).error is ErrorCode.NONE  # type: ignore[union-attr]
+
+
+def test_a_broker_may_stop_when_all_others_know_who_leads(brokers: Brokers) -> None:
+    """Clients that it hangs up on ask another broker at once, and must not be sent back to it."""
+    brokers.settle(brokers.create_all("orders", [(3, 2), (1, 3)]))
+
+    async def seen_at_the_answer() -> list[int]:
+        answer = await brokers.controller.shut_down(ids(3)[0], -1)
+        assert answer.remaining == ()
+        return [brokers.seen_by(number, "orders", 0).leader for number in brokers.numbers]
+
+    assert brokers.run(seen_at_the_answer()) == [2, 2, 2]
+
+
+def test_a_broker_that_hears_nothing_holds_up_no_stop_for_long(brokers: Brokers) -> None:
+    brokers.settle(brokers.create("orders", 3, 2))
+    brokers.all[1].hangs_in = "metadata"
+    began = brokers.world.loop.time()
+    answer = brokers.run(brokers.controller.shut_down(ids(3)[0], -1))
+    assert answer.remaining == ()
+    assert brokers.state("orders")[0] == 2
+    assert brokers.world.loop.time() - began == pytest.approx(KNOWN_MS_MAX / 1000, abs=0.01)
+    brokers.all[1].hangs_in = None
+    brokers.all[1].go_on()
+    brokers.settle()
 
 
 def test_a_broker_keeps_what_nobody_can_take_over(brokers: Brokers) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla import __version__, logs
 from ottla.broker.adopting import warn_of_kept
@@ -33,7 +33,7 @@ from ottla.controller.controller import ClusterController
 from ottla.controller.deciding.context import ClusterContext
 from ottla.controller.deciding.rules import ControllerSettings
 from ottla.controller.loading import load_topics
-from ottla.coordination.errors import CoordinationError
+from ottla.coordination.errors import ConnectionLoss, CoordinationError, SessionExpired
 from ottla.coordination.providers import BrokersTree, Opening, open_tree
 from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.checks import Checks
@@ -74,6 +74,7 @@ log_event = logs.logger("server")
 
 #: Opens another session with the broker's tree.
 Reopen = Callable[[], Awaitable[BrokersTree]]
+T = TypeVar("T")
 
 #: Requests in progress at stop get this long to end.
 _DRAIN_S: Final = 5.0
@@ -182,20 +183,20 @@ class Broker:
         ports = self.ports
         folder = coordination_directory(ports.disk, self.config.storage.log_dirs)
         signs = self._signs = TreeSigns(ports, self.config.storage.log_dirs, folder)
-        self._coordination = coordination = await self._open_tree(folder, signs)
-        self.broker_id, cluster = await learn_identity(coordination, ports, self.config, signs)
-        topics = ClusterContext()
-        await load_topics(coordination, topics)
-        warn_if_stranger(self.broker_id, topics)
-        warn_of_kept(topics)
+        self._coordination = await self._open_tree(folder, signs)
+
+        async def reopen() -> BrokersTree:
+            return await self._open_tree(folder, signs)
+
+        cluster, topics = await self._in_a_session(self._learn_cluster, reopen)
         directories = self._directories = self._open_directories(cluster, topics)
-        await signs.keep(coordination, lambda: directories.online_paths)
+        await self._in_a_session(lambda tree: signs.keep(tree, lambda: directories.online_paths), reopen)
+        coordination = self._coordination
+        assert coordination is not None
         self._server = server = self._make_server()
         self.endpoints = self._listen(server)
         self.metadata.apply(MetadataUpdate(controller_epoch=self.metadata.controller_epoch, cluster_id=cluster))
-        self.services = services = self._assemble(
-            coordination, cluster, lambda: self._open_tree(folder, signs), directories
-        )
+        self.services = services = self._assemble(coordination, cluster, reopen, directories)
         membership, keeping = self._membership, self._housekeeping
         assert membership is not None
         assert keeping is not None
@@ -205,12 +206,12 @@ class Broker:
             FetchHandler(services, ports.entropy, server.memory, ports.disk),
             server.memory,
         )
-        await membership.register(coordination)
+        await membership.join(coordination)
         held = HeldRequests(dispatcher)
         server.open(held)
-        await membership.stand()
+        await membership.stand_at_first()
         await membership.informed()
-        self._end_of_start(coordination, directories)
+        self._end_of_start(self._coordination, directories)
         await services.replicas.flush_found()
         server.go_on(dispatcher)
         held.release()
@@ -248,6 +249,30 @@ class Broker:
             if error.filename is None:  # writes do not know their file's name
                 error.filename = directory
             raise
+
+    async def _learn_cluster(self, tree: BrokersTree) -> tuple[str, ClusterContext]:
+        """Its id, and its topics, as the tree has them."""
+        assert self._signs is not None
+        self.broker_id, cluster = await learn_identity(tree, self.ports, self.config, self._signs)
+        topics = ClusterContext()
+        await load_topics(tree, topics)
+        warn_if_stranger(self.broker_id, topics)
+        warn_of_kept(topics)
+        return cluster, topics
+
+    async def _in_a_session(self, work: Callable[[BrokersTree], Awaitable[T]], reopen: Reopen) -> T:
+        """In another one where the one that there was has ended, since a recovery may take longer than a session lasts,
+        or where its connection took the answer to a write with it."""
+        while True:
+            assert self._coordination is not None
+            try:
+                return await work(self._coordination)
+            except (SessionExpired, ConnectionLoss) as fault:
+                if not self.config.coordination.zookeeper_connect:
+                    raise
+                log_event.warning("the start goes on in another session with the coordination tree", fault=str(fault))
+                await self._coordination.close()
+                self._coordination = await reopen()
 
     def _another_session(self, tree: BrokersTree) -> None:
         self._coordination = tree

@@ -17,6 +17,10 @@ log_event = logs.logger("server")
 _TRY_S_MAX: Final = 5.0
 #: Between two looks at who else is there.
 _LOOK_S: Final = 0.1
+#: How long a broker goes on serving that leads no more. A client learns from its answers that others lead, asks it who
+#: they are, and asks again 100 ms later where that came too early. One that knew no other broker, and was hung up on in
+#: between, would wait for its next look at the metadata instead: up to a second.
+LINGER_S: Final = 0.2
 
 
 async def hand_over(config: BrokerConfig, services: Services, broker_epoch: int) -> None:
@@ -26,6 +30,7 @@ async def hand_over(config: BrokerConfig, services: Services, broker_epoch: int)
     """
     if not config.controlled_shutdown or _is_alone(services):
         return
+    led = bool(services.replicas.leaders)
     why = "it was not asked"
     for attempt in range(max(1, config.controlled_shutdown_retries_max)):
         if attempt and await _alone_within(services, config.controlled_shutdown_retry_backoff_ms / 1000):
@@ -36,6 +41,8 @@ async def hand_over(config: BrokerConfig, services: Services, broker_epoch: int)
             continue
         if answer.error is ErrorCode.NONE and not answer.remaining:
             log_event.info("others lead this broker's partitions", tries=attempt + 1)
+            if led:
+                await asyncio.sleep(LINGER_S)
             return
         why = answer.error.name if answer.error is not ErrorCode.NONE else f"{len(answer.remaining)} are led here still"
     log_event.warning("the broker stops although it leads partitions", reason=why)

@@ -26,7 +26,7 @@ from ottla.controller.controller import ClusterController
 from ottla.controller.identity import WrongCluster, cluster_id
 from ottla.controller.interface import Controller
 from ottla.controller.registration import BrokerIdInUse, register_broker
-from ottla.coordination.errors import CoordinationError, NoNode, SessionClosed, SessionExpired
+from ottla.coordination.errors import ConnectionLoss, CoordinationError, NoNode, SessionClosed, SessionExpired
 from ottla.coordination.interface import EventType, SessionEvent, WatchEvent
 from ottla.coordination.providers import BrokersTree
 from ottla.coordination.znode_json import DamagedZnode
@@ -120,6 +120,33 @@ class Membership:
         member = self._member
         registration = BrokerRegistration(member.endpoints, member.rack, self._ports.clock.wall_ms())
         self._announced.broker_epoch = await register_broker(tree, member.broker_id, registration)
+
+    async def join(self, tree: BrokersTree) -> None:
+        """As `register`, at a start: in another session where this one, or its connection, ends before it is done."""
+        while True:
+            try:
+                await self.register(tree)
+            except (SessionExpired, ConnectionLoss) as fault:
+                if self._member.has_tree:
+                    raise
+                log_event.warning("the start goes on in another session with the coordination tree", fault=str(fault))
+                self._end_settings()
+                await _closed(tree)
+                tree = await self._open_tree()
+                self.on_session(tree)
+                await cluster_id(tree, self._ports.entropy, self._member.cluster_id)
+            else:
+                return
+
+    async def stand_at_first(self) -> None:
+        """As `stand`, at a start: where the session is over, another one is on its way when this returns."""
+        try:
+            await self.stand()
+        except SessionExpired:
+            if self._member.has_tree or self.lost is not None:
+                raise
+            if self._rejoining is None:
+                self._rejoining = asyncio.get_running_loop().create_task(self._rejoin())
 
     async def stand(self) -> None:
         """From here on this broker may become the controller, and knows who is. Returns when it is the controller and

@@ -41,6 +41,9 @@ _TOO_LATE: Final = Refusal(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not fi
 _TOO_MANY: Final = Refusal(ErrorCode.REQUEST_TIMED_OUT, f"{EVENTS_MAX} requests wait for others already.")
 #: A request without a time of its own waits so long for what is done to its topics before it.
 _WAIT_MS: Final = 30_000
+#: How long a broker that wants to stop waits until the others know who leads in its place: some milliseconds, unless
+#: one of them is dead and the tree has not noticed yet.
+KNOWN_MS_MAX: Final = 1_000
 
 
 class ControllerRequests:
@@ -130,8 +133,10 @@ class ControllerRequests:
 
     async def _until_known_here(self, timeout_ms: int | None) -> None:
         """The tree has it: a broker that does not take it now takes it later."""
-        announcer, settings = self._tenure.announcer, self._tenure.core.settings
-        confirmed = announcer.when_confirmed([settings.broker_id])
+        await self._until_known([self._tenure.core.settings.broker_id], timeout_ms)
+
+    async def _until_known(self, brokers: Iterable[BrokerId], timeout_ms: int | None) -> None:
+        confirmed = self._tenure.announcer.when_confirmed(brokers)
         await asyncio.wait([confirmed], timeout=None if timeout_ms is None else timeout_ms / 1000)
 
     # What may be asked for.
@@ -197,7 +202,12 @@ class ControllerRequests:
 
     async def shut_down(self, broker_id: BrokerId, broker_epoch: int) -> ShutdownAnswer:
         done = await self._run(lambda: self._tenure.leaders.shut_down(broker_id, broker_epoch))
-        return ShutdownAnswer(done.error) if isinstance(done, Refusal) else done
+        if isinstance(done, Refusal):
+            return ShutdownAnswer(done.error)
+        # Clients whose connections it closes ask another broker at once: one that still sends them here would make them
+        # wait out their pauses. Where this controller is what stops, its orders would even go with it.
+        await self._until_known(list(self._tenure.announcer.brokers), KNOWN_MS_MAX)
+        return done
 
     async def elect_leaders(
         self, kind: ElectionKind, partitions: Sequence[TopicPartition] | None, *, timeout_ms: int | None = None

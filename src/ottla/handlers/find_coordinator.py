@@ -86,7 +86,7 @@ def _coordinator(call: Call, key_type: int, key: str) -> Coordinator:
     state = services.metadata.partition(OFFSETS_TOPIC, services.groups.partition_for(key))
     broker = None if state is None else services.metadata.brokers.get(state.leader)
     endpoint: Endpoint | None = None if broker is None else broker.endpoint(call.listener)
-    if broker is None or endpoint is None:
+    if broker is None or endpoint is None or broker.id in services.metadata.doubted:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     return Coordinator(key=key, node_id=broker.id, host=endpoint.host, port=endpoint.port, error_message="")
 

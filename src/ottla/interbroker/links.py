@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ottla import logs
-from ottla.client.errors import ClientClosed, ConnectionLost, KafkaError, UnsupportedVersion
+from ottla.client.errors import ClientClosed, ConnectFailed, ConnectionLost, KafkaError, UnsupportedVersion
 from ottla.client.wire.backoff import Backoff
 from ottla.client.wire.connection import BrokerConnection
 from ottla.client.wire.dialling import connect
@@ -155,6 +155,8 @@ class BrokerLink:
         #: Of a user that sends frames of its own: called when there is a connection, and when there is none any more.
         self.on_open: Callable[[BrokerConnection], None] | None = None
         self.on_closed: Callable[[], None] | None = None
+        #: Called when the other side has closed the connection, or refuses one: its process may have ended.
+        self.on_hung_up: Callable[[], None] | None = None
 
     @property
     def connection(self) -> BrokerConnection | None:
@@ -350,6 +352,8 @@ class BrokerLink:
         self._failures += 1
         self._not_before = self._loop.time() + self._backoff.pause_ms(self._failures) / 1000
         self._why = str(fault)
+        if isinstance(fault, ConnectFailed) and fault.refused:
+            self._notice_hang_up()
         if isinstance(fault, KafkaError):
             log_event.warning_limited(
                 "a broker is not reached",
@@ -369,4 +373,10 @@ class BrokerLink:
         self._why = str(connection.fault)
         if self.on_closed is not None:
             self.on_closed()
+        if isinstance(connection.fault, ConnectionLost):
+            self._notice_hang_up()
         self._serve()
+
+    def _notice_hang_up(self) -> None:
+        if self.on_hung_up is not None:
+            self.on_hung_up()

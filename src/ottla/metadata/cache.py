@@ -48,6 +48,8 @@ class MetadataCache:
         self.controller_epoch = Epoch(0)
         #: Live brokers, in order of their ids.
         self.brokers: Mapping[BrokerId, BrokerEndpoints] = MappingProxyType({})
+        #: Those of them that seem to have died (`doubts.py`): no client is sent there.
+        self.doubted: frozenset[BrokerId] = frozenset()
         self._topics: dict[str, TopicMetadata] = {}
         self._names: dict[TopicId, str] = {}
         self._topic_configs: dict[str, Mapping[str, str]] = {}
@@ -130,6 +132,7 @@ class MetadataCache:
         if update.brokers is not None:
             ordered = sorted(update.brokers, key=lambda broker: broker.id)
             self.brokers = MappingProxyType({broker.id: broker for broker in ordered})
+            self.doubted = frozenset()
         self._forget(update.topics_deleted)
         self._apply_partitions(update.partitions, whole=update.whole)
         for name, overrides in update.topic_configs.items():
@@ -146,6 +149,16 @@ class MetadataCache:
         for listener in self._listeners:
             listener(update)
         return True
+
+    def doubt(self, broker: BrokerId) -> None:
+        if broker not in self.doubted:
+            self.doubted |= {broker}
+            self.derived.clear()
+
+    def believe(self, broker: BrokerId) -> None:
+        if broker in self.doubted:
+            self.doubted -= {broker}
+            self.derived.clear()
 
     def _apply_partitions(self, states: Iterable[PartitionState], *, whole: bool) -> None:
         by_topic: dict[str, dict[int, PartitionState]] = {}

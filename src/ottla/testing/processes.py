@@ -44,8 +44,14 @@ class Cluster:
         data: str | os.PathLike[str] | None = None,
         properties: Mapping[str, str] | None = None,
         zookeeper: str | None = None,
+        links: bool = True,
+        metrics_port: int | None = None,
     ) -> None:
+        """Without `links` nothing can be cut, and processes reach one another as under `ottla up -n`. With
+        `metrics_port` the brokers serve their metrics on that port and the ones behind it."""
+        self.metrics_port = metrics_port
         self._wanted = n
+        self._has_links = links
         self._given_data = None if data is None else os.path.abspath(data)
         self._properties = dict(properties or {})
         self._zookeeper = zookeeper
@@ -82,11 +88,13 @@ class Cluster:
         """Serves when it returns. Raises StartFailed."""
         if self._given_data is None and self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="ottla-cluster-")
-        wishes = Wishes(self._wanted, f"{self.data}/data", _HOST, 0, self._properties)
+        wishes = Wishes(self._wanted, f"{self.data}/data", _HOST, 0, self._properties, self.metrics_port)
 
         async def work() -> None:
             self._links = links = Links(self._pids)
-            self._cluster = cluster = LocalCluster(wishes, self._heard, self._zookeeper, self._arranged)
+            self._cluster = cluster = LocalCluster(
+                wishes, self._heard, self._zookeeper, self._arranged if self._has_links else None
+            )
             found = await cluster.start()
             first = (address.split(",")[0] for address in found)
             self.addresses = dict(zip(cluster.brokers, first, strict=True))
@@ -150,6 +158,7 @@ class Cluster:
 
     def cut(self, one: int | str, other: int | str) -> None:
         """Two brokers, or a broker and the `TREE`, hear nothing of each other until `heal`."""
+        assert self._has_links, "this cluster was started without links"
         self._on_links(lambda links: links.cut(_end(one), _end(other)))
 
     def heal(self) -> None:

@@ -24,9 +24,10 @@ def leader_for(call: Call, topic: str, partition: int, operation: Operation, epo
 
 def leader_shown(call: Call, state: PartitionState) -> tuple[ErrorCode, BrokerId]:
     """The leader that a client is sent to, by the listener that it came by; nobody, with the reason, where there is
-    none, or it is gone, or has no such listener."""
-    leader = call.services.metadata.brokers.get(state.leader)
-    if leader is None:
+    none, or it is gone or seems to be, or has no such listener."""
+    metadata = call.services.metadata
+    leader = metadata.brokers.get(state.leader)
+    if leader is None or leader.id in metadata.doubted:
         return ErrorCode.LEADER_NOT_AVAILABLE, NO_BROKER
     if leader.endpoint(call.listener) is None:
         return ErrorCode.LISTENER_NOT_FOUND, NO_BROKER

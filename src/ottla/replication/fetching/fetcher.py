@@ -75,6 +75,7 @@ class Fetcher:
         self._link = BrokerLink(leader, around.address_of, around.ports, self.client_id)
         self._link.on_open = self._opened
         self._link.on_closed = self._lost
+        self._link.on_hung_up = lambda: around.doubts.lost(leader)
         self._lookups = Lookups(leader, self.partitions, around, self.wake)
         self._session = FollowerSession()
         self._requests: FetchRequests | OlderFetchRequests | None = None
@@ -222,6 +223,7 @@ class Fetcher:
     # -- the connection
 
     def _opened(self, connection: BrokerConnection) -> None:
+        self._around.doubts.reached(self.leader)
         try:
             newest = NEWEST if self.partitions.have_ids else BY_ID - 1
             version = connection.version(ApiKey.FETCH, at_most=newest, at_least=OLDEST)

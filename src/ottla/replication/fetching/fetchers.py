@@ -18,6 +18,7 @@ from ottla.config.live import LiveConfig
 from ottla.interbroker.links import AddressOf, BrokerAddress, BrokerLinks
 from ottla.javahash import java_hash
 from ottla.metadata import MetadataCache, MetadataUpdate
+from ottla.metadata.doubts import LeaderDoubts
 from ottla.model import NO_BROKER, BrokerId, TopicPartition
 from ottla.ports import Ports
 from ottla.replication.fetching.partition import FetchedPartition, FetchState
@@ -50,12 +51,15 @@ class Fetchers:
         live: LiveConfig,
         address_of: AddressOf,
         broker_epoch: Callable[[], int],
+        doubts: LeaderDoubts,
     ) -> None:
         self._live = live
         self._number_of_fetchers = live.current.replication.fetchers_per_broker
         quota = ReplicationQuota(ports.clock, lambda: live.current.replication.follower_throttled_rate)
         questions = BrokerLinks(address_of, ports, f"broker-{broker_id}-fetcher")
-        self._around = Surroundings(broker_id, broker_epoch, replicas, address_of, questions, ports, live, quota)
+        self._around = Surroundings(
+            broker_id, broker_epoch, replicas, address_of, questions, ports, doubts, live, quota
+        )
         self._fetchers: dict[_Place, Fetcher] = {}
         #: What is fetched, and where.
         self._of: dict[TopicPartition, Fetcher] = {}
@@ -136,6 +140,7 @@ class Fetchers:
         self._fetchers.clear()
         self._of.clear()
         self._around.questions.close()
+        self._around.doubts.close()
 
     # -- for metrics
 
@@ -180,7 +185,7 @@ def open_fetchers(
         known = metadata.brokers.get(broker_id)
         return -1 if known is None else known.epoch
 
-    fetchers = Fetchers(broker_id, replicas, ports, live, address_of, broker_epoch)
+    fetchers = Fetchers(broker_id, replicas, ports, live, address_of, broker_epoch, LeaderDoubts(metadata))
 
     def updated(update: MetadataUpdate) -> None:
         if update.whole or update.brokers is not None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ottla.config.live import LiveConfig
 from ottla.config.slices import ReplicationConfig
 from ottla.interbroker.links import AddressOf, BrokerLinks
+from ottla.metadata.doubts import LeaderDoubts
 from ottla.model import BrokerId
 from ottla.ports import Ports
 from ottla.replication.replicas import Replicas
@@ -23,6 +24,8 @@ class Surroundings(NamedTuple):
     #: For questions that are no fetches: they do not wait behind one that its leader keeps.
     questions: BrokerLinks
     ports: Ports
+    #: Heard of how leaders are reached.
+    doubts: LeaderDoubts
     live: LiveConfig
     #: Of what throttled replicas fetch here.
     quota: ReplicationQuota

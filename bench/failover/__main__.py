@@ -1,0 +1,68 @@
+"""``python -m bench.failover gaps|cycles|losses|alarms``: clusters of three processes under faults.
+
+gaps      how long producers wait when something dies, against the goals
+losses    what each setting of acks, unclean elections and min.insync.replicas loses
+alarms    whether anybody is taken for dead who is only busy
+cycles    one fault after the other, and whether anything that was acknowledged is lost, doubled or moved
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import machine
+from bench.failover import alarms, cycles, gaps, losses
+from ottla.testing.histories import summary
+
+
+def arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.failover", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    long_run = verbs.add_parser("cycles", help="faults under load, and the history's check")
+    long_run.add_argument("--kills", type=int, default=200)
+    long_run.add_argument("--pauses", type=int, default=50)
+    long_run.add_argument("--cuts", type=int, default=50)
+    long_run.add_argument("--seed", type=int, default=1)
+    long_run.add_argument("--keep", type=Path, help="folder for the processes' logs")
+    waits = verbs.add_parser("gaps", help="how long producers wait when something dies")
+    waits.add_argument("--times", type=int, default=30, help="of a kill; fewer of others")
+    waits.add_argument(
+        "--only", action="append", choices=gaps.ROWS, default=[], metavar="ROW", help=", ".join(gaps.ROWS)
+    )
+    settings = verbs.add_parser("losses", help="what each setting loses")
+    settings.add_argument("--times", type=int, default=40)
+    settings.add_argument("--seed", type=int, default=1)
+    settings.add_argument("--keep", type=Path, help="folder for the processes' logs")
+    false = verbs.add_parser("alarms", help="whether anybody is taken for dead who is only busy")
+    false.add_argument("--minutes", type=float, default=10.0)
+    false.add_argument("--keep", type=Path, help="folder for the processes' logs")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    options = arguments(words)
+    if options.verb == "gaps":
+        print(machine.description())
+        for row in gaps.run(options.times, options.only):
+            print("\n".join(row.lines()))
+        return 0
+    if options.verb == "losses":
+        found = losses.run(options.times, options.seed, options.keep)
+        print("\n".join([losses.HEADINGS, *(one.line() for one in found)]))
+        bugs = [fault for one in found for fault in one.not_permitted]
+        print(summary(bugs) if bugs else "no setting lost what it must not")
+        return 1 if bugs else 0
+    if options.verb == "alarms":
+        quiet = alarms.run(options.minutes, options.keep)
+        print(quiet.report())
+        return 1 if quiet.sessions_ended or quiet.isr_shrinks else 0
+    outcome = cycles.run(options.kills, options.pauses, options.cuts, options.seed, options.keep)
+    print(cycles.report(outcome, options.seed))
+    return 1 if outcome.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
