@@ -53,13 +53,17 @@ class Observer:
         self._simulation = simulation
         self._seen: dict[str, dict[TopicPartition, _SeenReplica]] = {}
         self._lives: dict[str, tuple[Process, SimulatedBroker]] = {}
+        #: How many processes had ended when it looked last.
+        self._ends = 0
         simulation.watchers.append(self.look)
 
     def look(self, ran: Mapping[Process, None]) -> None:
         """After a turn. Raises InvariantBroken."""
-        for name, (process, _) in list(self._lives.items()):
-            if process.ended:
-                self._has_ended(name)
+        if self._ends != self._simulation.loop.ends:
+            self._ends = self._simulation.loop.ends
+            for name, (process, _) in list(self._lives.items()):
+                if process.ended:
+                    self._has_ended(name)
         for process in ran:
             if process.ended:
                 continue

@@ -7,7 +7,8 @@ seen (a write whose process ended before it could answer) is taken over as it is
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Sequence
 from typing import Any, Final, cast
 
 from ottla.coordination import znodes
@@ -24,17 +25,18 @@ _TOPIC: Final = re.compile(r"/brokers/topics/([^/]+)")
 
 
 class TreeObserver:
-    def __init__(self, cluster: Cluster, trace: Trace, *, unclean_allowed: bool = False) -> None:
+    def __init__(self, cluster: Cluster, trace: Trace, unclean_topics: Container[str] = ()) -> None:
         self._cluster = cluster
         self._trace = trace
-        self._unclean_allowed = unclean_allowed
+        #: Those whose leaders may be elected from outside of the ISR.
+        self._unclean_topics = unclean_topics
         self._topic_ids: dict[str, bytes] = {}
         self._states: dict[str, TreeState] = {}
         #: Session of the owner of /controller; 0: nobody's.
         self.controller_session = 0
         self.controller_epoch = 0
-        self.transactions = 0
-        self.expiries = 0
+        #: How often what happened.
+        self.events: Counter[str] = Counter()
 
     def watch(self, store: TreeStore) -> None:
         """A store that is open, from now on."""
@@ -68,11 +70,12 @@ class TreeObserver:
                     self._state_written(self.controller_session, path, node.data, stat.version)
 
     def _transaction(self, session: int, ops: Sequence[TreeOp], done: AppliedTransaction) -> None:
-        self.transactions += 1
+        self.events["transactions"] += 1
         # Whoever becomes the controller in a transaction may write in it; whoever ceases to be it may not write more.
         for op, result in zip(ops, done.results, strict=True):
             if isinstance(op, Create) and op.path == znodes.CONTROLLER and isinstance(result, CreatedNode):
                 self.controller_session = session
+                self.events["controllers elected"] += 1
                 self._trace.say("tree", f"{session:#x} is the controller")
             elif isinstance(op, SetData | Create) and op.path == znodes.CONTROLLER_EPOCH:
                 self.controller_epoch = znodes.decode_epoch(op.path, op.data)
@@ -82,7 +85,9 @@ class TreeObserver:
     def _operation(self, session: int, op: TreeOp, result: object) -> None:
         if isinstance(op, CloseSession):
             self._trace.say("tree", f"the session {op.session_id:#x} ends")
-            self.expiries += 1
+            self.events["sessions ended"] += 1
+            # Whoever ends its own session asks for it by that session.
+            self.events["sessions expired"] += session != op.session_id
             if op.session_id == self.controller_session:
                 self.controller_session = 0
         elif isinstance(op, Delete):
@@ -92,6 +97,7 @@ class TreeObserver:
                 self._state_deleted(session, op.path)
             elif found := _TOPIC.fullmatch(op.path):
                 self._topic_ids.pop(found[1], None)
+                self.events["topics deleted"] += 1
         elif isinstance(op, Create | SetData):
             version = result.stat.version if isinstance(result, CreatedNode) else 0
             if isinstance(result, Stat):
@@ -100,6 +106,7 @@ class TreeObserver:
                 self._state_written(session, op.path, op.data, version)
             elif found := _TOPIC.fullmatch(op.path):
                 self._topic_ids[found[1]] = bytes(znodes.decode_topic(op.path, op.data).topic_id)
+                self.events["topics created" if isinstance(op, Create) else "assignments changed"] += 1
 
     def _state_written(self, session: int, path: str, data: bytes, version: int) -> None:
         state = znodes.decode_state(path, data)
@@ -125,6 +132,6 @@ class TreeObserver:
                 session,
                 self.controller_session,
                 self.controller_epoch,
-                self._unclean_allowed,
+                topic in self._unclean_topics,
             )
         )

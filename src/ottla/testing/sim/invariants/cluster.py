@@ -6,6 +6,7 @@ is called for what has changed in it, and then the changes are forgotten. Tests 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -127,7 +128,7 @@ class Cluster:
         self._changed: dict[Replica, None] = {}
         self._tree_changes: list[TreeChange] = []
         #: How often what happened.
-        self.elections = self.truncations = self.isr_changes = 0
+        self.events: Counter[str] = Counter()
 
     def partition(self, tp: TopicPartition, topic_id: bytes = b"") -> Partition:
         found = self.partitions.get((tp, topic_id))
@@ -163,6 +164,7 @@ class Cluster:
     def begin_log(self, replica: Replica, start: int) -> None:
         """It is read anew from its start."""
         self.note(replica, Changed.CUT)
+        self.events["logs begun"] += 1
         replica.log = ShadowLog(start)
         replica.compared = replica.new_from = 0
 
@@ -173,7 +175,7 @@ class Cluster:
 
     def log_was_cut(self, replica: Replica, end: int) -> None:
         self.note(replica, Changed.CUT)
-        self.truncations += 1
+        self.events["truncations"] += 1
         replica.log.cut(end)
         kept = len(replica.log.ends)
         replica.compared = min(replica.compared, kept)
@@ -191,12 +193,19 @@ class Cluster:
     def tree_changed(self, change: TreeChange) -> None:
         before, after = change.before, change.after
         if before is not None and after is not None:
-            self.elections += before.leader_epoch != after.leader_epoch
-            self.isr_changes += set(before.isr) != set(after.isr)
+            self._count(before, after)
             if after.leader >= 0 and after.leader not in before.isr and change.unclean_allowed:
                 change.partition.unclean = True
+                self.events["unclean elections"] += 1
         change.partition.tree = after
         self._tree_changes.append(change)
+
+    def _count(self, before: TreeState, after: TreeState) -> None:
+        events = self.events
+        events["elections"] += before.leader_epoch != after.leader_epoch
+        events["leaders moved"] += before.leader != after.leader
+        events["partitions without a leader"] += before.leader >= 0 > after.leader
+        events["ISR changes"] += set(before.isr) != set(after.isr)
 
     def uses_session(self, session: int, owner: object) -> None:
         for invariant in self._invariants:
