@@ -59,6 +59,11 @@ class MemoryDisk:
         return self._medium.faults.operations
 
     @property
+    def faults(self) -> Faults:
+        """The machine's, in all its lives."""
+        return self._medium.faults
+
+    @property
     def is_down(self) -> bool:
         """Whether the power is cut, and the machine not started again."""
         return self._medium.faults.down

@@ -18,11 +18,14 @@ from ottla.ports.memory.processes import PROCESS, Process, task_of_a_process
 
 if TYPE_CHECKING:
     from collections import deque
+    from contextvars import Context
 
 T = TypeVar("T")
 
 #: Turns without any time passing. A broker needs some hundreds for a burst; a million is a loop that feeds itself.
 STANDSTILL_TURNS_MAX: Final = 1_000_000
+#: Cancelled timers that may lie in the heap, beside as many as half of all.
+CANCELLED_TIMERS_MAX: Final = 100
 #: Waiting tasks that a deadlock's message names.
 TASKS_NAMED_MAX: Final = 10
 
@@ -40,7 +43,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     # Kept by BaseEventLoop; named here for the type checker.
     _ready: deque[asyncio.Handle]
-    _scheduled: list[asyncio.TimerHandle]
+    #: When, the timer's number, the timer.
+    _scheduled: list[tuple[float, int, asyncio.TimerHandle]]
     _stopping: bool
     _timer_cancelled_count: int
 
@@ -55,6 +59,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.ran: dict[Process, None] = {}
         #: Call-backs so far.
         self.calls = 0
+        #: Processes that have ended so far.
+        self.ends = 0
+        self._timers_set = 0
         self._order = None if seed is None else Random(seed)
         self._standstill_turns = 0
         self._fatal: BaseException | None = None
@@ -63,17 +70,31 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self.timeline.seconds
 
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._timers_set += 1
+        # Behind all that were set for the same moment before; and numbers are compared faster than timers.
+        heapq.heappush(self._scheduled, (when, self._timers_set, timer))
+        timer._scheduled = True  # type: ignore[attr-defined]  # noqa: SLF001 - cancel() looks at it
+        return timer
+
     def _run_once(self) -> None:
         self.turns += 1
-        self._drop_cancelled_timers()
+        scheduled = self._scheduled
+        if self._timer_cancelled_count:
+            self._drop_cancelled_timers()
+            scheduled = self._scheduled
         self._move_time()
-        while self._scheduled and self._scheduled[0].when() <= self.timeline.seconds:
-            timer = heapq.heappop(self._scheduled)
+        now, ready = self.timeline.seconds, self._ready
+        while scheduled and scheduled[0][0] <= now:
+            timer = heapq.heappop(scheduled)[2]
             timer._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001 - cancel() looks at it
-            self._ready.append(timer)
-        batch = list(self._ready)
-        self._ready.clear()
-        if self._order is not None and len(batch) > 1:
+            ready.append(timer)
+        batch = list(ready)
+        ready.clear()
+        if len(batch) > 1 and self._order is not None:
             self._order.shuffle(batch)
         ran = self.ran
         ran.clear()
@@ -85,12 +106,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     process.set_aside.append(handle)
                     continue
                 ran[process] = None
-            if not handle.cancelled():
+            if not handle._cancelled:  # noqa: SLF001 - a call less for each call-back
                 handle._run()  # noqa: SLF001 - how BaseEventLoop runs them
-            if self._fatal is not None:
-                self._ready.extendleft(reversed(batch[position + 1 :]))
-                fatal, self._fatal = self._fatal, None
-                raise fatal
+                if self._fatal is not None:
+                    ready.extendleft(reversed(batch[position + 1 :]))
+                    fatal, self._fatal = self._fatal, None
+                    raise fatal
         if self.after_turn is not None:
             self.after_turn()
 
@@ -113,7 +134,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if isinstance(handle, asyncio.TimerHandle):
                 handle.cancel()
         self.go_on(process)
-        for timer in list(self._scheduled):
+        self.ends += 1
+        for _, _, timer in list(self._scheduled):
             if timer._context.get(PROCESS) is process:  # type: ignore[attr-defined]  # noqa: SLF001 - as above
                 timer.cancel()
         for task in process.tasks:
@@ -122,19 +144,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _drop_cancelled_timers(self) -> None:
         # A heap of thousands of cancelled time-outs would be kept until each is due.
-        if self._timer_cancelled_count > 100 and self._timer_cancelled_count > len(self._scheduled) // 2:
+        if self._timer_cancelled_count > max(CANCELLED_TIMERS_MAX, len(self._scheduled) // 2):
             kept = []
-            for timer in self._scheduled:
-                if timer.cancelled():
-                    timer._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001
+            for row in self._scheduled:
+                if row[2].cancelled():
+                    row[2]._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001
                 else:
-                    kept.append(timer)
+                    kept.append(row)
             heapq.heapify(kept)
             self._scheduled = kept
             self._timer_cancelled_count = 0
-        while self._scheduled and self._scheduled[0].cancelled():
+        while self._scheduled and self._scheduled[0][2].cancelled():
             self._timer_cancelled_count -= 1
-            heapq.heappop(self._scheduled)._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001
+            heapq.heappop(self._scheduled)[2]._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001
 
     def _move_time(self) -> None:
         if self._ready or self._stopping:
@@ -148,7 +170,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             raise DeadlockError(f"nothing is ready and no timer is set; {self._waiting()}")
         self._standstill_turns = 0
         # A timer set for the past is due now.
-        self.timeline.move_to(max(self._scheduled[0].when(), self.timeline.seconds))
+        self.timeline.move_to(max(self._scheduled[0][0], self.timeline.seconds))
 
     def _waiting(self) -> str:
         tasks = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())

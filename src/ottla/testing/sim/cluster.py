@@ -40,6 +40,19 @@ class Backing(Protocol):
         """Every machine is there; none is started."""
         ...
 
+    @property
+    def events(self) -> Mapping[str, int]:
+        """How often what happened in the tree."""
+        ...
+
+    def controller(self) -> int | None:
+        """The broker that the tree names; None where it names nobody, or does not run."""
+        ...
+
+    def expire(self, broker: int) -> None:
+        """Ends the broker's session, while the broker lives. Nothing where it has none."""
+        ...
+
     async def create(self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
         """Returns when it is served."""
         ...
@@ -64,6 +77,8 @@ class SimulatedCluster:
             for number in range(1, brokers + 1)
         ]
         self.trees = backing.machines
+        #: Those that replicas from outside of the ISR may lead: what was acknowledged there may be lost.
+        self.unclean_topics: set[str] = set()
         self.state = Cluster(every_invariant())
         self.observer = Observer(simulation, self.state)
         self.history = History(simulation.trace)

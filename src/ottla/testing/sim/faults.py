@@ -28,22 +28,31 @@ class Faults:
         #: No more faults, and nothing that is left of one acts.
         self.over = False
         self._kinds: dict[str, Callable[[], None]] = {
-            "kill": self._kill,
+            "kill": lambda: self._kill(self._broker()),
             "stop": self._stop,
             "power": self._power,
             "power_of_all": self._power_of_all,
+            "power_when_whole": self._power_when_whole,
             "pause": lambda: self._pause(self._broker()),
-            "isolate": self._isolate,
+            "kill_controller": lambda: self._kill(self._controller()),
+            "pause_controller": lambda: self._pause(self._controller()),
+            "isolate_controller": lambda: self._isolate(self._controller()),
+            "kill_leader": lambda: self._kill(self._leader()),
+            "isolate_leader": lambda: self._isolate(self._leader()),
+            "kill_all": self._kill_all,
+            "isolate": lambda: self._isolate(self._broker()),
             "cut": lambda: self._cut(one_way=False),
             "cut_one_way": lambda: self._cut(one_way=True),
             "off_the_tree": self._off_the_tree,
             "off_the_brokers": self._off_the_brokers,
             "slow": self._slow,
             "reset": self._reset,
-            "tree_kill": self._tree_kill,
+            "expire": self._expire,
+            "tree_kill": lambda: self._kill(self._random.choice(self._cluster.trees)),
+            "tree_full": lambda: self._disk_full(self._random.choice(self._cluster.trees)),
             "tree_pause": lambda: self._pause(self._random.choice(self._cluster.trees)),
             "clock": self._clock,
-            "disk_full": self._disk_full,
+            "disk_full": lambda: self._disk_full(self._broker()),
             "disk_fails": self._disk_fails,
         }
 
@@ -56,6 +65,18 @@ class Faults:
 
     def _broker(self) -> SimulatedMachine:
         return self._random.choice(self._cluster.brokers)
+
+    def _controller(self) -> SimulatedMachine:
+        """Whom the tree names; anybody where it names nobody."""
+        return self._numbered(self._cluster.backing.controller())
+
+    def _leader(self) -> SimulatedMachine:
+        """Of some partition."""
+        leaders = [each.tree.leader for each in self._cluster.state.partitions.values() if each.tree is not None]
+        return self._numbered(self._random.choice(leaders) if leaders else None)
+
+    def _numbered(self, broker: int | None) -> SimulatedMachine:
+        return self._broker() if broker is None or broker < 1 else self._cluster.brokers[broker - 1]
 
     def _two(self) -> tuple[SimulatedMachine, SimulatedMachine]:
         first, second = self._random.sample(self._cluster.machines, 2)
@@ -79,11 +100,15 @@ class Faults:
 
     # Processes and machines
 
-    def _kill(self) -> None:
-        machine = self._broker()
+    def _kill(self, machine: SimulatedMachine) -> None:
         if machine.runs:
             machine.kill()
             self._start_later(machine)
+
+    def _kill_all(self) -> None:
+        """All brokers at about the same time, as a fault of theirs that they have in common."""
+        for machine in self._cluster.brokers:
+            self._kill(machine)
 
     def _stop(self) -> None:
         machine = self._broker()
@@ -105,6 +130,11 @@ class Faults:
             machine.lose_power()
             self._start_later(machine)
 
+    def _power_when_whole(self) -> None:
+        """Of one, while all others have everything: nobody flushes, and nothing may be lost all the same."""
+        if all(each.runs for each in self._cluster.machines) and self._cluster.unequal() is None:
+            self._power()
+
     def _power_of_all(self) -> None:
         for machine in self._cluster.machines:
             if machine.runs:
@@ -115,16 +145,13 @@ class Faults:
         machine.pause()
         self._later(_LASTS_S, machine.wake)
 
-    def _tree_kill(self) -> None:
-        machine = self._random.choice(self._cluster.trees)
-        if machine.runs:
-            machine.kill()
-            self._start_later(machine)
+    def _expire(self) -> None:
+        """The session alone: its broker lives, and hears of it from the tree."""
+        self._cluster.backing.expire(self._random.randint(1, len(self._cluster.brokers)))
 
     # Links
 
-    def _isolate(self) -> None:
-        machine = self._broker()
+    def _isolate(self, machine: SimulatedMachine) -> None:
         for other in self._cluster.machines:
             if other is not machine:
                 self._cut_for_a_while(machine.name, other.name)
@@ -185,8 +212,7 @@ class Faults:
         else:
             clock.drift(self._random.uniform(-0.01, 0.01))
 
-    def _disk_full(self) -> None:
-        machine = self._broker()
+    def _disk_full(self, machine: SimulatedMachine) -> None:
         disk = machine.ports.disk
         disk.fail("append|write|create|make_directory", "*", errno.ENOSPC)
         self._later(_LASTS_S, lambda: machine.ports.disk.stop_failing())

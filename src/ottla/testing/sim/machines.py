@@ -45,6 +45,7 @@ class SimulatedMachine:
         self.on_start: Callable[[MemoryPorts], None] | None = None
         self.lives = 0
         simulation.machines.append(self)
+        simulation.powers.append(self.ports.disk.faults)
 
     # What the process is
 

@@ -69,6 +69,8 @@ class CommitHistory:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._commits: dict[tuple[str, TopicPartition], list[Commit]] = defaultdict(list)
+        #: Those that members have entered.
+        self.generations = 0
 
     @property
     def acknowledged_count(self) -> int:
@@ -189,6 +191,7 @@ class Member:
         numbers = bytes(synced.assignment)
         self._assigned = [self._partitions[number] for number in numbers]
         self.generations += 1
+        self._history.generations += 1
 
     def _divide(self, joined: Any) -> list[SyncGroupRequestAssignment]:
         """A byte a partition is all that these members need to understand one another."""

@@ -2,6 +2,9 @@
 
 An answer that never came leaves it open whether the request was carried out, so it is made again until there is one;
 "exists already" and "unknown" are then answers as well. In the end the cluster must hold exactly what was acknowledged.
+
+Such a request may also arrive later, and do its work then: no topic gets a name again that one may still be on its way
+for, and topics are deleted by their ids. A topic whose deletion waits for dead brokers still has its name.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from ottla.protocol.generated.incremental_alter_configs import (
 from ottla.protocol.generated.metadata import MetadataRequest
 from ottla.testing.sim.history import HistoryFault
 from ottla.testing.sim.producer import Routes
+from ottla.testing.sim.trace import Trace
 from ottla.testing.sim.wire import Unreachable
 
 TOPIC_RESOURCE: Final = 2
@@ -42,6 +46,9 @@ _UNDECIDED: Final = frozenset(
 _TOO_EARLY: Final = frozenset({ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.BROKER_NOT_AVAILABLE})
 
 
+_NO_ID: Final = bytes(16)
+
+
 @dataclass(slots=True)
 class OperatedTopic:
     partitions: int
@@ -51,13 +58,16 @@ class OperatedTopic:
 
 
 class Operator:
-    def __init__(self, client: Routes, *, replication_factor: int = 1) -> None:
+    def __init__(self, client: Routes, *, replication_factor: int = 1, trace: Trace | None = None) -> None:
         self._client = client
         self._replication_factor = replication_factor
+        self._trace = trace
         #: As acknowledged.
         self.topics: dict[str, OperatedTopic] = {}
-        #: Deleted, and nobody has answered that it is done: their names may be taken for a while.
+        #: Names that are not to be given again: a request that nobody has answered may still be on its way.
         self.leaving: set[str] = set()
+        #: Of those that were deleted, by name.
+        self._former: dict[str, set[bytes]] = {}
 
     async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         topic = CreatableTopic(
@@ -69,10 +79,19 @@ class Operator:
 
         async def attempt() -> tuple[int, Any]:
             answer = await self._client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
-            return answer.topics[0].error_code, answer.topics[0].topic_id
+            error, topic_id = answer.topics[0].error_code, bytes(answer.topics[0].topic_id)
+            if error == ErrorCode.TOPIC_ALREADY_EXISTS:
+                topic_id = await self._id_of(name)
+                if topic_id == _NO_ID or topic_id in self._former.get(name, ()):
+                    error = ErrorCode.REQUEST_TIMED_OUT  # the one before is not gone yet
+            return error, topic_id
 
-        topic_id = await self._until_done(f"create {name}", attempt, ErrorCode.TOPIC_ALREADY_EXISTS)
+        topic_id = await self._until_done(f"create {name}", name, attempt, ErrorCode.TOPIC_ALREADY_EXISTS)
         self.topics[name] = OperatedTopic(partitions, dict(configs), topic_id or b"")
+
+    async def _id_of(self, name: str) -> bytes:
+        answer = await self._client.ask(MetadataRequest(topics=None), 12)
+        return next((bytes(topic.topic_id) for topic in answer.topics if topic.name == name), _NO_ID)
 
     async def grow(self, name: str, partitions: int) -> None:
         topic = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
@@ -81,7 +100,7 @@ class Operator:
             answer = await self._client.ask(CreatePartitionsRequest(topics=[topic], timeout_ms=10_000), 3)
             return answer.results[0].error_code, None
 
-        await self._until_done(f"grow {name}", attempt, ErrorCode.INVALID_PARTITIONS)
+        await self._until_done(f"grow {name}", name, attempt, ErrorCode.INVALID_PARTITIONS)
         self.topics[name].partitions = partitions
 
     async def alter(self, name: str, key: str, value: str) -> None:
@@ -95,49 +114,67 @@ class Operator:
             answer = await self._client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
             return answer.responses[0].error_code, None
 
-        await self._until_done(f"alter {name}", attempt, ErrorCode.NONE)
+        await self._until_done(f"alter {name}", name, attempt, ErrorCode.NONE)
         self.topics[name].configs[key] = value
 
     async def delete(self, name: str) -> None:
-        async def attempt() -> tuple[int, Any]:
-            request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=10_000)
-            answer = await self._client.ask(request, 6)
-            return answer.responses[0].error_code, "deleted"
+        topic_id = self.topics[name].id
+        known = DeleteTopicState(name=None, topic_id=topic_id) if topic_id else DeleteTopicState(name=name)
 
-        self.leaving.add(name)
-        if await self._until_done(f"delete {name}", attempt, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) is not None:
-            self.leaving.discard(name)
+        async def attempt() -> tuple[int, Any]:
+            answer = await self._client.ask(DeleteTopicsRequest(topics=[known], timeout_ms=10_000), 6)
+            return answer.responses[0].error_code, None
+
+        gone = ErrorCode.UNKNOWN_TOPIC_ID if topic_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not topic_id:
+            self.leaving.add(name)
+        await self._until_done(f"delete {name}", name if not topic_id else None, attempt, gone)
+        self._former.setdefault(name, set()).add(topic_id)
         del self.topics[name]
 
-    async def _until_done(self, what: str, attempt: Any, done_already: ErrorCode) -> Any:
-        """The second part of the answer; None where an earlier attempt, which nobody answered, had done it."""
+    async def _until_done(self, what: str, name: str | None, attempt: Any, done_already: ErrorCode) -> Any:
+        """The second part of the answer. An attempt that nobody answers spends the topic's name, if that is given."""
         undecided = False
+        self._say(what)
         while True:
             try:
                 number, told = await attempt()
-            except Unreachable:
+            except Unreachable as fault:
+                self._say(f"{what}: {fault}")
                 undecided = True
+                if name is not None:
+                    self.leaving.add(name)
                 await asyncio.sleep(0.15)
                 continue
             error = ErrorCode(number)
+            self._say(f"{what}: {error.name}")
             if error == ErrorCode.NONE:
                 return told
             if self._replication_factor > 1 and error in _TOO_EARLY:
                 await asyncio.sleep(0.5)
                 continue
             if error == done_already and undecided:
-                return None
+                return told
             if error not in _UNDECIDED:
                 raise HistoryFault(f"{what}: {error.name}")
             undecided = True
             await asyncio.sleep(0.15)
+
+    def _say(self, what: str) -> None:
+        if self._trace is not None:
+            self._trace.say("operator", what)
 
     # What the cluster says
 
     async def check(self, client: Routes, ignored: Container[str] = ()) -> None:
         """Raises HistoryFault where the cluster does not hold exactly what was acknowledged."""
         answer = await client.ask(MetadataRequest(topics=None), 12)
-        found = {topic.name: topic for topic in answer.topics if topic.name not in ignored}
+        found = {
+            topic.name: topic
+            for topic in answer.topics
+            # One of a spent name may have come back: a request to create it was on its way for long.
+            if topic.name not in ignored and (topic.name in self.topics or topic.name not in self.leaving)
+        }
         if found.keys() != self.topics.keys():
             raise HistoryFault(f"topics {sorted(found)}, and acknowledged were {sorted(self.topics)}")
         for name, topic in self.topics.items():

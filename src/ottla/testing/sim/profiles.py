@@ -25,23 +25,28 @@ class Profile:
     pause_s: float = 4.0
     #: Faults by name (`faults.py`), and how likely each is beside the others.
     faults: Mapping[str, float] = field(default_factory=dict)
-    #: Whether replicas outside of the ISR may lead: then what was acknowledged may be lost.
-    unclean: bool = False
-    #: Whether brokers flush before they answer. Without it no power cut is drawn: it may take what all had.
-    flush: bool = False
+    #: The share of schedules in which replicas outside of the ISR may lead some topics, which may lose then what was
+    #: acknowledged.
+    unclean: float = 0.0
+    #: The share in which brokers flush before they answer. Without it no power is cut: that may take what all had.
+    flush: float = 0.0
+    #: The share in which somebody creates, writes, grows, deletes, reassigns and elects beside the load.
+    operator: float = 0.0
     producers: int = 2
     records: int = 150
     plain_producers: int = 1
     readers: int = 2
     members: int = 2
-    #: Whether somebody creates, grows, reassigns, elects and deletes beside the load.
-    operator: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-_PROCESSES: Final = {"kill": 3.0, "stop": 1.0, "pause": 2.0}
+#: Of these only those schedules have some in which brokers flush before they answer.
+POWER: Final[Mapping[str, float]] = {"power": 1.0, "power_of_all": 0.5, "disk_fails": 0.5}
+_PROCESSES: Final = {"kill": 2.0, "kill_leader": 0.5, "kill_all": 0.1, "stop": 1.0, "pause": 2.0}
+_CONTROLLERS: Final = {"kill_controller": 0.7, "pause_controller": 0.3, "isolate_controller": 0.3}
 _LINKS: Final = {
-    "isolate": 1.5,
+    "isolate": 1.0,
+    "isolate_leader": 0.5,
     "cut": 1.5,
     "cut_one_way": 1.5,
     "off_the_tree": 1.5,
@@ -49,25 +54,56 @@ _LINKS: Final = {
     "slow": 1.0,
     "reset": 1.0,
 }
-_TREE: Final = {"tree_kill": 0.5, "tree_pause": 0.5}
-_REST: Final = {"clock": 0.5, "disk_full": 0.5}
+_TREE: Final = {"tree_kill": 0.5, "tree_pause": 0.5, "expire": 0.7}
+_REST: Final = {"clock": 0.5, "disk_full": 0.5, "tree_full": 0.2}
 
-ANY: Final = Profile(name="any", faults={**_PROCESSES, **_LINKS, **_TREE, **_REST})
+ANY: Final = Profile(
+    name="any",
+    faults={**_PROCESSES, **_CONTROLLERS, **_LINKS, **_TREE, **_REST, **POWER},
+    unclean=0.2,
+    flush=0.3,
+    operator=0.5,
+)
 
 PROFILES: Final[Mapping[str, Profile]] = {
     profile.name: profile
     for profile in (
         ANY,
         Profile(name="quiet", seconds=10.0, faults={}),
-        Profile(name="changes", faults={}, operator=True),
-        Profile(name="changes and faults", faults=ANY.faults, operator=True),
+        Profile(name="changes", faults={}, operator=1.0),
+        Profile(name="changes and faults", faults=ANY.faults, operator=1.0),
         Profile(name="processes", faults=_PROCESSES),
         Profile(name="links", faults=_LINKS),
         Profile(name="pauses", faults={"pause": 3.0, "kill": 1.0}),
-        Profile(name="tree", faults={**_TREE, "off_the_tree": 2.0, "kill": 1.0}),
-        Profile(name="power", faults={"power": 3.0, "power_of_all": 1.5, "pause": 0.5}, flush=True),
-        Profile(name="disks", faults={"disk_full": 2.0, "disk_fails": 1.0, "kill": 1.0}, flush=True),
-        Profile(name="unclean", faults={**_PROCESSES, **_LINKS}, unclean=True, min_insync_replicas=(1,)),
+        Profile(
+            name="controllers",
+            faults={**_CONTROLLERS, "kill": 1.0, "stop": 0.5, "expire": 1.0, "off_the_tree": 1.0},
+            pause_s=2.5,
+            operator=1.0,
+        ),
+        Profile(name="tree", faults={**_TREE, "off_the_tree": 2.0, "kill": 1.0, "tree_full": 0.5}, operator=0.3),
+        Profile(name="power", faults={**POWER, "power": 3.0, "pause": 0.5}, flush=1.0),
+        # Nobody flushes: what one machine forgets the others have.
+        Profile(
+            name="forgetful",
+            faults={"power_when_whole": 3.0, "pause_controller": 0.3, "tree_pause": 0.3},
+            pause_s=2.0,
+            min_insync_replicas=(2,),
+            topics=1,
+        ),
+        Profile(
+            name="disks",
+            faults={"disk_full": 2.0, "disk_fails": 1.0, "kill": 1.0, "clock": 0.5, "tree_full": 0.5},
+            flush=1.0,
+            operator=0.3,
+        ),
+        Profile(
+            name="unclean",
+            faults={**_PROCESSES, **_LINKS},
+            unclean=1.0,
+            min_insync_replicas=(1,),
+            operator=0.3,
+        ),
         Profile(
             name="short terms",
             faults={"kill": 4.0, "pause": 2.0, "isolate": 2.0},

@@ -24,12 +24,13 @@ from ottla.testing.sim.history import HistoryFault, Row
 from ottla.testing.sim.invariants import InvariantBroken
 from ottla.testing.sim.machines import BrokerFault
 from ottla.testing.sim.members import GroupRefusal, Member, committed
-from ottla.testing.sim.mover import Mover
+from ottla.testing.sim.mover import PREFERRED, UNCLEAN, Mover
 from ottla.testing.sim.operator import Operator
 from ottla.testing.sim.producer import IdempotentProducer, PlainProducer, Routes
-from ottla.testing.sim.profiles import Profile
+from ottla.testing.sim.profiles import POWER, Profile
 from ottla.testing.sim.reader import ReadFault, follow, read_all
 from ottla.testing.sim.routing import MOVED
+from ottla.testing.sim.short_lived import ShortLivedTopics
 from ottla.testing.sim.wire import Unreachable
 from ottla.testing.sim.world import Simulation
 
@@ -82,9 +83,11 @@ class ClusterSchedule:
         self.simulation.world.fabric.chop = random.random() < 0.2
         self.simulation.world.fabric.gives_up_s = random.uniform(3.0, 30.0)
         self.min_insync_replicas = random.choice(profile.min_insync_replicas)
+        self.flush = random.random() < profile.flush
+        self.is_operated = random.random() < profile.operator
         brokers = random.choice(profile.brokers)
         properties = {
-            "log.flush.interval.messages": "1" if profile.flush else str(2**63 - 1),
+            "log.flush.interval.messages": "1" if self.flush else str(2**63 - 1),
             "offsets.topic.num.partitions": "2",
             "offsets.topic.replication.factor": str(profile.replication_factor),
             "group.initial.rebalance.delay.ms": "100",
@@ -92,23 +95,36 @@ class ClusterSchedule:
             "replica.lag.time.max.ms": str(random.choice((2_000, 5_000, 10_000))),
             "replica.high.watermark.checkpoint.interval.ms": str(random.choice((500, 5_000))),
             "num.replica.fetchers": str(random.choice((1, 1, 2))),
-            "unclean.leader.election.enable": str(profile.unclean).lower(),
             "auto.create.topics.enable": "false",
             **profile.properties,
         }
         self.cluster = SimulatedCluster(self.simulation, backing(self.simulation), brokers, properties)
         for machine in self.cluster.machines:
             machine.on_start = self._slow_disks
+        if random.random() < profile.unclean:
+            # The first one always: there is something to lose.
+            self.cluster.unclean_topics |= {f"t{n}" for n in range(profile.topics) if n == 0 or random.random() < 0.5}
+        self.kinds = {kind: share for kind, share in profile.faults.items() if self.flush or kind not in POWER}
         self.faults = Faults(self.cluster, Random(random.getrandbits(64)))
         self.partitions: list[TopicPartition] = []
         self.producers: list[IdempotentProducer | PlainProducer] = []
-        self.operator = Operator(self.cluster.client("operator"), replication_factor=profile.replication_factor)
-        self.mover = Mover(self.cluster.client("mover"), Random(random.getrandbits(64)), brokers)
+        self.operator = Operator(
+            self.cluster.client("operator"),
+            replication_factor=profile.replication_factor,
+            trace=self.simulation.trace,
+        )
+        self.mover = Mover(self.cluster.client("mover"), Random(random.getrandbits(64)), brokers, self.simulation.trace)
+        self.short_lived = ShortLivedTopics(
+            self.operator,
+            self.cluster.client("writer"),
+            self.simulation.world.machine(self.cluster.clients_host).clock,
+            Random(random.getrandbits(64)),
+        )
         self.outcome = Outcome(seed)
 
     def _slow_disks(self, ports: MemoryPorts) -> None:
         """What a flush takes: where it is waited for, a power cut finds more of them under way."""
-        most = self.random.choice((1.0, 10.0, 40.0) if self.profile.flush else (0.0, 0.0, 5.0))
+        most = self.random.choice((1.0, 10.0, 40.0) if self.flush else (0.0, 0.0, 5.0))
         ports.workers.latency_ms = (0.0, most)
 
     def run(self) -> Outcome:
@@ -130,10 +146,11 @@ class ClusterSchedule:
         outcome.acknowledged = self.cluster.history.acknowledged_count
         outcome.calls = self.simulation.loop.calls
         outcome.events.update(self.faults.counts)
-        outcome.events["elections"] += state.elections
-        outcome.events["truncations"] += state.truncations
-        outcome.events["ISR changes"] += state.isr_changes
+        for counted in (state.events, self.cluster.backing.events, self.mover.events, self.short_lived.events):
+            outcome.events.update(counted)
+        outcome.events["lives of brokers"] += sum(each.lives for each in self.cluster.brokers)
         outcome.events["commits"] += self.cluster.commits.acknowledged_count
+        outcome.events["generations of groups"] += self.cluster.commits.generations
         return outcome
 
     # The scenario
@@ -159,15 +176,18 @@ class ClusterSchedule:
     async def _begin(self) -> None:
         profile = self.profile
         await self.cluster.started()
-        configs = {"min.insync.replicas": str(self.min_insync_replicas)}
         for number in range(profile.topics):
+            configs = {"min.insync.replicas": str(self.min_insync_replicas)}
+            if f"t{number}" in self.cluster.unclean_topics:
+                configs |= {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+            self.cluster.state.minima[f"t{number}"] = int(configs["min.insync.replicas"])
             await self.cluster.backing.create(f"t{number}", profile.partitions, profile.replication_factor, configs)
             self.partitions += [TopicPartition(f"t{number}", each) for each in range(profile.partitions)]
 
     async def _strike(self) -> None:
         """Faults at their times, until theirs is over."""
         profile, random, loop = self.profile, self.random, self.simulation.loop
-        kinds, weights = list(profile.faults), list(profile.faults.values())
+        kinds, weights = list(self.kinds), list(self.kinds.values())
         end = loop.time() + profile.seconds
         while True:
             pause = random.expovariate(1 / profile.pause_s) if kinds else profile.seconds
@@ -181,17 +201,18 @@ class ClusterSchedule:
         profile, random, cluster = self.profile, self.random, self.cluster
         clock = self.simulation.world.machine(cluster.clients_host).clock
         for number in range(profile.producers):
+            certain = self._certain_or_not(certain=number == 0 or random.random() < 0.5)
             producer = IdempotentProducer(
                 cluster.client(f"p{number}"),
                 clock,
                 cluster.history,
                 Random(random.getrandbits(64)),
-                sorted(random.sample(self.partitions, random.randint(1, len(self.partitions)))),
+                sorted(random.sample(certain, random.randint(1, len(certain)))),
                 profile.records,
                 padding=random.choice((0, 0, 500)),
                 pause_s=profile.seconds / profile.records,
-                gives_up=profile.unclean,
-                certain=not profile.unclean,
+                gives_up=self._is_unclean(certain[0]),
+                certain=not self._is_unclean(certain[0]),
             )
             self.producers.append(producer)
         for number in range(profile.plain_producers):
@@ -209,25 +230,15 @@ class ClusterSchedule:
             cluster.history.unordered.add(plain.name)
             self.producers.append(plain)
         work = [producer.run() for producer in self.producers]
-        return [*work, self._operate(), self._move()] if profile.operator else work
+        return [*work, self.short_lived.run(profile.seconds), self._move()] if self.is_operated else work
 
-    async def _operate(self) -> None:
-        """Topics that come, grow and go beside the load."""
-        random, operator = Random(self.random.getrandbits(64)), self.operator
-        end = self.simulation.loop.time() + self.profile.seconds
-        while self.simulation.loop.time() < end:
-            name = f"x{random.randrange(3)}"
-            while name in operator.leaving:
-                name += "x"
-            known = operator.topics.get(name)
-            if known is None:
-                await operator.create(name, random.randint(1, 3), {"min.insync.replicas": "1"})
-            elif random.random() < 0.5:
-                await operator.delete(name)
-            else:
-                await operator.grow(name, known.partitions + 1)
-            self.outcome.events["topic changes"] += 1
-            await asyncio.sleep(random.expovariate(1 / 6.0))
+    def _is_unclean(self, tp: TopicPartition) -> bool:
+        return tp.topic in self.cluster.unclean_topics
+
+    def _certain_or_not(self, *, certain: bool) -> list[TopicPartition]:
+        """Partitions that keep what was acknowledged, or those that may lose it; the others where there are none."""
+        found = [tp for tp in self.partitions if self._is_unclean(tp) != certain]
+        return found or self.partitions
 
     async def _move(self) -> None:
         """Replicas and leaders that go elsewhere beside the load."""
@@ -236,19 +247,20 @@ class ClusterSchedule:
         while self.simulation.loop.time() < end:
             await asyncio.sleep(random.expovariate(1 / 5.0))
             tp = random.choice(self.partitions)
-            if random.random() < 0.5:
-                await self.mover.prefer(tp)
+            if self._is_unclean(tp) and random.random() < 0.3:
+                await self.mover.elect(tp, UNCLEAN)
+            elif random.random() < 0.5:
+                await self.mover.elect(tp, PREFERRED)
             else:
                 await self.mover.reassign(tp, self.profile.replication_factor)
-                self.outcome.events["reassignments"] += 1
 
     def _endless(self) -> list[Coroutine[Any, Any, None]]:
         """What goes on until it is stopped."""
         profile, random, cluster = self.profile, self.random, self.cluster
         work: list[Coroutine[Any, Any, None]] = []
-        if not profile.unclean:
+        if certain := [tp for tp in self.partitions if not self._is_unclean(tp)]:
             for number in range(profile.readers):
-                tp = random.choice(self.partitions)
+                tp = random.choice(certain)
                 work.append(follow(cluster.client(f"reader{number}"), tp, cluster.history))
         for number in range(profile.members):
             client, own = cluster.client(f"member{number}"), Random(random.getrandbits(64))
@@ -285,16 +297,17 @@ class ClusterSchedule:
             return repr(fault)
 
     async def _verify(self) -> None:
-        moved = self.cluster.state.elections
-        if moved and not (self.profile.faults or self.profile.operator):
+        moved = self.cluster.state.events["elections"]
+        if moved and not (self.kinds or self.is_operated):
             raise HistoryFault(f"nothing has failed, and leaders moved {moved} times")
         reader = self.cluster.client("verifying")
-        if self.profile.operator:
+        if self.is_operated:
             ours = {tp.topic for tp in self.partitions}
             await self._patiently(partial(self.operator.check, reader, {*ours, OFFSETS_TOPIC}))
+            await self._patiently(partial(self.short_lived.check, reader))
         for tp in self.partitions:
             rows = await self._patiently(partial(_read_by_the_leader, reader, tp))
-            self.cluster.history.check(tp, rows, durable=not self.profile.unclean)
+            self.cluster.history.check(tp, rows, durable=not self._is_unclean(tp))
         if self.profile.members:
             for tp in self.partitions:
                 found = await self._patiently(partial(committed, reader, GROUP, tp))

@@ -60,7 +60,7 @@ class Tally:
 
 
 def schedule(seed: int, profile: Profile) -> ClusterSchedule:
-    return ClusterSchedule(seed, profile, partial(ServedTree, unclean=profile.unclean))
+    return ClusterSchedule(seed, profile, ServedTree)
 
 
 def run_one(seed: int, name: str) -> Found:

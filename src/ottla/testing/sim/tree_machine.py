@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ottla.coordination import znodes
 from ottla.coordination.served.server import CannotListen, TreeServer
+from ottla.coordination.tree import TreeNode
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports.memory.processes import Process
 from ottla.protocol.generated.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -35,6 +37,12 @@ class SimulatedTree(SimulatedMachine):
         if self.observer is not None:
             self.observer.watch(self.server.store)
 
+    def node(self, path: str) -> TreeNode | None:
+        """As it is now; None where there is none, or no process that serves it."""
+        if self.server is None or not self.serving.is_set():
+            return None
+        return self.server.store._tree.nodes.get(path)  # noqa: SLF001 - read as it lies there
+
     def is_refusal(self, error: Exception) -> bool:
         return isinstance(error, OSError | CannotListen)
 
@@ -52,9 +60,8 @@ class SimulatedTree(SimulatedMachine):
 class ServedTree:
     """Implements `Backing`: one tree, and brokers that find it by their configuration."""
 
-    def __init__(self, simulation: Simulation, *, unclean: bool = False) -> None:
+    def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
-        self._unclean = unclean
         self._machine = SimulatedTree(simulation)
         self._cluster: SimulatedCluster
 
@@ -71,7 +78,22 @@ class ServedTree:
 
     def begin(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
-        self._machine.observer = TreeObserver(cluster.state, self._simulation.trace, unclean_allowed=self._unclean)
+        self._machine.observer = TreeObserver(cluster.state, self._simulation.trace, cluster.unclean_topics)
+
+    @property
+    def events(self) -> Mapping[str, int]:
+        observer = self._machine.observer
+        return {} if observer is None else observer.events
+
+    def controller(self) -> int | None:
+        node = self._machine.node(znodes.CONTROLLER)
+        return None if node is None else int(znodes.decode_controller(znodes.CONTROLLER, node.data).broker_id)
+
+    def expire(self, broker: int) -> None:
+        """Ends the session under which the broker is registered, as if nothing had been heard of it."""
+        node, server = self._machine.node(znodes.broker_path(broker)), self._machine.server
+        if node is not None and server is not None:
+            server._serving.life.end(node.stat().ephemeral_owner)  # noqa: SLF001 - nobody else may do this
 
     async def create(self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
         client = self._cluster.client("creating")

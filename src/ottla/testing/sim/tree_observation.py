@@ -7,7 +7,8 @@ seen (a write whose process ended before it could answer) is taken over as it is
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Sequence
 from typing import Any, Final, cast
 
 from ottla.coordination import znodes
@@ -20,21 +21,27 @@ from ottla.testing.sim.invariants.cluster import Cluster, TreeChange, TreeState
 from ottla.testing.sim.trace import Trace
 
 _STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+_BROKER: Final = re.compile(r"/brokers/ids/(\d+)")
 _TOPIC: Final = re.compile(r"/brokers/topics/([^/]+)")
 
 
 class TreeObserver:
-    def __init__(self, cluster: Cluster, trace: Trace, *, unclean_allowed: bool = False) -> None:
+    def __init__(self, cluster: Cluster, trace: Trace, unclean_topics: Container[str] = ()) -> None:
         self._cluster = cluster
         self._trace = trace
-        self._unclean_allowed = unclean_allowed
+        #: Those whose leaders may be elected from outside of the ISR.
+        self._unclean_topics = unclean_topics
         self._topic_ids: dict[str, bytes] = {}
         self._states: dict[str, TreeState] = {}
+        #: When each broker's registration went that has not come again.
+        self._gone: dict[int, float] = {}
+        #: By session, as far as they were seen: the broker that is registered under it.
+        self._registered: dict[int, int] = {}
         #: Session of the owner of /controller; 0: nobody's.
         self.controller_session = 0
         self.controller_epoch = 0
-        self.transactions = 0
-        self.expiries = 0
+        #: How often what happened.
+        self.events: Counter[str] = Counter()
 
     def watch(self, store: TreeStore) -> None:
         """A store that is open, from now on."""
@@ -68,11 +75,12 @@ class TreeObserver:
                     self._state_written(self.controller_session, path, node.data, stat.version)
 
     def _transaction(self, session: int, ops: Sequence[TreeOp], done: AppliedTransaction) -> None:
-        self.transactions += 1
+        self.events["transactions"] += 1
         # Whoever becomes the controller in a transaction may write in it; whoever ceases to be it may not write more.
         for op, result in zip(ops, done.results, strict=True):
             if isinstance(op, Create) and op.path == znodes.CONTROLLER and isinstance(result, CreatedNode):
                 self.controller_session = session
+                self.events["controllers elected"] += 1
                 self._trace.say("tree", f"{session:#x} is the controller")
             elif isinstance(op, SetData | Create) and op.path == znodes.CONTROLLER_EPOCH:
                 self.controller_epoch = znodes.decode_epoch(op.path, op.data)
@@ -82,9 +90,13 @@ class TreeObserver:
     def _operation(self, session: int, op: TreeOp, result: object) -> None:
         if isinstance(op, CloseSession):
             self._trace.say("tree", f"the session {op.session_id:#x} ends")
-            self.expiries += 1
+            self.events["sessions ended"] += 1
+            # Whoever ends its own session asks for it by that session.
+            self.events["sessions expired"] += session != op.session_id
             if op.session_id == self.controller_session:
                 self.controller_session = 0
+            if (broker := self._registered.pop(op.session_id, None)) is not None:
+                self._gone[broker] = self._trace.seconds
         elif isinstance(op, Delete):
             if op.path == znodes.CONTROLLER:
                 self.controller_session = 0
@@ -92,14 +104,19 @@ class TreeObserver:
                 self._state_deleted(session, op.path)
             elif found := _TOPIC.fullmatch(op.path):
                 self._topic_ids.pop(found[1], None)
+                self.events["topics deleted"] += 1
         elif isinstance(op, Create | SetData):
             version = result.stat.version if isinstance(result, CreatedNode) else 0
             if isinstance(result, Stat):
                 version = result.version
             if _STATE.fullmatch(op.path):
                 self._state_written(session, op.path, op.data, version)
+            elif found := _BROKER.fullmatch(op.path):
+                self._gone.pop(int(found[1]), None)
+                self._registered[session] = int(found[1])
             elif found := _TOPIC.fullmatch(op.path):
                 self._topic_ids[found[1]] = bytes(znodes.decode_topic(op.path, op.data).topic_id)
+                self.events["topics created" if isinstance(op, Create) else "assignments changed"] += 1
 
     def _state_written(self, session: int, path: str, data: bytes, version: int) -> None:
         state = znodes.decode_state(path, data)
@@ -125,6 +142,7 @@ class TreeObserver:
                 session,
                 self.controller_session,
                 self.controller_epoch,
-                self._unclean_allowed,
+                topic in self._unclean_topics,
+                {broker: self._trace.seconds - at for broker, at in self._gone.items()} if self._gone else {},
             )
         )

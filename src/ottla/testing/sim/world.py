@@ -16,6 +16,7 @@ from ottla.broker.broker import Broker, StartFault
 from ottla.config import Config, ConfigError
 from ottla.coordination.errors import CoordinationError
 from ottla.ports.memory import SimulatedCrash, World
+from ottla.ports.memory.faults import Faults as DiskFaults
 from ottla.ports.memory.loop import cancel_all
 from ottla.ports.memory.processes import PROCESS, Process
 from ottla.storage.directories.errors import DirectoryError
@@ -48,6 +49,8 @@ class Simulation:
         self.loop = self.world.loop
         self.trace = Trace(self.loop.timeline)
         self.machines: list[SimulatedMachine] = []
+        #: Of each machine: whether its power is cut.
+        self.powers: list[DiskFaults] = []
         #: Called after each turn of the loop, with the processes of which something ran. What they raise ends the run.
         self.watchers: list[Callable[[Mapping[Process, None]], None]] = []
         self._fault: BaseException | None = None
@@ -94,9 +97,9 @@ class Simulation:
         """After each turn: a power cut in a task that nobody awaits ends its machine too."""
         if self._fault is not None:
             raise BrokerFault(f"seed {self.seed}: {self._fault!r}") from self._fault
-        for machine in self.machines:
-            if machine.ports.disk.is_down:
-                raise SimulatedCrash(f"{machine.name} is off")
+        for power in self.powers:
+            if power.down:
+                raise SimulatedCrash("a machine is off")
         for watcher in self.watchers:
             watcher(self.loop.ran)
 

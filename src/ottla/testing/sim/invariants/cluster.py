@@ -6,7 +6,8 @@ is called for what has changed in it, and then the changes are forgotten. Tests 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -46,6 +47,9 @@ class Replica:
     #: Of a leader: the members that it counts now, and with those that a pending change adds or removes.
     isr: frozenset[int] = frozenset()
     maximal_isr: frozenset[int] = frozenset()
+    #: The latter, and where the log ended, before this turn.
+    maximal_before: frozenset[int] = frozenset()
+    end_before: int = 0
     log: ShadowLog = field(default_factory=ShadowLog)
     #: In this turn.
     changed: int = Changed.NOTHING
@@ -86,6 +90,8 @@ class TreeChange(NamedTuple):
     controller_epoch: int
     #: Whether its topic lets replicas outside of the ISR lead.
     unclean_allowed: bool = False
+    #: For how many seconds each broker has not been registered that was once and is not.
+    gone_s: Mapping[int, float] = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -103,6 +109,8 @@ class Partition:
     committed: dict[int, int] = field(default_factory=dict)
     #: The highest watermark that anybody ever had, as far as whole batches go.
     watermark: int = 0
+    #: `min.insync.replicas` of its topic, where it is known and stays.
+    minimum: int = 1
     #: Somebody outside of the ISR was elected, as its topic allows: nothing committed is certain any more.
     unclean: bool = False
 
@@ -121,18 +129,21 @@ class Partition:
 class Cluster:
     def __init__(self, invariants: Sequence[Invariant] = ()) -> None:
         self.partitions: dict[PartitionKey, Partition] = {}
+        #: `min.insync.replicas` of topics that keep theirs, at most as many as they have replicas.
+        self.minima: dict[str, int] = {}
         #: Who uses which session.
         self.session_owners: dict[int, object] = {}
         self._invariants = tuple(invariants)
         self._changed: dict[Replica, None] = {}
         self._tree_changes: list[TreeChange] = []
         #: How often what happened.
-        self.elections = self.truncations = self.isr_changes = 0
+        self.events: Counter[str] = Counter()
 
     def partition(self, tp: TopicPartition, topic_id: bytes = b"") -> Partition:
         found = self.partitions.get((tp, topic_id))
         if found is None:
             found = self.partitions[tp, topic_id] = Partition(tp, topic_id)
+            found.minimum = self.minima.get(tp.topic, 1)
         return found
 
     def replica(self, tp: TopicPartition, broker: int, topic_id: bytes = b"") -> Replica:
@@ -148,6 +159,8 @@ class Cluster:
         if replica not in self._changed:
             self._changed[replica] = None
             replica.new_from = len(replica.log.ends)
+            replica.maximal_before = replica.maximal_isr
+            replica.end_before = replica.log.end
         replica.changed |= changed
 
     def take_role(self, replica: Replica, *, leads: bool, epoch: int, life: object = None) -> None:
@@ -163,6 +176,7 @@ class Cluster:
     def begin_log(self, replica: Replica, start: int) -> None:
         """It is read anew from its start."""
         self.note(replica, Changed.CUT)
+        self.events["logs begun"] += 1
         replica.log = ShadowLog(start)
         replica.compared = replica.new_from = 0
 
@@ -173,7 +187,7 @@ class Cluster:
 
     def log_was_cut(self, replica: Replica, end: int) -> None:
         self.note(replica, Changed.CUT)
-        self.truncations += 1
+        self.events["truncations"] += 1
         replica.log.cut(end)
         kept = len(replica.log.ends)
         replica.compared = min(replica.compared, kept)
@@ -191,12 +205,19 @@ class Cluster:
     def tree_changed(self, change: TreeChange) -> None:
         before, after = change.before, change.after
         if before is not None and after is not None:
-            self.elections += before.leader_epoch != after.leader_epoch
-            self.isr_changes += set(before.isr) != set(after.isr)
+            self._count(before, after)
             if after.leader >= 0 and after.leader not in before.isr and change.unclean_allowed:
                 change.partition.unclean = True
+                self.events["unclean elections"] += 1
         change.partition.tree = after
         self._tree_changes.append(change)
+
+    def _count(self, before: TreeState, after: TreeState) -> None:
+        events = self.events
+        events["elections"] += before.leader_epoch != after.leader_epoch
+        events["leaders moved"] += before.leader != after.leader
+        events["partitions without a leader"] += before.leader >= 0 > after.leader
+        events["ISR changes"] += set(before.isr) != set(after.isr)
 
     def uses_session(self, session: int, owner: object) -> None:
         for invariant in self._invariants:
