@@ -169,8 +169,8 @@ def test_as_a_module() -> None:
     assert run_process(["--version"]).out == f"ottla {__version__}\n"
 
 
-#: Of these the output is records, a line that is waited for, or a shell's code.
-WITHOUT_FORMS = {"up", "broker", "tree", "produce", "consume", "sim", "completion", "reassign plan"}
+#: Of these the output is records, a line that is waited for, a file's content or a shell's code.
+WITHOUT_FORMS = {"up", "broker", "tree", "tree dump", "produce", "consume", "sim", "completion", "reassign plan"}
 
 
 @pytest.mark.parametrize("verb", sorted(set(NAMES) - WITHOUT_FORMS))

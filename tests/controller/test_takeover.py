@@ -236,3 +236,53 @@ def test_brokers_that_are_slow_hold_no_new_controller_up(brokers: Brokers) -> No
 
     brokers.settle(work())
     assert brokers.seen_by(3, "orders", 1).leader == 3
+
+
+@pytest.mark.parametrize("bounced", [2, 3], ids=["leader", "follower"])
+def test_a_bounce_that_no_controller_saw_is_a_death_and_a_birth(brokers: Brokers, bounced: int) -> None:
+    """It may have lost its disk meanwhile: an empty machine under an old number, while the controller was away too."""
+    brokers.settle(brokers.create("t", 2, 1, 3))
+    assert brokers.state("t") == (2, 0, (2, 1, 3))
+
+    async def unseen() -> None:
+        for controller in brokers.controllers.values():
+            await controller.stop()
+        await brokers.die(bounced)
+        await brokers.register(bounced)
+        brokers.controllers = {1: brokers.new_controller(1)}
+        await brokers.controllers[1].stand()
+
+    brokers.settle(unseen())
+    others = tuple(broker for broker in (2, 1, 3) if broker != bounced)
+    assert brokers.state("t") == (others[0], 1, others)
+
+
+def test_where_every_member_bounced_all_stay(brokers: Brokers) -> None:
+    """As after a power cut of all: nobody knows more than another."""
+    brokers.settle(brokers.create("t", 2, 1, 3))
+
+    async def unseen() -> None:
+        for controller in brokers.controllers.values():
+            await controller.stop()
+        for number in (1, 2, 3):
+            await brokers.die(number)
+            await brokers.register(number)
+        brokers.controllers = {1: brokers.new_controller(1)}
+        await brokers.controllers[1].stand()
+
+    brokers.settle(unseen())
+    leader, _, isr = brokers.state("t")
+    assert (leader, isr) == (2, (2, 1, 3))
+
+
+def test_who_joined_after_its_registration_is_no_bounce(brokers: Brokers) -> None:
+    brokers.settle(brokers.create("t", 2, 1, 3))
+    brokers.settle(brokers.die(3))
+    brokers.settle(brokers.start(3))
+    assert brokers.settle(brokers.change_isr("t", 2, 1, 3)).error is ErrorCode.NONE
+    before = brokers.state("t")
+    brokers.settle(brokers.die(brokers.active_number() or 0))
+    leader, epoch, isr = brokers.state("t")
+    gone = ({1, 2, 3} - {*isr}).pop() if len(isr) < 3 else None
+    assert 3 in isr or gone == 3
+    assert len(isr) == 2, (before, leader, epoch, isr)

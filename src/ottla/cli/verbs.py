@@ -7,6 +7,8 @@ VERBS = (
     ("up", "up", "start a broker on this host and print its address"),
     ("broker", "broker", "start a broker from a property file"),
     ("tree", "tree", "serve a tree of znodes for the brokers of one host"),
+    ("tree dump", "tree_dump", "write a cluster's tree as JSON"),
+    ("tree load", "tree_load", "write such JSON into another place"),
     ("topic list", "topic.list", "name the topics"),
     ("topic describe", "topic.describe", "show partitions, leaders, replicas and overrides"),
     ("topic create", "topic.create", "create topics"),

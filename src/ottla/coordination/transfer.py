@@ -1,21 +1,23 @@
-"""A tree as JSON: to look at, to keep, and to move a cluster from one provider to another.
+"""A tree as JSON: to look at, to keep, and to move a cluster from one provider to another (docs/formats/tree-dump.md).
 
 Moving restores what Kafka's znodes mean, which is paths and data. Versions, zxids and times are in the dump to be read,
-but they cannot be given to another tree; the one version that means something (how many broker ids were given out) is
-raised to what it was. Ephemeral nodes belong to sessions, and stay where these are.
-
-Nothing calls it yet: it is for a verb that moves a cluster, as soon as there is a second provider to move to.
+but they cannot be given to another tree. Nothing that outlives a process rests on them: a partition's epoch (its
+state's version), a broker's epoch (its registration's czxid) and the controller's fence are learned anew at each start,
+from the tree that is there then. The one version that means something (how many broker ids were given out) is raised to
+what it was. Two kinds of nodes stay where they are: ephemeral ones belong to sessions, and notifications to those who
+listen, whose numbers another tree counts anew.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.coordination.errors import CoordinationError, NoNode
 from ottla.coordination.interface import Coordination, Create, Op, SetData, Stat
+from ottla.coordination.notifications import CONFIG_CHANGES, ISR_CHANGES, LOG_DIR_EVENTS
 from ottla.coordination.paths import check_path
 from ottla.coordination.sizes import split
 from ottla.coordination.znodes import BROKER_SEQUENCE
@@ -27,14 +29,49 @@ _NOT_OURS: Final = "/zookeeper"
 _READ_AT_ONCE: Final = 1000
 #: How often a counter may have been set; more is damage.
 _COUNTER_MAX: Final = 100_000
+#: Their children are read by whoever listens when they come, and by nobody later: a start reads the things themselves.
+_NOTIFICATIONS: Final = (
+    CONFIG_CHANGES,
+    ISR_CHANGES,
+    LOG_DIR_EVENTS,
+    "/kafka-acl-changes",
+    "/kafka-acl-extended-changes",
+)
 
 
 class DamagedDump(CoordinationError):
     """Not what `export_tree` makes."""
 
 
-async def export_tree(coordination: Coordination) -> dict[str, Any]:
-    """Everything, as a value for json.dump: parents before children. Not one point in time while others write."""
+class DumpedNode(NamedTuple):
+    path: str
+    data: bytes
+    version: int
+    czxid: int
+    mzxid: int
+    ctime_ms: int
+    #: The session of an ephemeral node, else 0.
+    ephemeral_owner: int
+
+    @property
+    def moves(self) -> bool:
+        """Whether it means anything in another tree."""
+        return self.ephemeral_owner == 0 and self.path != "/" and self.path.rpartition("/")[0] not in _NOTIFICATIONS
+
+
+class ReadableTree(Protocol):
+    """As much of `Coordination` as a dump needs."""
+
+    async def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, Stat] | None]: ...
+
+    async def children(self, path: str) -> tuple[list[str], Stat]: ...
+
+
+async def export_tree(coordination: ReadableTree, names: Collection[str] | None = None) -> dict[str, Any]:
+    """All that is below these names of the root, or everything, as a value for json.dump: parents before children.
+
+    Not one point in time while others write.
+    """
     nodes: list[dict[str, Any]] = []
     waiting = ["/"]
     while waiting:
@@ -46,11 +83,13 @@ async def export_tree(coordination: Coordination) -> dict[str, Any]:
             nodes.append(_dumped(path, data, stat))
             if stat.num_children:
                 try:
-                    names, _ = await coordination.children(path)
+                    children, _ = await coordination.children(path)
                 except NoNode:
                     continue
+                if path == "/":
+                    children = [name for name in children if names is None or name in names]
                 prefix = "" if path == "/" else path
-                waiting += [f"{prefix}/{name}" for name in names if f"{prefix}/{name}" != _NOT_OURS]
+                waiting += [f"{prefix}/{name}" for name in children if f"{prefix}/{name}" != _NOT_OURS]
     return {"format": FORMAT, "nodes": nodes}
 
 
@@ -59,21 +98,25 @@ async def import_tree(coordination: Coordination, dump: object) -> int:
 
     Raises DamagedDump.
     """
-    nodes = _parsed(dump)
-    paths = [path for path, _, _ in nodes]
-    there = await coordination.get_many(paths)
+    nodes = [node for node in parsed(dump) if node.moves]
+    await write_nodes(coordination, nodes)
+    return len(nodes)
+
+
+async def write_nodes(coordination: Coordination, nodes: Sequence[DumpedNode]) -> None:
+    """Parents first. A node that is there with this data stays as it is."""
+    there = await coordination.get_many([node.path for node in nodes])
     ops: list[Op] = []
-    for (path, data, _), found in zip(nodes, there, strict=True):
+    for node, found in zip(nodes, there, strict=True):
         if found is None:
-            ops.append(Create(path, data))
-        elif found[0] != data:
-            ops.append(SetData(path, data))
+            ops.append(Create(node.path, node.data))
+        elif found[0] != node.data:
+            ops.append(SetData(node.path, node.data))
     for piece in split(ops):
         await coordination.multi(piece)
-    for path, data, version in nodes:
-        if path == BROKER_SEQUENCE:
-            await _raise_version(coordination, path, data, version)
-    return len(nodes)
+    for node in nodes:
+        if node.path == BROKER_SEQUENCE:
+            await _raise_version(coordination, node)
 
 
 def _dumped(path: str, data: bytes, stat: Stat) -> dict[str, Any]:
@@ -94,29 +137,30 @@ def _dumped(path: str, data: bytes, stat: Stat) -> dict[str, Any]:
     }
 
 
-def _parsed(dump: object) -> list[tuple[str, bytes, int]]:
-    """(path, data, version) of the nodes that last."""
+def parsed(dump: object) -> list[DumpedNode]:
+    """All nodes, those that do not move too. Raises DamagedDump."""
     if not isinstance(dump, dict) or dump.get("format") != FORMAT or not isinstance(dump.get("nodes"), list):
         raise DamagedDump(f"it is not a tree in format {FORMAT}")
-    nodes: list[tuple[str, bytes, int]] = []
-    for node in dump["nodes"]:
-        try:
-            path, version, owner = node["path"], node["version"], node["ephemeral_owner"]
-            data = node["text"].encode() if "text" in node else base64.b64decode(node["base64"], validate=True)
-            check_path(path)
-        except (KeyError, TypeError, AttributeError, ValueError, binascii.Error, CoordinationError) as fault:
-            raise DamagedDump(f"a node cannot be read: {fault!r}") from fault
-        if not isinstance(version, int) or not isinstance(owner, int):
-            raise DamagedDump(f"the node {path} has no version or owner")
-        if owner == 0 and path != "/":
-            nodes.append((path, data, version))
-    return nodes
+    return [_parsed_node(node) for node in dump["nodes"]]
 
 
-async def _raise_version(coordination: Coordination, path: str, data: bytes, version: int) -> None:
-    if version > _COUNTER_MAX:
-        raise DamagedDump(f"the node {path} was set {version} times")
-    _, stat = await coordination.get(path)
-    missing: Sequence[Op] = [SetData(path, data)] * (version - stat.version)
+def _parsed_node(node: Any) -> DumpedNode:
+    try:
+        path = node["path"]
+        data = node["text"].encode() if "text" in node else base64.b64decode(node["base64"], validate=True)
+        check_path(path)
+    except (KeyError, TypeError, AttributeError, ValueError, binascii.Error, CoordinationError) as fault:
+        raise DamagedDump(f"a node cannot be read: {fault!r}") from fault
+    numbers = [node.get(name, 0) for name in ("version", "czxid", "mzxid", "ctime_ms", "ephemeral_owner")]
+    if any(type(number) is not int for number in numbers) or not {"version", "ephemeral_owner"} <= node.keys():
+        raise DamagedDump(f"the node {path} has no version or owner, or one of its numbers is none")
+    return DumpedNode(path, data, *numbers)
+
+
+async def _raise_version(coordination: Coordination, node: DumpedNode) -> None:
+    if node.version > _COUNTER_MAX:
+        raise DamagedDump(f"the node {node.path} was set {node.version} times")
+    _, stat = await coordination.get(node.path)
+    missing: Sequence[Op] = [SetData(node.path, node.data)] * (node.version - stat.version)
     for piece in split(missing):
         await coordination.multi(piece)

@@ -22,6 +22,8 @@ class VersionedState(NamedTuple):
     state: LeaderAndIsr
     #: Of the znode: conditional writes name it, and brokers know it as the partition's epoch.
     version: int
+    #: The transaction that wrote it, as it was read from the tree; -1 of what this controller has written since.
+    zxid: int = -1
 
 
 @dataclass(slots=True)
