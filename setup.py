@@ -12,7 +12,7 @@ setup(
             py_limited_api=True,
             optional=True,
         )
-        for name in ("batches", "keys", "lane", "records")
+        for name in ("followed", "keys", "lane", "records")
     ],
     # One build serves Python 3.11 and all that follow.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

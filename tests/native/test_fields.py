@@ -1,4 +1,4 @@
-"""What `lane.c` and `batches.c` know of frames and batches is what `protocol/` and `records/` say."""
+"""What `lane.c` and `followed.c` know of frames and batches is what `protocol/` and `records/` say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ottla.records.compression import UNFOLDS_MAX
 from ottla.server.connection import SLOTS_MAX
 
 SOURCE = Path(ottla.native.__file__).with_name("lane.c").read_text()
-OF_FOLLOWERS = Path(ottla.native.__file__).with_name("batches.c").read_text()
+OF_FOLLOWERS = Path(ottla.native.__file__).with_name("followed.c").read_text()
 #: Bounds of its own, which nothing outside knows.
 OWN = {"PY_SSIZE_T_CLEAN", "Py_LIMITED_API", "MSG_NOSIGNAL", "PROCESSOR_HAS_CRC32C", "crc32c_by_processor"} | {
     "ANSWER_MAX",

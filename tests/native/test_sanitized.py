@@ -40,7 +40,7 @@ def libraries(compiler: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", ["batches", "keys", "lane", "records"])
+@pytest.mark.parametrize("name", ["followed", "keys", "lane", "records"])
 def test_no_step_outside_of_its_memory(name: str, tmp_path: Path) -> None:
     compiler, headers = shutil.which("cc"), sysconfig.get_paths()["include"]
     if compiler is None or not Path(headers, "Python.h").exists():

@@ -32,9 +32,9 @@ def compiled_records() -> ModuleType | None:
     return _compiled("records")
 
 
-def compiled_batches() -> ModuleType | None:
+def compiled_followed() -> ModuleType | None:
     """The module that walks through the batches that followers fetch, or None where nothing is compiled."""
-    return _compiled("batches")
+    return _compiled("followed")
 
 
 def compiled_keys() -> ModuleType | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla.model import ErrorCode
-from ottla.native import compiled_batches
+from ottla.native import compiled_followed
 from ottla.records.batch import HEADER, HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, BatchHeader, check_crc
 from ottla.storage.errors import AppendRefused
 from ottla.storage.log.append import AppendResult, Origin
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from ottla.storage.log.staging import Staging
 
 
-#: `walk` of `native/batches.c`.
+#: `walk` of `native/followed.c`.
 Walk = Callable[
     [memoryview, int, int, int, int, int], tuple[int, list[tuple[int, int, int, int]], list[tuple[int, int, int, int]]]
 ]
-_COMPILED: Final = compiled_batches()
+_COMPILED: Final = compiled_followed()
 COMPILED_WALK: Final[Walk | None] = None if _COMPILED is None else _COMPILED.walk
 
 

@@ -122,11 +122,11 @@ static PyMethodDef functions[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "ottla.native.batches", .m_doc = "Batches that a leader sent.", .m_size = 0,
+    PyModuleDef_HEAD_INIT, .m_name = "ottla.native.followed", .m_doc = "Batches that a leader sent.", .m_size = 0,
     .m_methods = functions,
 };
 
-PyMODINIT_FUNC PyInit_batches(void)
+PyMODINIT_FUNC PyInit_followed(void)
 {
     choose_crc32c();
     return PyModuleDef_Init(&definition);

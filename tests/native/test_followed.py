@@ -10,7 +10,7 @@ import pytest
 from tests.storage.log_world import NOW, SMALL, World, batch, marker
 
 from ottla.model import ErrorCode
-from ottla.native import batches
+from ottla.native import followed
 from ottla.records.batch import BASE_OFFSET_AT, HEADER_SIZE, LEADER_EPOCH_AT
 from ottla.storage.errors import AppendRefused
 from ottla.storage.log import replica_append
@@ -21,7 +21,7 @@ EPOCH_MAX: Final = 6
 
 
 def test_it_is_what_logs_use() -> None:
-    assert COMPILED_WALK is batches.walk
+    assert COMPILED_WALK is followed.walk
 
 
 def stamp(records: bytearray, offset: int, epoch: int) -> None:
@@ -116,7 +116,7 @@ def test_both_ways_make_the_same_log(seed: int) -> None:
     leader = Leader(random)
     for _ in range(30):
         answer = leader.answer()
-        one, other = staged(compiled, answer, batches.walk), staged(plain, answer, None)
+        one, other = staged(compiled, answer, followed.walk), staged(plain, answer, None)
         assert one == other
         assert seen(compiled) == seen(plain)
         # The leader is asked for what was not taken, which begins where a segment was begun for it.
@@ -130,9 +130,9 @@ def test_nothing_is_read_beyond_the_end() -> None:
     whole = bytearray(batch(b"value"))
     stamp(whole, 5, 3)
     limits = (5, 3, 1 << 30, 1 << 62, 1 << 62)
-    assert batches.walk(whole, *limits)[0] == len(whole)
+    assert followed.walk(whole, *limits)[0] == len(whole)
     for size in range(len(whole)):
-        assert batches.walk(whole[:size], *limits) == (0, [], [])
+        assert followed.walk(whole[:size], *limits) == (0, [], [])
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_nothing_is_read_beyond_the_end() -> None:
 def test_what_does_not_fit_is_left(limits: tuple[int, int, int, int, int]) -> None:
     whole = bytearray(batch(b"value"))
     stamp(whole, 5, 3)
-    assert batches.walk(whole, *limits) == (0, [], [])
+    assert followed.walk(whole, *limits) == (0, [], [])
 
 
 def test_a_batch_that_is_damaged_is_refused_in_the_words_of_the_loop() -> None:
