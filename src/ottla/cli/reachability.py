@@ -34,6 +34,8 @@ class BrokerWatch:
         self._give_up_ms = give_up_ms
         self._away: dict[str, _Away] = {}
         self._heard_at = 0.0
+        #: Whether the command ends because a broker stayed away: nothing more is asked of it.
+        self.has_given_up = False
         #: Takes a line; a bar, where there is one, has to step aside for it.
         self.say: Callable[[str], object] = _to_stderr
 
@@ -81,6 +83,7 @@ class BrokerWatch:
         found = self.away()
         assert found is not None
         address, one = found
+        self.has_given_up = True
         seconds = max(0.0, _now() - one.since)
         return CommandFault(
             f"{address} has been away for {seconds:.0f} s ({one.reason}): given up before the end", UNREACHABLE
