@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,6 +37,26 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[WATCHED] = []
     if not config.option.markexpr:
         config.option.markexpr = "not slow"  # long searches run when they are asked for by name
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    from tests.distribution import FilesAndGroups
+
+    return FilesAndGroups(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        from tests.distribution import in_order
+
+        in_order(items)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and items stay to the end: a collection of garbage within a test need not go through all of them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,9 +11,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tools.java import QUICK_FLAGS, java_command
 from tools.kafka_jars import JarsUnavailable, classpath, jars
 from tools.server_process import HOST, ServerFailed, ServerProcess, free_port
 
@@ -34,6 +35,12 @@ UNLIMITED_RETENTION = {"log.retention.ms": "-1", "log.retention.bytes": "-1"}
 
 FORMAT_SECONDS_MAX = 60.0
 
+#: For tests, which look at what Kafka answers and not at how fast.
+QUICK_KAFKA_FLAGS = ("-Xmx512m", *QUICK_FLAGS)
+
+#: What formatting leaves in a folder of logs, by the folder of the jars: the same for every server with node id 1.
+_formatted: dict[Path, dict[str, bytes]] = {}
+
 
 def kafka_server(
     data: Path,
@@ -42,6 +49,7 @@ def kafka_server(
     port: int | None = None,
     properties: Mapping[str, str] | None = None,
     cluster_id: str | None = None,
+    flags: Sequence[str] = JVM_FLAGS,
 ) -> ServerProcess:
     """A server over ``data/log``, formatted when it is new; not yet started. ``properties`` may make it one of several,
     which are then given one ``cluster_id``."""
@@ -51,9 +59,12 @@ def kafka_server(
     config = data / "server.properties"
     config.write_text(_render(_properties(data, listener, properties or {})))
     if not (data / "log" / "meta.properties").exists():
-        _format(jar_folder, config, cluster_id or new_cluster_id())
+        if cluster_id is None:
+            _format(jar_folder, config)
+        else:
+            _format_by_tool(jar_folder, config, data / "log", cluster_id)
     return ServerProcess(
-        ["java", *JVM_FLAGS, "-cp", classpath(jar_folder), "kafka.Kafka", str(config)],
+        ["java", *flags, "-cp", classpath(jar_folder), "kafka.Kafka", str(config)],
         port=listener,
         log=data / "kafka.out",
     )
@@ -90,22 +101,22 @@ def new_cluster_id() -> str:
     return base64.urlsafe_b64encode(b"O" + os.urandom(15)).rstrip(b"=").decode()
 
 
-def _format(jar_folder: Path, config: Path, cluster: str) -> None:
-    tool = [
-        "java",
-        "-XX:TieredStopAtLevel=1",
-        "-cp",
-        classpath(jar_folder),
-        "kafka.tools.StorageTool",
-        "format",
-        "-t",
-        cluster,
-        "-c",
-        str(config),
-    ]
+def _format(jar_folder: Path, config: Path) -> None:
+    """By Kafka's own tool, once: it costs a second, and what it writes fits every server that is alone."""
+    logs = config.parent / "log"
+    if jar_folder not in _formatted:
+        _formatted[jar_folder] = _format_by_tool(jar_folder, config, logs, new_cluster_id())
+    logs.mkdir(exist_ok=True)
+    for name, data in _formatted[jar_folder].items():
+        (logs / name).write_bytes(data)
+
+
+def _format_by_tool(jar_folder: Path, config: Path, logs: Path, cluster: str) -> dict[str, bytes]:
+    tool = java_command(classpath(jar_folder), "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config))
     done = subprocess.run(tool, capture_output=True, text=True, timeout=FORMAT_SECONDS_MAX, check=False)
     if done.returncode:
         raise ServerFailed(f"Kafka's StorageTool: {done.stdout}{done.stderr}")
+    return {path.name: path.read_bytes() for path in logs.iterdir()}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,12 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tools.java import java_command
 from tools.kafka_jars import classpath
 
 _SOURCE = Path(__file__).resolve().parent / "java" / "ToolServer.java"
-
-#: Quick to start and small: the tools run for milliseconds.
-_JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 
 TOOL_SECONDS_MAX = 60.0
 
@@ -43,7 +41,7 @@ class KafkaTools:
     """A context manager; ``run`` is one invocation of one tool's ``main``. Tools run one at a time."""
 
     def __init__(self, jar_folder: Path) -> None:
-        self._command = ["java", *_JVM_FLAGS, "-cp", classpath(jar_folder), str(_SOURCE)]
+        self._command = java_command(classpath(jar_folder), str(_SOURCE), flags=("-Xmx256m",))
         self._machine: subprocess.Popen[bytes] | None = None
 
     def run(self, tool: str, *arguments: str, stdin: bytes = b"", seconds: float = TOOL_SECONDS_MAX) -> ToolResult:

@@ -16,11 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tools.java import java_command
 from tools.kafka_jars import BROKER_39, JarsUnavailable, classpath, jars
 from tools.server_process import HOST, ServerFailed, ServerProcess, free_port
 
 #: Enough for a tree of some megabytes; three of them start side by side with a test run.
-JVM_FLAGS = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+JVM_FLAGS = ("-Xmx128m",)
 #: Short, so that sessions of a second can be asked for and end in time.
 TICK_MS = 200
 START_SECONDS_MAX = 90.0
@@ -56,14 +57,12 @@ class ZooKeeperEnsemble:
         ports = [(free_port(), free_port(), free_port()) for _ in range(count)]
         self.servers = [
             ZooKeeperServer(
-                [
-                    "java",
-                    *JVM_FLAGS,
-                    "-cp",
+                java_command(
                     classpath(folder),
                     "org.apache.zookeeper.server.quorum.QuorumPeerMain",
                     str(self._configure(data / str(number), number, ports, tick_ms)),
-                ],
+                    flags=JVM_FLAGS,
+                ),
                 port=ports[number - 1][0],
                 log=data / f"{number}.out",
             )
@@ -136,13 +135,20 @@ class ZooKeeperEnsemble:
         self.stop()
 
 
-def shell(address: str, *command: str, seconds: float = 60.0) -> str:
-    """What ZooKeeper's own command line client prints for one command."""
-    client = ["java", *JVM_FLAGS, "-cp", classpath(jars(BROKER_39)), "org.apache.zookeeper.ZooKeeperMain"]
+def shell(address: str, *commands: str, seconds: float = 60.0) -> str:
+    """What ZooKeeper's own command line client prints for these commands, one after the other."""
+    words = ("org.apache.zookeeper.ZooKeeperMain", "-server", address)
+    client = java_command(classpath(jars(BROKER_39)), *words, flags=JVM_FLAGS)
     done = subprocess.run(
-        [*client, "-server", address, *command], capture_output=True, text=True, timeout=seconds, check=False
+        client,
+        input="".join(f"{command}\n" for command in commands),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=seconds,
+        check=False,
     )
-    return done.stdout + done.stderr
+    return done.stdout
 
 
 def main(arguments: list[str] | None = None) -> int:

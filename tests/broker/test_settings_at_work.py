@@ -221,7 +221,7 @@ def test_producers_are_known_for_as_long_as_is_asked_for() -> None:
         assert await one.create() == ErrorCode.NONE
         clock, random = one.broker.ports.clock, one.simulation.random
         await IdempotentProducer(one.new_client("p"), clock, one.history, random, [TP], 3).run()
-        await asyncio.sleep(40 * 3600)
+        await asyncio.sleep(25 * 3600)
         request = DescribeProducersRequest(topics=[TopicRequest(name=TP.topic, partition_indexes=[0])])
         assert len((await one.client.ask(request, 0)).topics[0].partitions[0].active_producers) == 1
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 from tools.kafka_jars import JarsUnavailable, jars
-from tools.kafka_server import kafka_server
+from tools.kafka_server import QUICK_KAFKA_FLAGS, kafka_server
 
 from ottla.client.admin.admin import Admin
 from tests.conftest import WatchServer
@@ -51,7 +51,10 @@ def bootstrap(
         folder = jars()
     except JarsUnavailable as missing:
         pytest.skip(str(missing))
-    with watch_server(kafka_server(tmp_path_factory.mktemp("kafka"), folder=folder)) as server, server:
+    with (
+        watch_server(kafka_server(tmp_path_factory.mktemp("kafka"), folder=folder, flags=QUICK_KAFKA_FLAGS)) as server,
+        server,
+    ):
         yield server.bootstrap
 
 

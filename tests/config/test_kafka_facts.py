@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tools.java import java_command
+from tools.kafka_jars import classpath
 
 from ottla.config.definitions import broker_definitions, topic_definitions
 from ottla.config.definitions.ottla import TABLE as OWN
@@ -101,7 +103,7 @@ def kafka(kafka_jars: Path) -> Kafka:
     lines = [f"value\t{kind}\t{name}\t{encoded(text)}\n" for kind, name, text in asked]
     lines += [f"file\t{base64.b64encode(data).decode()}\n" for data in FILES]
     done = subprocess.run(
-        ["java", "-cp", f"{kafka_jars}/*", str(PROGRAM)],
+        java_command(classpath(kafka_jars), str(PROGRAM)),
         input="".join(lines),
         check=False,
         capture_output=True,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
+from tests.searches import seeds
 
 from ottla.controller.announcing.announcements import (
     Announcement,
@@ -280,7 +281,7 @@ class PlainBroker:
         )
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", seeds(40, 300))
 def test_a_broker_that_is_slow_and_fails_ends_where_one_is_that_was_announced_each_thing_at_once(seed: int) -> None:
     random = Random(seed)
     queue, behind, direct = BrokerQueue(ME), PlainBroker(), PlainBroker()

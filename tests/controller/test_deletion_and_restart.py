@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from tests.controller.cluster import Cluster
 from tests.coordination.contract import until
+from tests.searches import seeds
 
 from ottla.controller import identity
 from ottla.controller.interface import NewPartitions, TopicRef, TopicToCreate
@@ -113,7 +114,7 @@ def test_a_start_goes_on_with_a_deletion_that_was_cut_short(cluster: Cluster, wh
     assert cluster.run(cluster.session.children("/config/topics"))[0] == ["b"]
 
 
-@pytest.mark.parametrize("operation", [2, 4, 5, 6])
+@pytest.mark.parametrize("operation", [2, 5, *(pytest.param(number, marks=pytest.mark.slow) for number in (4, 6))])
 def test_a_deletion_too_large_for_one_transaction_is_finished_or_never_begun(cluster: Cluster, operation: int) -> None:
     cluster.run(cluster.start())
     cluster.run(cluster.controller.create_topics([TopicToCreate("large", 5200)]))
@@ -332,7 +333,7 @@ def test_broker_ids_are_generated_above_the_reserved_ones(cluster: Cluster) -> N
 # Crashes anywhere.
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_what_was_answered_survives_a_power_cut_at_every_operation_of_the_disk(seed: int) -> None:
     operation = 0
     crashes = 0

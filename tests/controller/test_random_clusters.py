@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 from tests.controller.several import Brokers, ids
+from tests.searches import seeds
 
 from ottla.controller.interface import (
     ElectionKind,
@@ -309,7 +310,7 @@ class _Never(Random):
         return 1.0
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(8, 20))
 def test_whatever_happens_the_tree_is_whole_and_brokers_know_it(seed: int) -> None:
     life = Life(seed)
     try:

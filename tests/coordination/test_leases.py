@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from tests.searches import seeds
 
 from ottla.coordination.leases import OVERDUE_A_LOOK_MAX, SessionLeases
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(5, 20))
 def test_leases_run_out_when_they_should(seed: int) -> None:
     choice = random.Random(seed)
     leases = SessionLeases()

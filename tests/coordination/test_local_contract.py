@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.coordination.contract import SCENARIOS, Events, Scenario
+from tests.searches import seeds
 
 from ottla.coordination import Coordination
 from ottla.coordination.local import LocalSession
@@ -65,7 +66,7 @@ def test_contract(scenario: Scenario, world: tuple[asyncio.AbstractEventLoop, Po
     loop.run_until_complete(run())
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(5, 20))
 def test_a_watch_is_called_before_what_changed_is_read_in_any_order_of_the_loop(seed: int) -> None:
     ports = World(seed).machine("one")
     provider = LocalProvider(ports, "/coordination")

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 from tests.coordination.contract import until
+from tests.searches import seeds
 
 from ottla.coordination import Create, SessionEvent, SetData
 from ottla.coordination.errors import (
@@ -225,7 +226,7 @@ def order(path: str) -> tuple[int, ...]:
     return tuple(int(part) for part in path.removeprefix("/life").split("-"))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1, 4))
 def test_acknowledged_writes_survive_a_power_cut_at_every_operation_of_the_disk(new_world: NewWorld, seed: int) -> None:
     operation = 0
     crashes = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.searches import seeds
 
 from ottla.coordinators.caller import Now
 from ottla.coordinators.timers import LOOKS_AT_ONCE_MAX, Timers
@@ -131,7 +132,7 @@ def test_cancelled_ones_do_not_pile_up() -> None:
     assert len(timers._heap) < 200
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(5, 20))
 def test_like_a_plain_dictionary(seed: int) -> None:
     random, timers, called = Random(seed), Timers(), []
     model: dict[int, int] = {}

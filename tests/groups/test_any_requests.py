@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.groups.world import Answer, World, subscription
+from tests.searches import seeds
 
 from ottla import logs
 from ottla.groups.consumer.group import ConsumerGroup
@@ -248,7 +249,7 @@ def knowledge(world: World) -> dict[str, object]:
     return known
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(10, 40))
 def test_any_requests_in_any_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
     output = logs.LogOutput(level="WARN", sink=lines.append)

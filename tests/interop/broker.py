@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.kafka_server import kafka_server
+from tools.kafka_server import QUICK_KAFKA_FLAGS, kafka_server
 from tools.ottla_server import ottla_broker as ottla_with
 from tools.ottla_server import ottla_up
 from tools.server_process import ServerProcess
@@ -45,5 +45,7 @@ def kafka_broker(folder: Path, jar_folder: Path, properties: Mapping[str, str] |
         "broker.session.timeout.ms": "1000",
         "broker.heartbeat.interval.ms": "200",
     }
-    server = kafka_server(folder, folder=jar_folder, properties={**everywhere, **(properties or {})})
+    server = kafka_server(
+        folder, folder=jar_folder, properties={**everywhere, **(properties or {})}, flags=QUICK_KAFKA_FLAGS
+    )
     return Broker(kind="kafka", server=server, data=folder)

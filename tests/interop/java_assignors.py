@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tools.java import java_command
 from tools.kafka_jars import classpath
 
 from tests.interop.group_members import Partition
@@ -48,8 +49,7 @@ class JavaAssignors:
     """A context manager."""
 
     def __init__(self, jar_folder: Path) -> None:
-        flags = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-        self._command = ["java", *flags, "-cp", classpath(jar_folder), str(PROGRAM)]
+        self._command = java_command(classpath(jar_folder), str(PROGRAM))
         self._machine: subprocess.Popen[str] | None = None
 
     def ask(self, group: PaperGroup) -> PaperAnswer:

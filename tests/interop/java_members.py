@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tools.java import java_command
 from tools.kafka_jars import classpath
 
 from tests.interop.clients import SECONDS_MAX
@@ -18,7 +19,7 @@ from tests.interop.group_members import HEARTBEAT_MS, SESSION_MS, Member, Partit
 
 PROGRAM = Path(__file__).resolve().parent / "java" / "GroupMembers.java"
 
-_JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
+_FLAGS = ("-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
 
 
 class JavaMember(Member):
@@ -44,7 +45,7 @@ class JavaMembers:
     """A context manager; ``start`` begins a member."""
 
     def __init__(self, jar_folder: Path) -> None:
-        self._command = ["java", *_JVM_FLAGS, "-cp", classpath(jar_folder), str(PROGRAM)]
+        self._command = java_command(classpath(jar_folder), str(PROGRAM), flags=_FLAGS)
         self._machine: subprocess.Popen[str] | None = None
         self._members: dict[str, JavaMember] = {}
         self._hearing = threading.Thread(target=self._hear, name="java-members", daemon=True)

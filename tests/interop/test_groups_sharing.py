@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from tools.java import java_command
 from tools.kafka_jars import classpath
 
 from tests.interop.broker import Broker
@@ -126,8 +127,8 @@ class ConsoleMember(Member):
 
 @contextmanager
 def console_consumer(jar_folder: Path, bootstrap: str, group: str, topic: str) -> Iterator[ConsoleMember]:
-    command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classpath(jar_folder)]
-    command += ["org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", bootstrap]
+    words = ("org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", bootstrap)
+    command = java_command(classpath(jar_folder), *words)
     command += ["--topic", topic, "--group", group, "--from-beginning"]
     for setting in ("heartbeat.interval.ms=100", "session.timeout.ms=30000"):
         command += ["--command-property", setting]

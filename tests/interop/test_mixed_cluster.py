@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tools.java import java_command
 from tools.kafka_jars import BROKER_39, JarsUnavailable, classpath, jars
 from tools.server_process import HOST, ServerProcess, free_port
 
@@ -15,7 +16,6 @@ from ottla.model import ErrorCode
 from tests.broker.test_cluster_processes import SECONDS_MAX, Processes
 
 KAFKA, OURS = 9, 1
-_FLAGS = ("-Xmx300m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def mixed(tmp_path: Path) -> Iterator[Processes]:
         f"zookeeper.connect={HOST}:{made.tree_port}\n"
         "zookeeper.session.timeout.ms=6000\n"
     )
-    command = ["java", *_FLAGS, "-cp", classpath(folder), "kafka.Kafka", str(config)]
+    command = java_command(classpath(folder), "kafka.Kafka", str(config), flags=("-Xmx300m",))
     made.brokers[KAFKA] = ServerProcess(command, port=port, log=tmp_path / "kafka.log")
     try:
         yield made

@@ -24,6 +24,7 @@ from tests.handlers.produce.test_held_answers import (
     until_end,
     waiting,
 )
+from tests.searches import seeds
 from tests.server.conftest import BrokerThread
 
 from ottla.model import ErrorCode, TopicPartition
@@ -65,7 +66,7 @@ class Twin:
                 assert peer.last_correlation == self.taken
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2, 6))
 def test_random_requests_watermarks_and_resignations(broker: BrokerThread, seed: int) -> None:
     rng = Random(seed)
     topics = [replicated(broker, name) for name in ("alike", "plain")]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.protocol.golden_lines import FILES, PROGRAM, Body, bodies, headers, lines, wanted
+from tools.java import java_command
 
 from ottla.model import topic_id_text
 from ottla.protocol.apis import APIS, request_header_version
@@ -131,7 +132,7 @@ def test_kafka_still_says_the_golden_bytes(kafka: str, kafka_jars: Path, kafka39
     else:
         classes = [*kafka_jars.glob("*.jar")]
     path = ":".join(str(jar) for jar in sorted(classes))
-    command = ["java", "-cp", path, str(PROGRAM)]
+    command = java_command(path, str(PROGRAM))
     said = subprocess.run(command, input=wanted(kafka).encode(), capture_output=True, check=True, timeout=120)
     new = said.stdout.decode().splitlines()
     assert len(new) > 100

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pytest
 from crc32c import crc32c
+from tools.java import java_command
+from tools.kafka_jars import classpath
 
 from ottla.records.record import Record
 
@@ -70,7 +72,7 @@ def ask_kafka(jars: Path, mode: str, lines: list[str]) -> list[str]:
     """What the oracle prints for `lines`; its classes are those in `jars`."""
     if shutil.which("java") is None:
         pytest.skip("java is not installed: Kafka's own classes cannot be asked")
-    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(PROGRAM), mode]
+    command = java_command(classpath(jars), str(PROGRAM), mode)
     done = subprocess.run(
         command,
         input="".join(line + "\n" for line in lines),

@@ -156,6 +156,8 @@ class GroupReading:
             self._consumer.commit_async(offsets, done)
 
     async def _commit(self) -> None:
+        if self._watch.has_given_up:
+            return  # the one that would remember it is the one that was waited for in vain
         offsets = await self._uncommitted()
         if offsets:
             await self._consumer.commit(offsets, timeout_ms=_LAST_COMMIT_MS_MAX)

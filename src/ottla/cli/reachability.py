@@ -45,6 +45,8 @@ class BrokerWatch:
         self._away: dict[str, _Away] = {}
         self._leaderless: _Leaderless | None = None
         self._heard_at = 0.0
+        #: Whether the command ends because a broker stayed away: nothing more is asked of it.
+        self.has_given_up = False
         #: Takes a line; a bar, where there is one, has to step aside for it.
         self.say: Callable[[str], object] = _to_stderr
 
@@ -116,6 +118,7 @@ class BrokerWatch:
     def given_up(self) -> CommandFault:
         since, found = self._away_since(), self.away()
         assert since is not None
+        self.has_given_up = True
         what = f"{self._leaderless} has had no leader" if found is None else f"{found[0]} has been away"
         why = "" if found is None else f" ({found[1].reason})"
         return CommandFault(f"{what} for {max(0.0, _now() - since):.0f} s{why}: given up before the end", UNREACHABLE)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from tools.kafka_jars import JarsUnavailable, jars
-from tools.kafka_server import kafka_server
+from tools.kafka_server import QUICK_KAFKA_FLAGS, kafka_server
 
 from ottla import testing
 from tests.client.conftest import TARGET
@@ -34,7 +34,10 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory, watch_server: WatchServe
     except JarsUnavailable as missing:
         pytest.skip(str(missing))
     data = tmp_path_factory.mktemp("kafka")
-    with watch_server(kafka_server(data, folder=folder, properties=PROPERTIES)) as server, server:
+    with (
+        watch_server(kafka_server(data, folder=folder, properties=PROPERTIES, flags=QUICK_KAFKA_FLAGS)) as server,
+        server,
+    ):
         yield server.bootstrap
 
 

@@ -181,7 +181,7 @@ def test_a_restart_keeps_sessions(own_process: TreeProcess) -> None:
 def test_nothing_acknowledged_is_lost_over_sigkills(own_process: TreeProcess) -> None:
     acknowledged: set[str] = set()
     asked = 0
-    for life in range(8):
+    for life in range(4):
         own_process.start()
         with WireClient(own_process.port) as client:
             killer = threading.Timer(0.05 + 0.03 * life, own_process.kill)

@@ -11,6 +11,7 @@ import pytest
 from tests.coordination.contract import Events, fails, until
 from tests.coordination.zookeeper.sessions import RemoteProvider
 from tests.coordination.zookeeper.small_server import SmallConnection, SmallEnsemble
+from tests.searches import seeds
 
 from ottla import logs
 from ottla.coordination.errors import (
@@ -341,7 +342,7 @@ def test_a_session_that_moved_connects_again() -> None:
 # Order.
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(10, 40))
 def test_a_watch_is_called_before_its_session_can_read_what_changed(seed: int) -> None:
     async def work(sim: Simulation) -> None:
         sim.world.fabric.latency(0, 3)
@@ -769,7 +770,7 @@ def test_only_a_tree_of_this_project_is_asked_to_end_sessions_with_their_connect
 # Everything at once.
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(8, 30))
 def test_counts_are_right_however_connections_break(seed: int) -> None:
     """Increments under conditions by three sessions, while servers and connections come and go."""
     sim = Simulation(seed, shuffle=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.java import java_command
 
 from ottla.groups.consumer.assignors import ASSIGNORS, Candidate, Demand, Targets
 from ottla.groups.consumer.member import Partitions
@@ -212,7 +213,7 @@ def kafka_says(jars: Path, name: str, questions: list[Demand]) -> list[Targets]:
         lines.append(json.dumps({"assignor": name, "counts": counts, "members": members}))
     path = ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
     done = subprocess.run(
-        ["java", "-cp", path, str(PROGRAM)],
+        java_command(path, str(PROGRAM)),
         input="\n".join(lines).encode(),
         capture_output=True,
         check=True,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.java import java_command
 
 from ottla.coordinators.journal import JournalRecord
 from ottla.groups.consumer import records, replay
@@ -113,7 +114,7 @@ def test_kafka_reads_what_we_write(kafka_jars: Path) -> None:
 
 def oracle(jars: Path, stdin: str, arguments: list[str]) -> list[str]:
     path = ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
-    command = ["java", "-cp", path, "-Dstdout.encoding=UTF-8", str(PROGRAM), *arguments]
+    command = java_command(path, str(PROGRAM), *arguments, flags=("-Dstdout.encoding=UTF-8",))
     done = subprocess.run(command, input=stdin.encode(), capture_output=True, check=True, timeout=120)
     return done.stdout.decode().splitlines()
 

@@ -42,7 +42,7 @@ def seed_of_the_commit() -> int:
 def test_fresh_seeds_find_nothing() -> None:
     first = seed_of_the_commit()
     tally = Tally()
-    for found in run_many(range(first, first + 12), "any"):
+    for found in run_many(range(first, first + 4), "any"):
         tally.add(found)
         assert not tally.failures, found.message
     assert tally.counted == tally.schedules
@@ -70,12 +70,12 @@ def test_a_seed_gives_one_trace_whatever_the_hash_seed() -> None:
     here = trace_of(7)
     assert here.count("\n") > 100
     program = "from tests.testing.sim.test_cluster_schedules import trace_of; print(trace_of(7), end='')"
-    for hash_seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-        there = subprocess.run(
-            [sys.executable, "-c", program], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True
-        )
-        assert there.stdout == here
+    hash_seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"  # here it is drawn, as a rule
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+    there = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True
+    )
+    assert there.stdout == here
 
 
 def test_a_failure_names_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:

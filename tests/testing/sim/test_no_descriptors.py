@@ -39,8 +39,15 @@ def _nothing_is_lost(one: OneBroker) -> None:
     assert not one.said("begins anew"), one.said("begins anew")
 
 
-@pytest.mark.parametrize("times", [1, 4])
-@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE], ids=["EMFILE", "ENFILE"])
+@pytest.mark.parametrize(
+    ("number", "times"),
+    [
+        pytest.param(errno.EMFILE, 1, id="EMFILE-1"),
+        pytest.param(errno.ENFILE, 4, id="ENFILE-4"),
+        pytest.param(errno.EMFILE, 4, id="EMFILE-4", marks=pytest.mark.slow),
+        pytest.param(errno.ENFILE, 1, id="ENFILE-1", marks=pytest.mark.slow),
+    ],
+)
 def test_each_single_open_may_fail(number: int, times: int) -> None:
     met = 0
     for after in range(0, OPENS, 7):
@@ -110,7 +117,7 @@ class NoDescriptors(RandomFaults):
         _nothing_is_lost(self.one)
 
 
-@pytest.mark.parametrize("first", [0, 15])
+@pytest.mark.parametrize("first", [0, pytest.param(15, marks=pytest.mark.slow)])
 def test_random_shortage(first: int) -> None:
     acknowledged = 0
     for seed in range(first, first + 15):
