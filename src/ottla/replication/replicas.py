@@ -240,7 +240,7 @@ class Replicas:
 
     def _apply_one(self, tp: TopicPartition, state: PartitionState) -> ErrorCode:
         role = self.leaders.get(tp) or self.followers.get(tp)
-        if role is not None and _order(state) < (role.controller_epoch, role.epoch, role.partition_epoch):
+        if role is not None and _is_older(state, role):
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if role is not None and role.epoch == state.leader_epoch and role.leader_id != state.leader:
             # In one leader epoch there is one leader.
@@ -525,9 +525,12 @@ class Replicas:
             log_event.error("partition is offline", partition=tp, reason=reason)
 
 
-def _order(state: PartitionState) -> tuple[int, int, int]:
-    """Rises with each decision about a partition: each controller has read what the one before it wrote last."""
-    return state.controller_epoch, state.leader_epoch, state.partition_epoch
+def _is_older(state: PartitionState, role: Leader | Follower) -> bool:
+    """Whether it is of a controller that was replaced, or of the present one from before a change that is known here:
+    what a new controller says first, of what it found, may be overtaken by its answer to a leader's AlterPartition."""
+    if state.controller_epoch < role.controller_epoch:
+        return True
+    return (state.leader_epoch, state.partition_epoch) < (role.epoch, role.partition_epoch)
 
 
 def _note_epochs(role: Leader | Follower, state: PartitionState) -> None:
