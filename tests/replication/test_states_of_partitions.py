@@ -25,7 +25,7 @@ def leading(epoch: int = 5, **options: object) -> RolesWorld:
 
 @pytest.mark.parametrize(
     ("leader_epoch", "partition_epoch", "controller_epoch"),
-    [(4, 9, 4), (5, 2, 4), (5, 9, 3), (6, 9, 3), (4, 2, 3)],
+    [(4, 9, 4), (5, 2, 4), (5, 9, 3), (6, 9, 3), (4, 2, 3), (5, 2, 5), (4, 9, 5)],
 )
 @pytest.mark.parametrize("leads", [US, OTHER])
 def test_what_an_older_decision_says_changes_nothing(
@@ -47,6 +47,19 @@ def test_what_an_older_decision_says_changes_nothing(
     assert role.active
     assert role in (*world.replicas.leaders.values(), *world.replicas.followers.values())
     assert (role.epoch, role.partition_epoch, role.controller_epoch) == (5, 3, 4)
+
+
+def test_what_a_new_controller_found_does_not_undo_what_it_has_decided_since() -> None:
+    """Its first announcement was under way for long; the leader's AlterPartition, and its answer, were not."""
+    world = leading(isr=(US,))
+    leader = world.leader
+    answered = world.state(5, replicas=ALL, isr=(US, OTHER), partition_epoch=4, controller_epoch=5)
+    world.replicas.isr_changes._confirmed(leader, answered._replace(controller_epoch=-1))
+    assert leader.isr.members == {US, OTHER}
+    error = world.role(5, replicas=ALL, isr=(US,), partition_epoch=3, controller_epoch=5)
+    assert error == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert leader.isr.members == {US, OTHER}
+    assert leader.partition_epoch == 4
 
 
 def test_the_same_state_twice_changes_nothing() -> None:

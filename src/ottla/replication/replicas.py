@@ -240,7 +240,7 @@ class Replicas:
 
     def _apply_one(self, tp: TopicPartition, state: PartitionState) -> ErrorCode:
         role = self.leaders.get(tp) or self.followers.get(tp)
-        if role is not None and _order(state) < (role.controller_epoch, role.epoch, role.partition_epoch):
+        if role is not None and _is_older(state, role):
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if role is not None and _written(state) < (role.epoch, role.partition_epoch):
             # A new controller has read it, and has taken a change since that this leader has asked it for: the answer
@@ -529,9 +529,12 @@ class Replicas:
             log_event.error("partition is offline", partition=tp, reason=reason)
 
 
-def _order(state: PartitionState) -> tuple[int, int, int]:
-    """Rises with each decision about a partition: each controller has read what the one before it wrote last."""
-    return state.controller_epoch, state.leader_epoch, state.partition_epoch
+def _is_older(state: PartitionState, role: Leader | Follower) -> bool:
+    """Whether it is of a controller that was replaced, or of the present one from before a change that is known here:
+    what a new controller says first, of what it found, may be overtaken by its answer to a leader's AlterPartition."""
+    if state.controller_epoch < role.controller_epoch:
+        return True
+    return (state.leader_epoch, state.partition_epoch) < (role.epoch, role.partition_epoch)
 
 
 def _written(state: PartitionState) -> tuple[int, int]:
