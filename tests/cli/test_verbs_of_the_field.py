@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tools.ottla_server import ottla_up
 
 from ottla import __version__
 from ottla.cli import faults
 from ottla.cli.options import with_ports
 from ottla.testing import InProcessBroker
 from ottla.testing import broker as broker_in_process
-from tests.cli.conftest import Command, environment, run_process
+from tests.cli.conftest import SECONDS_MAX, Command, environment, run_process
 from tests.cli.test_starting import started
 
 KEPT = pytest.mark.ottla_topic(configs={"retention.ms": "-1"})
@@ -245,6 +246,24 @@ def test_health(ottla: Command) -> None:
     ran = ottla("cluster", "health")
     assert (ran.code, ran.lines[0]) == (0, "healthy: yes")
     assert json.loads(ottla("cluster", "health", "-o", "json", "-e").out)["healthy"] is True
+
+
+def test_health_is_awaited_from_a_broker_that_is_not_there_yet(tmp_path: Path) -> None:
+    server = ottla_up(tmp_path / "data")
+    words = ["cluster", "health", "-e", "--interval", "0.05", "-b", server.bootstrap]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ottla", *words], env=environment(), stdout=subprocess.PIPE, text=True
+    ) as waiting:
+        try:
+            # As long as it takes to be refused: what ends at once on that ends within this.
+            with pytest.raises(subprocess.TimeoutExpired):
+                waiting.wait(1)
+            with server:
+                assert waiting.stdout is not None
+                assert waiting.stdout.readline() == "healthy: yes\n"
+                assert waiting.wait(SECONDS_MAX) == 0
+        finally:
+            waiting.kill()
 
 
 def test_a_cluster_that_is_not_healthy(in_process: Command, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from ottla.broker.leaving import hand_over
 from ottla.broker.membership import Member, Membership
 from ottla.broker.reaching import BrokerReach
 from ottla.broker.replica_reports import ReplicaReports
+from ottla.broker.session_counts import SessionCounts
 from ottla.broker.tree_signs import TreeSigns
 from ottla.config import Config, LogConfig
 from ottla.config.live import LiveConfig
@@ -46,6 +47,7 @@ from ottla.handlers.on_demand.producer_ids import ProducerIds
 from ottla.handlers.on_demand.topics import TopicsOnDemand
 from ottla.handlers.produce.handler import ProduceHandler
 from ottla.metadata import Endpoint, MetadataCache, MetadataUpdate
+from ottla.metadata.history import PartitionHistory
 from ottla.metrics import Registry
 from ottla.model import BrokerId
 from ottla.native import compiled_run
@@ -109,7 +111,10 @@ class Broker:
         self._host_name = host_name
         self._authorizer = authorizer if authorizer is not None else AllowAll()
         self._quotas = quotas if quotas is not None else NoQuotas()
+        #: For metrics.
+        self.session_counts = SessionCounts()
         self.metadata = MetadataCache()
+        self.metadata.history = PartitionHistory(ports.clock.wall_ms)
         self.broker_id = BrokerId(-1)
         #: Name, host and port of each listener once it listens, as clients are answered.
         self.endpoints: list[Endpoint] = []
@@ -369,6 +374,7 @@ class Broker:
         )
         membership = self._membership = Membership(member, ports, announced, self.metadata, own, reopen)
         membership.on_session = self._another_session
+        membership.on_session_event = self.session_counts.heard
         membership.on_lost = self._give_up
         controller = ControllerAccess(membership, ports.clock)
         groups = GroupsOnDemand(lambda: _group_coordinator(live, self.metadata, ports))

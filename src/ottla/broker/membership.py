@@ -90,6 +90,8 @@ class Membership:
         #: Called when there is another session, and when there will be none any more, with the reason.
         self.on_session: Callable[[BrokersTree], None] = lambda _: None
         self.on_lost: Callable[[str], None] = lambda _: None
+        #: Called with all that happens to sessions.
+        self.on_session_event: Callable[[SessionEvent], None] = lambda _: None
         #: Why there is no controller for this broker any more.
         self.lost: str | None = None
         self._tree: BrokersTree | None = None
@@ -197,6 +199,7 @@ class Membership:
             settings.close()
 
     def _session_event(self, tree: BrokersTree, event: SessionEvent) -> None:
+        self.on_session_event(event)
         if event is not SessionEvent.EXPIRED or tree is not self._tree or self.lost is not None:
             return
         self._is_over = True

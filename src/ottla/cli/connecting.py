@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 #: A person at a terminal does not wait a minute to learn that nothing listens there.
 REACH_MS_MAX = 3_000
+#: One of several that takes connections and says nothing (a paused process) leaves time to ask the others.
+SETUP_MS_OF_SEVERAL = 1_000
 
 _EXIT_CODES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_FOUND,
@@ -81,6 +83,8 @@ def settings_of(options: argparse.Namespace, more: Mapping[str, Any] | None = No
     named = settings.get("bootstrap.servers")
     if options.bootstrap_server is not None or named is None:
         named = where
+    if "," in named:
+        settings.setdefault("socket.connection.setup.timeout.ms", SETUP_MS_OF_SEVERAL)
     return {**settings, "bootstrap.servers": with_ports(named), **(more or {})}
 
 

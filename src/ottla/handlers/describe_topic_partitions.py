@@ -1,6 +1,9 @@
 """DescribeTopicPartitions (75), version 0: topics in the order of their names, page by page (KIP-966).
 
 No names means all topics. A page ends after a number of partitions, and the cursor says where the next one begins.
+
+A request with the tagged field 7001 gets the same tag in each partition: how it came to be as it is, and where its
+replicas are (docs/decisions/partition-history.md). Kafka's brokers skip a tag that they do not know, as its clients do.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from heapq import merge
 from typing import Final
 
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.partition_history import HISTORY_TAG, add_histories
 from ottla.handlers.calls.topic_partitions import leader_shown
 from ottla.metadata import PartitionState, TopicMetadata
 from ottla.model import ErrorCode, topic_name_fault
@@ -22,6 +26,9 @@ from ottla.protocol.generated.describe_topic_partitions import (
 )
 from ottla.security.authorizer import Operation, Resource
 from ottla.steps import PIECE, Steps, counted, pieces
+
+#: Partitions of an answer that say their history: each has some kilobytes of it.
+HISTORIES_MAX: Final = 100
 
 #: Names that are sorted at once: half a millisecond.
 _NAMES_A_RUN: Final = 1_024
@@ -37,7 +44,8 @@ def handle(call: Call, request: DescribeTopicPartitionsRequest) -> Steps[Describ
     in_order = yield from _sorted(named or metadata.topics)
     names, hidden = yield from _names(call, in_order, "" if begin is None else begin.topic_name)
     limit = call.services.config.broker.describe_partitions_max
-    left = max(1, min(request.response_partition_limit, limit))
+    wants_history = HISTORY_TAG in request.unknown_tags
+    left = max(1, min(request.response_partition_limit, HISTORIES_MAX if wants_history else limit))
     topics = []
     cursor = None
     for name in names:
@@ -56,6 +64,8 @@ def handle(call: Call, request: DescribeTopicPartitionsRequest) -> Steps[Describ
         first = begin.partition_index if begin is not None and begin.topic_name == name else 0
         shown = topic.partitions[first : first + left]
         described = yield from _topic(call, topic, shown)
+        if wants_history:
+            yield from add_histories(call, described)
         topics.append(described)
         left -= len(shown)
         if first + len(shown) < len(topic.partitions):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from ottla.metadata.history import PartitionHistory
 from ottla.metadata.updates import DEFAULT_BROKER, UNKNOWN_CONTROLLER, BrokerEndpoints, MetadataUpdate, PartitionState
 from ottla.model import INTERNAL_TOPICS, ZERO_TOPIC_ID, BrokerId, Epoch, TopicId
 
@@ -56,6 +57,8 @@ class MetadataCache:
         self._broker_configs: dict[str, Mapping[str, str]] = {}
         self._group_configs: dict[str, Mapping[str, str]] = {}
         self._listeners: list[UpdateListener] = []
+        #: What partitions were like before; None where nobody asks for that.
+        self.history: PartitionHistory | None = None
         #: What handlers made from all this and want to keep until it changes, by keys of their own.
         self.derived: dict[Hashable, Any] = {}
 
@@ -172,12 +175,21 @@ class MetadataCache:
                 self._forget([name])
                 known = None
             partitions = changed
+            if known is not None and self.history is not None:
+                self._remember(known, changed.values(), self.history)
             if known is not None and not whole:
                 partitions = {state.partition: state for state in known.partitions} | changed
             ordered = tuple(partitions[number] for number in sorted(partitions))
             self._topics[name] = TopicMetadata(name, topic_id, ordered)
             if topic_id != ZERO_TOPIC_ID:
                 self._names[topic_id] = name
+
+    @staticmethod
+    def _remember(known: TopicMetadata, changed: Iterable[PartitionState], history: PartitionHistory) -> None:
+        for state in changed:
+            before = known.partition(state.partition)
+            if before is not None:
+                history.changed(before, state)
 
     def _forget(self, names: Iterable[str]) -> None:
         for name in names:

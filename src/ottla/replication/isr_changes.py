@@ -93,6 +93,7 @@ class IsrChanges:
         #: For metrics.
         self.shrinks = 0
         self.expands = 0
+        self.failures = 0
 
     # -- joining
 
@@ -219,6 +220,7 @@ class IsrChanges:
         if not ask.is_open:
             return  # the controller has decided again meanwhile, and that counts
         leader = ask.leader
+        self.failures += error != ErrorCode.NONE
         if error == ErrorCode.NONE:
             if state is None:
                 self.unknown(ask)

@@ -1,7 +1,8 @@
 """Say whether the cluster is healthy, and what is wrong if it is not. Exit code 0 or 10.
 
-It is healthy when a controller is there, every broker answers, every partition has a leader and all of its replicas in
-sync, and no log directory is offline.
+It is healthy when a controller is there, every broker that has replicas is registered and answers, every partition has
+a leader, all of its replicas in sync and as many as a write with acks=all needs, and no log directory is offline. With
+--exit-when-healthy it is asked again until it is, also while no broker can be reached.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import argparse
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli import options as shared
-from ottla.cli.faults import OK, UNHEALTHY
+from ottla.cli.faults import OK, UNHEALTHY, UNREACHABLE, CommandFault
 from ottla.cli.numbers import seconds
+from ottla.cli.topic.describe import min_isr, needed_in_sync
 
 if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin
@@ -38,10 +40,26 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _health(options: argparse.Namespace) -> int:
+    from ottla.cli.output import show
+
+    found = await (_healthy(options) if options.exit_when_healthy else _looked(options))
+    show(options.output, found, _table(found))
+    return OK if found["healthy"] else UNHEALTHY
+
+
+async def _healthy(options: argparse.Namespace) -> dict[str, Any]:
+    """As soon as it is."""
     import asyncio
 
+    while True:
+        found = await _looked_again(options)
+        if found is not None and found["healthy"]:
+            return found
+        await asyncio.sleep(options.interval)
+
+
+async def _looked(options: argparse.Namespace) -> dict[str, Any]:
     from ottla.cli.connecting import admin
-    from ottla.cli.output import show
     from ottla.cli.watching import watch
 
     async with admin(options) as client:
@@ -52,31 +70,64 @@ async def _health(options: argparse.Namespace) -> int:
 
         if options.watch and not options.exit_when_healthy:
             await watch(options.output, options.interval, looked, client.cluster)
-        found, table = await looked()
-        while options.exit_when_healthy and not found["healthy"]:
-            await asyncio.sleep(options.interval)
-            found, table = await looked()
-    show(options.output, found, table)
-    return OK if found["healthy"] else UNHEALTHY
+        return await health(client)
+
+
+async def _looked_again(options: argparse.Namespace) -> dict[str, Any] | None:
+    """None while nobody says: brokers that start, or stop in the middle of an answer."""
+    try:
+        return await _looked(options)
+    except CommandFault as fault:
+        if fault.code != UNREACHABLE and not _may_pass(fault):
+            raise
+        return None
+
+
+def _may_pass(fault: CommandFault) -> bool:
+    from ottla.client.errors import KafkaError
+
+    return isinstance(fault.__cause__, KafkaError) and fault.__cause__.retriable
 
 
 async def health(client: Admin) -> dict[str, Any]:
     cluster = await client.describe_cluster()
     topics = await client.describe_topics()
+    needed = await _min_isrs(client, list(topics))
     partitions = [(topic.name, one) for topic in topics.values() for one in topic.partitions]
-    silent, offline = await _brokers(client, [node.id for node in cluster.brokers])
+    registered = [node.id for node in cluster.brokers]
+    silent, offline = await _brokers(client, registered)
+    gone = {broker for _, one in partitions for broker in one.replicas}.difference(registered)
     found: dict[str, Any] = {
         "healthy": False,
         "controller": cluster.controller_id,
-        "brokers": [node.id for node in cluster.brokers],
-        "brokers_down": silent,
+        "brokers": registered,
+        "brokers_down": sorted({*silent, *gone}),
         "leaderless_partitions": [_name(topic, one) for topic, one in partitions if one.leader is None],
+        "under_min_isr_partitions": [
+            _name(topic, one)
+            for topic, one in partitions
+            if one.leader is not None and len(one.isr) < needed_in_sync(one, needed.get(topic, 1))
+        ],
         "under_replicated_partitions": [_name(topic, one) for topic, one in partitions if _misses_replicas(one)],
         "offline_directories": offline,
     }
-    wrong = ("brokers_down", "leaderless_partitions", "under_replicated_partitions", "offline_directories")
-    found["healthy"] = cluster.controller_id is not None and not any(found[name] for name in wrong)
+    found["healthy"] = cluster.controller_id is not None and not any(found[name] for name in _NEXT)
     return found
+
+
+async def _min_isrs(client: Admin, topics: list[str]) -> dict[str, int]:
+    from ottla.client.admin.results import ConfigResource
+    from ottla.client.errors import SomeFailed
+
+    if not topics:
+        return {}
+    try:
+        found = await client.describe_configs(
+            [ConfigResource.topic(name) for name in topics], names=["min.insync.replicas"]
+        )
+    except SomeFailed as some:
+        found = some.results  # some were deleted meanwhile
+    return {resource.name: min_isr(settings) for resource, settings in found.items()}
 
 
 def _misses_replicas(partition: PartitionDescription) -> bool:
@@ -110,6 +161,7 @@ _NEXT = {
     "brokers_down": "start them, or look at their logs",
     "leaderless_partitions": "their brokers are down, or the log directories are offline; `ottla topic describe "
     "--unavailable` shows them",
+    "under_min_isr_partitions": "writes with acks=all are refused; `ottla topic describe --under-min-isr` shows them",
     "under_replicated_partitions": "a follower is down or slow; `ottla topic describe --under-replicated` shows them",
     "offline_directories": "mend the disk and start the broker again; its log says what was wrong",
 }

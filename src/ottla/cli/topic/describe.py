@@ -1,11 +1,13 @@
 """Show topics: partitions with leaders, replicas and in-sync replicas, and the settings that override the broker's.
 
-Without TOPIC all topics are shown. --under-replicated and --unavailable leave only partitions that need attention.
+Without TOPIC all topics are shown. --unavailable, --under-min-isr, --at-min-isr and --under-replicated leave only
+partitions that need attention; several of them, those that any of them names.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli import options as shared
@@ -37,6 +39,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only partitions that nobody leads",
     )
+    parser.add_argument(
+        "--under-min-isr-partitions",
+        "--under-min-isr",
+        dest="under_min_isr",
+        action="store_true",
+        help="only partitions that take no writes with acks=all: fewer in sync than min.insync.replicas",
+    )
+    parser.add_argument(
+        "--at-min-isr-partitions",
+        "--at-min-isr",
+        dest="at_min_isr",
+        action="store_true",
+        help="only partitions that would take none with one replica less",
+    )
     parser.add_argument("--offsets", action="store_true", help="first and next offset of each partition, too")
     parser.add_argument(
         "-a", "--print-all", dest="all", action="store_true", help="offsets, and all settings with where they are from"
@@ -61,7 +77,7 @@ async def _describe(options: argparse.Namespace) -> int:
         described = [
             await _described(client, topics[name], settings.get(name, {}), options) for name in names or sorted(topics)
         ]
-    if options.under_replicated or options.unavailable:
+    if _is_filtered(options):
         described = [topic for topic in described if topic["partitions"]]
     show(options.output, described, "\n".join(_table(topic) for topic in described))
     return OK
@@ -83,7 +99,8 @@ async def _described(
     from ottla.client.admin.results import ConfigSource
     from ottla.model import topic_id_text
 
-    partitions = [each for each in topic.partitions if _is_wanted(each, options)]
+    needed = min_isr(settings)
+    partitions = [each for each in topic.partitions if _is_wanted(each, needed, options)]
     rows = [
         {
             "partition": each.partition,
@@ -115,12 +132,31 @@ async def _described(
     return described
 
 
-def _is_wanted(partition: PartitionDescription, options: argparse.Namespace) -> bool:
-    if options.unavailable and partition.leader is None:
-        return True
-    if options.under_replicated and len(partition.isr) < len(partition.replicas):
-        return True
-    return not options.unavailable and not options.under_replicated
+def min_isr(settings: Mapping[str, ConfigEntry]) -> int:
+    """As its settings say it; 1 where a broker does not show them."""
+    found = settings.get("min.insync.replicas")
+    text = (found and found.value) or ""
+    return int(text) if text.isdecimal() else 1
+
+
+def needed_in_sync(partition: PartitionDescription, min_insync_replicas: int) -> int:
+    """For a write with acks=all. A partition with fewer copies than that needs all of them, as brokers count."""
+    return min(min_insync_replicas, len(partition.replicas))
+
+
+def _is_filtered(options: argparse.Namespace) -> bool:
+    return bool(options.under_replicated or options.unavailable or options.under_min_isr or options.at_min_isr)
+
+
+def _is_wanted(partition: PartitionDescription, min_insync_replicas: int, options: argparse.Namespace) -> bool:
+    in_sync, needed = len(partition.isr), needed_in_sync(partition, min_insync_replicas)
+    return (
+        not _is_filtered(options)
+        or (options.unavailable and partition.leader is None)
+        or (options.under_replicated and in_sync < len(partition.replicas))
+        or (options.under_min_isr and (partition.leader is None or in_sync < needed))
+        or (options.at_min_isr and in_sync == needed)
+    )
 
 
 async def _add_offsets(client: Admin, topic: str, rows: list[dict[str, Any]]) -> None:

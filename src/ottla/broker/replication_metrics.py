@@ -1,0 +1,103 @@
+"""What hinders replication, and the session with the tree, in numbers, under the names that Kafka has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from ottla.broker.session_counts import SessionCounts
+from ottla.replication.leader import Leader
+from ottla.replication.replicas import Replicas
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+
+class ReplicationReadings:
+    """0 before the broker has started."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    @property
+    def _replicas(self) -> Replicas | None:
+        services = self._broker.services
+        return None if services is None else services.replicas
+
+    def _leaders(self) -> list[Leader]:
+        replicas = self._replicas
+        return [] if replicas is None else list(replicas.leaders.values())
+
+    def at_min_isr(self) -> Iterator[bool]:
+        return map(_has_none_to_spare, self._leaders())
+
+    def reassigning(self) -> Iterator[bool]:
+        metadata = self._broker.metadata
+        states = (metadata.partition(*leader.tp) for leader in self._leaders())
+        return (bool(state and (state.adding_replicas or state.removing_replicas)) for state in states)
+
+    def offline(self) -> Iterator[bool]:
+        """Replicas that the cluster has here, of which this broker can serve none."""
+        replicas, own = self._replicas, self._broker.broker_id
+        if replicas is None or len(replicas.directories.online_paths) == len(replicas.directories.paths):
+            return
+        for state in chain.from_iterable(topic.partitions for topic in list(self._broker.metadata.topics.values())):
+            yield own in state.replicas and own in state.offline_replicas
+
+    def failed_isr_updates(self) -> int:
+        replicas = self._replicas
+        return 0 if replicas is None else replicas.isr_changes.failures
+
+
+def _has_none_to_spare(leader: Leader) -> bool:
+    """As Kafka counts: a partition with fewer replicas than its topic asks for needs all of them."""
+    isr = leader.isr
+    return len(isr.members) == min(leader.log.config.min_insync_replicas, len(isr.replicas))
+
+
+def register_replication_metrics(broker: Broker) -> None:
+    registry, readings, session = broker.registry, ReplicationReadings(broker), broker.session_counts
+    replicas, expiry = "kafka_server_replicamanager_", "kafka_server_sessionexpirelistener_"
+    registry.sum(
+        f"{replicas}atminisrpartitioncount",
+        "Partitions led here with as many in-sync replicas as a write with acks=all needs, and none to spare.",
+        readings.at_min_isr,
+    )
+    registry.sum(
+        f"{replicas}reassigningpartitions",
+        "Partitions led here that are on their way to other brokers.",
+        readings.reassigning,
+    )
+    registry.sum(
+        f"{replicas}offlinereplicacount",
+        "Replicas of this broker in log directories that failed.",
+        readings.offline,
+    )
+
+    def counter(name: str, text: str, read: Callable[[], float]) -> None:
+        registry.gauges(name, text, (), lambda: [((), read())], type_="counter")
+
+    counter(
+        f"{replicas}failedisrupdates_total",
+        "Changes of an in-sync set that the controller refused.",
+        readings.failed_isr_updates,
+    )
+    for name, text, read in (
+        ("zookeepersyncconnects_total", "Times that a session with the tree was connected again.", _connects),
+        ("zookeeperdisconnects_total", "Connections to the tree that were lost.", _disconnects),
+        ("zookeeperexpires_total", "Sessions with the tree that ended while the broker lived.", _expires),
+    ):
+        counter(f"{expiry}{name}", text, lambda read=read: read(session))  # type: ignore[misc]
+
+
+def _connects(counts: SessionCounts) -> int:
+    return counts.connects
+
+
+def _disconnects(counts: SessionCounts) -> int:
+    return counts.disconnects
+
+
+def _expires(counts: SessionCounts) -> int:
+    return counts.expires
