@@ -217,6 +217,14 @@ def test_time_is_up_where_nobody_is_the_controller(place: Place) -> None:
     assert result.error is ErrorCode.REQUEST_TIMED_OUT
 
 
+def test_a_request_without_a_time_of_its_own_has_that_of_the_broker(place: Place) -> None:
+    ports = memory_ports(seed=1)
+    access = ControllerAccess(place, ports.clock, timeout_ms=2_000)
+    (result,) = ports.loop.run_until_complete(access.delete_topics([TopicRef("t")]))
+    assert result.error is ErrorCode.REQUEST_TIMED_OUT
+    assert 1_500 <= ports.clock.monotonic_ms() < 4_000
+
+
 def test_a_broker_that_stops_keeps_nobody_waiting(place: Place) -> None:
     place.lost = "stopping"
     (result,) = ask(place, "create_topics", [TOPIC])

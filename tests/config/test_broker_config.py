@@ -450,3 +450,11 @@ def test_a_property_stands_beside_one_field_only() -> None:
     named = [get_args(each)[1] for kind in SLICES for each in kind.__annotations__.values() if get_args(each)[1:]]
     beside = [name for name in named if isinstance(name, str)]
     assert len(set(beside)) == len(beside) > 60
+
+
+def test_tls_towards_zookeeper_is_refused_and_not_passed_over() -> None:
+    with pytest.raises(ConfigError, match=r"zookeeper\.ssl\.client\.enable"):
+        Config.parse({"zookeeper.connect": "zk:2181", "zookeeper.ssl.client.enable": "true"})
+    Config.parse({"zookeeper.connect": "zk:2181", "zookeeper.ssl.client.enable": "false"})
+    # Without an ensemble there is nothing to speak to.
+    Config.parse({"zookeeper.ssl.client.enable": "true"})

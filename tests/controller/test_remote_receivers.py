@@ -54,6 +54,8 @@ class Broker:
         }
         #: How many calls from now on are lost.
         self.lost = 0
+        #: How long each call may take.
+        self.times_ms: list[int] = []
 
     async def call(self, request: Message, version: int, *, timeout_ms: int) -> Message:
         raw = request.encode(version)
@@ -64,6 +66,7 @@ class Broker:
             self.lost -= 1
             raise LinkLost("cut")
         self.got.append(read)
+        self.times_ms.append(timeout_ms)
         self.versions.append(version)
         return self.answers[type(request)](read)
 
@@ -240,3 +243,11 @@ def test_replicas_that_could_not_be_deleted_are_answered(other: Broker, receiver
         (-2, True),
         (-2, True),
     ]
+
+
+def test_a_broker_has_as_long_as_is_configured(other: Broker, receiver: RemoteReceiver) -> None:
+    """`controller.socket.timeout.ms`, which is half a minute by default."""
+    run(receiver.on_metadata_update(whole()))
+    run(RemoteReceiver(other, ORIGIN, "PLAINTEXT", lambda: 0, 7_000).on_metadata_update(whole()))
+    assert set(other.times_ms[:1]) == {30_000}
+    assert other.times_ms[-1] == 7_000

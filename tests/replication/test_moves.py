@@ -13,6 +13,7 @@ from tests.storage.log_world import batch
 from ottla.model import TopicPartition
 from ottla.ports.memory.loop import VirtualLoop
 from ottla.replication import moves
+from ottla.replication.throttles import ReplicationQuota
 from ottla.steps import done_at_once
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.moving import FutureLog
@@ -49,12 +50,17 @@ class MovingWorld(RolesWorld):
         done_at_once(self.replicas.moves.starting(tp, target))
         return target
 
-    def run(self, partitions: list[TopicPartition], each_turn: Callable[[], None] = lambda: None) -> None:
+    def run(
+        self,
+        partitions: list[TopicPartition],
+        each_turn: Callable[[], None] = lambda: None,
+        turns: int = TURNS_MAX,
+    ) -> None:
         """Begins to move all of them in one turn of the loop, and runs until nobody is moved."""
 
         async def work() -> None:
             self.targets = {tp: self.begin(tp) for tp in partitions}
-            for _ in range(TURNS_MAX):
+            for _ in range(turns):
                 each_turn()
                 if not self.replicas.directories.moves:
                     break
@@ -297,3 +303,43 @@ def test_a_stop_waits_for_the_flush_of_a_copy() -> None:
         assert copy.log.recovery_point == copy.log.end_offset
 
     world.ports.loop.run_until_complete(work())
+
+
+def test_all_moves_together_keep_to_their_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some 90 KB at 10,000 bytes a second; without a rate it is a matter of milliseconds."""
+    world = MovingWorld()
+    copied: list[tuple[int, int]] = []
+    plain = FutureLog.copy_step
+
+    def step(move: FutureLog, max_bytes: int) -> int:
+        size = plain(move, max_bytes)
+        copied.append((world.ports.clock.monotonic_ms(), size))
+        return size
+
+    monkeypatch.setattr(FutureLog, "copy_step", step)
+    rate = [10_000]
+    world.replicas.moves.quota = ReplicationQuota(world.ports.clock, lambda: rate[0], 11, 1_000)
+    world.run(world.partitions, turns=40_000)
+    assert world.are_moved()
+    total, began = sum(size for _, size in copied), copied[0][0]
+    assert total > 50_000
+    assert copied[-1][0] - began > (total / rate[0] - 2) * 1_000
+    for at, _ in copied:
+        in_window = sum(size for when, size in copied if at - 1_000 < when <= at)
+        assert in_window <= rate[0] + 11_000, "of one second, and what had been saved before"
+
+
+def test_a_rate_that_is_raised_while_replicas_move_counts_at_once() -> None:
+    world = MovingWorld()
+    rate = [1]
+    world.replicas.moves.quota = ReplicationQuota(world.ports.clock, lambda: rate[0], 11, 1_000)
+    turns = [0]
+
+    def each_turn() -> None:
+        turns[0] += 1
+        if turns[0] == 1_000:
+            rate[0] = 10**9
+
+    world.run(world.partitions, each_turn, turns=4_000)
+    assert turns[0] > 1_000, "a byte a second took longer"
+    assert world.are_moved()

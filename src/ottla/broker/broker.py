@@ -57,6 +57,7 @@ from ottla.replication.fetching.fetchers import Fetchers, open_fetchers
 from ottla.replication.journal import Journals
 from ottla.replication.replicas import Replicas
 from ottla.replication.round import Round
+from ottla.replication.throttles import ReplicationQuota
 from ottla.replication.waiters import Waiters
 from ottla.replication.writes import Writes
 from ottla.security.authorizer import AllowAll, Authorizer
@@ -329,6 +330,12 @@ class Broker:
             ports.clock,
             lambda removal: keeping.remove_folder_later(removal),
         )
+        replicas.moves.quota = ReplicationQuota(
+            ports.clock,
+            lambda: live.current.replication.alter_log_dirs_bytes_per_second_max,
+            config.replication.alter_log_dirs_quota_samples,
+            1000 * config.replication.alter_log_dirs_quota_sample_seconds,
+        )
         keeping = self._housekeeping = Housekeeping(replicas, ports.workers, ports.clock, live)
         self.cleaning = Cleaning(replicas, ports.workers, ports.clock, ports.disk, live, keeping.remove_later)
         server = self._server
@@ -359,7 +366,8 @@ class Broker:
             # What was not flushed before a crash may be gone: a reader of it finds out by the new leader epoch.
             new_leader_epochs=not directories.was_clean,
         )
-        reach = self._reach = BrokerReach(self.broker_id, config.server, announced, ports)
+        announcing_ms_max = config.replication.controller_socket_timeout_ms
+        reach = self._reach = BrokerReach(self.broker_id, config.server, announced, ports, announcing_ms_max)
 
         own = self._controller = ClusterController(
             coordination, ports.clock, ports.entropy, lambda found: reach.receiver(own, found), settings
@@ -376,7 +384,7 @@ class Broker:
         membership.on_session = self._another_session
         membership.on_session_event = self.session_counts.heard
         membership.on_lost = self._give_up
-        controller = ControllerAccess(membership, ports.clock)
+        controller = ControllerAccess(membership, ports.clock, config.replication.request_timeout_ms)
         groups = GroupsOnDemand(lambda: _group_coordinator(live, self.metadata, ports))
         self._deadlines = Deadlines(replicas.waiters, ports.clock)
         writes = Writes(replicas, ports.clock)

@@ -95,9 +95,11 @@ class ControllerPlace(Protocol):
 class ControllerAccess:
     """Implements `Controller`."""
 
-    def __init__(self, place: ControllerPlace, clock: Clock) -> None:
+    def __init__(self, place: ControllerPlace, clock: Clock, timeout_ms: int = TIMEOUT_MS) -> None:
         self._place = place
         self._clock = clock
+        #: `request.timeout.ms`.
+        self._timeout_ms = timeout_ms
 
     async def _ask(
         self,
@@ -109,7 +111,7 @@ class ControllerAccess:
         repeats: bool = True,
     ) -> T:
         """`errors`: of an answer. It is of no controller where they are all NOT_CONTROLLER."""
-        deadline_ms = self._clock.monotonic_ms() + (TIMEOUT_MS if timeout_ms is None else timeout_ms)
+        deadline_ms = self._clock.monotonic_ms() + (self._timeout_ms if timeout_ms is None else timeout_ms)
         why = _NO_CONTROLLER
         while True:
             left_ms = max(0, deadline_ms - self._clock.monotonic_ms())

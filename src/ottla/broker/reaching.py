@@ -19,11 +19,20 @@ if TYPE_CHECKING:
 
 
 class BrokerReach:
-    def __init__(self, broker_id: BrokerId, server: ServerConfig, announced: BrokerAnnouncements, ports: Ports) -> None:
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        server: ServerConfig,
+        announced: BrokerAnnouncements,
+        ports: Ports,
+        answer_ms_max: int,
+    ) -> None:
         self._broker_id = broker_id
         self._server = server
         self._announced = announced
         self._ports = ports
+        #: How long a broker may take over an announcement.
+        self._answer_ms_max = answer_ms_max
         #: One link a broker, which nothing else is sent on. None while this broker has announced to no other.
         self._links: BrokerLinks | None = None
         #: As the present controller knows them.
@@ -42,7 +51,8 @@ class BrokerReach:
             self._links = BrokerLinks(self._address_of, self._ports, f"broker-{self._broker_id}-controller")
         self._brokers[broker.id] = broker
         listener = self._server.inter_broker_listener
-        return RemoteReceiver(self._links.to(broker.id), origin, listener, self._ports.clock.monotonic_ms)
+        link, now_ms = self._links.to(broker.id), self._ports.clock.monotonic_ms
+        return RemoteReceiver(link, origin, listener, now_ms, self._answer_ms_max)
 
     def _address_of(self, broker: BrokerId) -> BrokerAddress | None:
         """On the controllers' listener where the broker has one, else on the one that brokers use among themselves."""

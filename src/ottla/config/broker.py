@@ -294,6 +294,9 @@ def _groups(reader: PropertyReader) -> GroupsConfig:
 def _coordination(reader: PropertyReader) -> CoordinationConfig:
     session_ms = reader.integer("zookeeper.session.timeout.ms")
     connection_ms = reader.integer_or_none("zookeeper.connection.timeout.ms")
+    if reader.boolean("zookeeper.ssl.client.enable") and reader.text_or_none("zookeeper.connect"):
+        why = "connections to ZooKeeper are plain ones yet, and what was to be encrypted is not sent in the clear"
+        raise ConfigError("zookeeper.ssl.client.enable", "true", why)
     return reader.slice(
         CoordinationConfig,
         zookeeper_connect=reader.text_or_none("zookeeper.connect") or "",

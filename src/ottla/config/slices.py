@@ -116,12 +116,18 @@ class ReplicationConfig(NamedTuple):
     auto_leader_rebalance: Annotated[bool, "auto.leader.rebalance.enable"]
     leader_imbalance_check_interval_seconds: Annotated[int, "leader.imbalance.check.interval.seconds"]
     leader_imbalance_percentage: Annotated[int, "leader.imbalance.per.broker.percentage"]
-    unclean_election_interval_ms: Annotated[int, "unclean.leader.election.interval.ms"]
     #: Bytes a second for the throttled replicas of topics.
     leader_throttled_rate: Annotated[int, "leader.replication.throttled.rate"]
     follower_throttled_rate: Annotated[int, "follower.replication.throttled.rate"]
     alter_log_dirs_bytes_per_second_max: Annotated[int, "replica.alter.log.dirs.io.max.bytes.per.second"]
+    #: How many samples of how many seconds such a rate is measured over; and that of moves between log directories.
+    quota_samples: Annotated[int, "replication.quota.window.num"]
+    quota_sample_seconds: Annotated[int, "replication.quota.window.size.seconds"]
+    alter_log_dirs_quota_samples: Annotated[int, "alter.log.dirs.replication.quota.window.num"]
+    alter_log_dirs_quota_sample_seconds: Annotated[int, "alter.log.dirs.replication.quota.window.size.seconds"]
+    #: Of what this broker asks the controller, where nothing else says a time; of what a controller asks brokers.
     request_timeout_ms: Annotated[int, "request.timeout.ms"]
+    controller_socket_timeout_ms: Annotated[int, "controller.socket.timeout.ms"]
 
 
 class OffsetsConfig(NamedTuple):

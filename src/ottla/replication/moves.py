@@ -4,7 +4,8 @@
       ▲                                             │
       └──── what was appended meanwhile is more than a step
 
-All moves together take one step in a turn of the loop, one after the other. From a copy's last step until it has taken
+All moves together take one step in a turn of the loop, one after the other, and keep to one rate
+(`replica.alter.log.dirs.io.max.bytes.per.second`). From a copy's last step until it has taken
 over, workers write names and markers, and nothing may be appended: the log is held back, produced batches wait
 (`Leader.changing_over`), and what the change-over has to flush itself is a step's worth.
 """
@@ -19,6 +20,7 @@ from typing import Final, Protocol
 from ottla import logs
 from ottla.model import TopicPartition
 from ottla.ports import Clock, Workers
+from ottla.replication.throttles import NO_LIMIT, ReplicationQuota
 from ottla.steps import DiskSteps
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.errors import DirectoryError
@@ -33,6 +35,8 @@ log_event = logs.logger("replication")
 
 #: A step takes about a millisecond, so that requests hardly notice a move.
 _STEP_BYTES: Final = 1024 * 1024
+#: How soon moves that were above their rate look whether they are still.
+_THROTTLED_S: Final = 0.1
 #: How long to wait after a full disk before the copy is tried again.
 _RETRY_S: Final = 5.0
 #: Flushes of one copy. Behind each there is less to flush, unless appends are faster than the disk: then the
@@ -103,6 +107,8 @@ class Moves:
         #: In workers. A copy that was given up may still have one.
         self._flushes: set[asyncio.Future[None]] = set()
         self._is_closed = False
+        #: How fast all moves together may copy.
+        self.quota = ReplicationQuota(clock, lambda: NO_LIMIT)
 
     def resume(self) -> None:
         """Goes on with the copies of an earlier life."""
@@ -168,14 +174,22 @@ class Moves:
 
     def _go_on(self, tp: TopicPartition, move: FutureLog, unflushed: _Unflushed) -> None:
         """Copies a piece, or has the copy flushed, or has it take over."""
+        # A step of a slow rate is small, or one of it would be above the rate of all samples together.
+        step_bytes = min(_STEP_BYTES, max(1, self.quota.bytes_a_second()))
         try:
-            piece = move.next_piece(_STEP_BYTES)
+            if not move.is_level and self.quota.is_exceeded:
+                self._schedule(tp, _THROTTLED_S)
+                return
+            piece = move.next_piece(step_bytes)
             if not unflushed.is_warmed and not is_warm(move.source, piece):
                 unflushed.is_warmed = True
                 Warmth(self._workers, [piece]).wait(lambda: self._schedule(tp, 0))
                 return
             unflushed.is_warmed = False
-            unflushed.left += move.copy_step(_STEP_BYTES)
+            copied = move.copy_step(step_bytes)
+            unflushed.left += copied
+            if copied:
+                self.quota.record(copied)
             if not move.is_level:
                 self._schedule(tp, 0)
                 return

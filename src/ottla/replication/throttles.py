@@ -4,7 +4,8 @@ A topic names its throttled replicas by `leader.replication.throttled.replicas` 
 `follower.replication.throttled.replicas`; the broker's `*.replication.throttled.rate` is for all of them together. One
 that is in sync is never throttled: it would leave the in-sync replicas for it.
 
-The rate is that of Kafka: what was counted in the last samples of a second each, over the time that they span.
+The rate is that of Kafka: what was counted in the last samples (`replication.quota.window.*`), over the time that they
+span. Moves between log directories have one of their own (`alter.log.dirs.replication.quota.window.*`).
 """
 
 from __future__ import annotations
@@ -29,18 +30,22 @@ NO_LIMIT: Final = 2**63 - 1
 class ReplicationQuota:
     """One side's: what was counted, against the rate of the moment."""
 
-    def __init__(self, clock: Clock, bytes_a_second: Callable[[], int]) -> None:
+    def __init__(
+        self, clock: Clock, bytes_a_second: Callable[[], int], samples: int = SAMPLES, sample_ms: int = SAMPLE_MS
+    ) -> None:
         self._clock = clock
         #: The configuration's, as it is now.
         self.bytes_a_second = bytes_a_second
-        #: Begin and bytes of each sample, the oldest first: at most SAMPLES.
-        self._samples: deque[list[int]] = deque(maxlen=SAMPLES)
+        self._sample_ms = sample_ms
+        self._window_ms = samples * sample_ms
+        #: Begin and bytes of each sample, the oldest first.
+        self._samples: deque[list[int]] = deque(maxlen=samples)
 
     def record(self, size: int) -> None:
         """So much was sent or fetched for a throttled replica."""
         now_ms = self._clock.monotonic_ms()
         samples = self._samples
-        if samples and now_ms < samples[-1][0] + SAMPLE_MS:
+        if samples and now_ms < samples[-1][0] + self._sample_ms:
             samples[-1][1] += size
         else:
             samples.append([now_ms, size])
@@ -48,11 +53,11 @@ class ReplicationQuota:
     @property
     def is_exceeded(self) -> bool:
         samples, now_ms = self._samples, self._clock.monotonic_ms()
-        while samples and samples[0][0] <= now_ms - SAMPLES * SAMPLE_MS:
+        while samples and samples[0][0] <= now_ms - self._window_ms:
             samples.popleft()
         if not samples:
             return False
-        span_ms = max(now_ms - samples[0][0], SAMPLE_MS)
+        span_ms = max(now_ms - samples[0][0], self._sample_ms)
         return sum(size for _, size in samples) * 1000 > self.bytes_a_second() * span_ms
 
 

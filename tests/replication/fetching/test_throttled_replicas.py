@@ -85,6 +85,29 @@ def test_the_rate_is_over_the_samples_of_the_last_seconds() -> None:
     world.loop.close()
 
 
+def test_samples_are_as_many_and_as_long_as_configured() -> None:
+    world = World(1)
+    clock = world.machine("here").clock
+    quota = ReplicationQuota(clock, lambda: 100, samples=2, sample_ms=3_000)
+
+    def after(seconds: float) -> bool:
+        async def wait() -> None:
+            import asyncio
+
+            await asyncio.sleep(seconds)
+
+        world.loop.run_until_complete(wait())
+        return quota.is_exceeded
+
+    quota.record(301)
+    assert after(0)
+    assert not after(3.1), "301 bytes in more than three seconds"
+    quota.record(100_000)
+    assert after(2.9)
+    assert not after(3.2), "both are forgotten after six seconds"
+    world.loop.close()
+
+
 @pytest.mark.parametrize(
     ("replicas", "wanted"),
     [((), False), (("*",), True), (("3:7",), True), (("3:8", "4:7"), False), (("4:7", "3:7"), True)],

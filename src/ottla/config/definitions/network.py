@@ -42,7 +42,7 @@ queued.max.request.bytes  LONG  -1  -  MEDIUM  read-only  used
     No more requests are read while those in hand hold so many bytes; -1 for no limit.
 queued.max.requests  INT  500  1..  HIGH  read-only  unused
     No more requests are read while so many wait for their turn.
-request.timeout.ms  INT  30000  -  HIGH  read-only  later
+request.timeout.ms  INT  30000  -  HIGH  read-only  used
     How long this broker waits for another one's answer.
 security.inter.broker.protocol  STRING  PLAINTEXT  {PLAINTEXT,SSL,SASL_PLAINTEXT,SASL_SSL}  MEDIUM  read-only  used
     The protocol, and thereby the listener, that brokers use among themselves.

@@ -63,8 +63,8 @@ zookeeper.set.acl  BOOLEAN  false  -  HIGH  read-only  used
     Whether znodes are written so that only brokers may change them; refused, as there are no credentials yet.
 zookeeper.ssl.cipher.suites  LIST  -  -  LOW  read-only  unused
     The TLS cipher suites towards ZooKeeper.
-zookeeper.ssl.client.enable  BOOLEAN  false  -  MEDIUM  read-only  unused
-    Whether ZooKeeper is reached over TLS.
+zookeeper.ssl.client.enable  BOOLEAN  false  -  MEDIUM  read-only  used
+    Whether ZooKeeper is spoken to over TLS; refused, as there are only plain connections yet.
 zookeeper.ssl.crl.enable  BOOLEAN  false  -  LOW  read-only  unused
     Whether revoked certificates of ZooKeeper are looked for in lists.
 zookeeper.ssl.enabled.protocols  LIST  -  -  LOW  read-only  unused

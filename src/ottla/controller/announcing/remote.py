@@ -29,7 +29,7 @@ log = logs.logger("controller")
 
 T = TypeVar("T")
 
-#: Kafka's controller.socket.timeout.ms: a broker that makes a thousand logs on a slow disk takes seconds.
+#: Kafka's default of controller.socket.timeout.ms: a broker that makes a thousand logs on a slow disk takes seconds.
 ANSWER_MS_MAX: Final = 30_000
 
 
@@ -42,9 +42,18 @@ class Link(Protocol):
 class RemoteReceiver:
     """Implements `Receiver`."""
 
-    def __init__(self, link: Link, origin: Origin, listener: str, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        link: Link,
+        origin: Origin,
+        listener: str,
+        now_ms: Callable[[], int],
+        answer_ms_max: int = ANSWER_MS_MAX,
+    ) -> None:
         """`listener` is the one that brokers use among themselves."""
         self._link = link
+        #: `controller.socket.timeout.ms`.
+        self._answer_ms_max = answer_ms_max
         self._origin = origin
         self._listener = listener
         self._now_ms = now_ms
@@ -136,7 +145,7 @@ class RemoteReceiver:
     async def _ask(self, request: Message) -> Message:
         """In the newest version, which brokers of Kafka 3.9 and ours serve; older ones belong to no cluster of ours."""
         try:
-            return await self._link.call(request, request.MAX_VERSION, timeout_ms=ANSWER_MS_MAX)
+            return await self._link.call(request, request.MAX_VERSION, timeout_ms=self._answer_ms_max)
         except LinkFault as fault:
             raise BrokerNotReached(str(fault)) from fault
 

@@ -55,7 +55,7 @@ class Fetchers:
     ) -> None:
         self._live = live
         self._number_of_fetchers = live.current.replication.fetchers_per_broker
-        quota = ReplicationQuota(ports.clock, lambda: live.current.replication.follower_throttled_rate)
+        quota = replication_quota(ports, live, lambda: live.current.replication.follower_throttled_rate)
         questions = BrokerLinks(address_of, ports, f"broker-{broker_id}-fetcher")
         self._around = Surroundings(
             broker_id, broker_epoch, replicas, address_of, questions, ports, doubts, live, quota
@@ -170,6 +170,13 @@ def fetcher_number(tp: TopicPartition, fetchers: int) -> int:
     return 0 if value == -_SIGN else abs(value) % fetchers
 
 
+def replication_quota(ports: Ports, live: LiveConfig, bytes_a_second: Callable[[], int]) -> ReplicationQuota:
+    replication = live.current.replication
+    return ReplicationQuota(
+        ports.clock, bytes_a_second, replication.quota_samples, 1000 * replication.quota_sample_seconds
+    )
+
+
 def open_fetchers(
     broker_id: BrokerId, replicas: Replicas, ports: Ports, live: LiveConfig, metadata: MetadataCache
 ) -> Fetchers:
@@ -192,5 +199,5 @@ def open_fetchers(
             fetchers.look()
 
     metadata.listen(updated)
-    replicas.throttle.quota.bytes_a_second = lambda: live.current.replication.leader_throttled_rate
+    replicas.throttle.quota = replication_quota(ports, live, lambda: live.current.replication.leader_throttled_rate)
     return fetchers
