@@ -1,0 +1,140 @@
+"""Segments are begun by workers: creating a file may wait for the disk, and a log's next segment is three or four.
+
+    a batch, or retention, asks ──▶ due ──the next turn──▶ being made ──▶ the log goes on, in the next segment
+                                     │                        └ a fault ──▶ the log goes on as it was
+                                     └ while a flush writes the indexes, behind that
+
+From the first to the last of these nothing is appended to the log (`RollDue`). Produced batches wait
+(`Leader.changing_over`), journals and fetchers come again, and the other logs go on. A roll that has failed is not
+tried again by itself: those that waited for it are refused, and the next batch asks anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from ottla import logs
+from ottla.ports import Workers
+from ottla.storage.errors import FaultKind, StorageFault
+from ottla.storage.log.log import Log
+from ottla.storage.log.rolling import Roll
+
+log_event = logs.logger("replication")
+
+#: Called when the log takes batches again: with None, or with the fault that left it as it was.
+Rolled = Callable[[StorageFault | None], None]
+
+
+class Rolls:
+    def __init__(
+        self,
+        workers: Workers,
+        running_flush: Callable[[Log], asyncio.Future[None] | None],
+        ended: Callable[[Log, StorageFault | None], None],
+    ) -> None:
+        self._workers = workers
+        self._running_flush = running_flush
+        self._ended = ended
+        #: Due or being made, and who waits besides the log's leader. By log and not by partition, as flushes are.
+        self._waiting: dict[Log, list[Rolled]] = {}
+        #: What workers have in hand.
+        self._running: dict[Log, asyncio.Future[None]] = {}
+
+    def begin(self, log: Log, then: Rolled | None = None) -> None:
+        """The log has raised RollDue. What this turn of the loop has staged is written before the worker begins."""
+        waiting = self._waiting.get(log)
+        if waiting is None:
+            waiting = self._waiting[log] = []
+            asyncio.get_running_loop().call_soon(self._prepare, log)
+        if then is not None:
+            waiting.append(then)
+
+    @property
+    def are_any(self) -> bool:
+        return bool(self._waiting)
+
+    async def end(self, some: Iterable[Log] | None = None) -> None:
+        """Returns when no segment of these logs, or of any, is due or being made."""
+        for log in list(self._waiting if some is None else some):
+            while log in self._waiting:
+                running = self._running.get(log)
+                await (asyncio.sleep(0) if running is None else asyncio.wait([running]))
+
+    # -- one roll
+
+    def _prepare(self, log: Log) -> None:
+        if log.is_abandoned:
+            log.roll_failed(None)
+            self._end(log, None)
+            return
+        flush = self._running_flush(log) if log.durability.writes_indexes else None
+        if flush is not None:
+            flush.add_done_callback(lambda _: asyncio.get_running_loop().call_soon(self._prepare, log))
+            return
+        if not log.is_rolling:
+            self._end(log, None)  # it was the flush alone that was to be waited for
+            return
+        self._start(log, has_made_room=False)
+
+    def _start(self, log: Log, *, has_made_room: bool) -> None:
+        begun: Roll | None = None
+        try:
+            begun = log.prepare_roll()
+            if begun is None:
+                log.rolled(None)
+                self._end(log, None)
+                return
+            done = self._workers.thread(begun.run)
+        except Exception as fault:
+            self._failed(log, begun, fault, has_made_room=True)
+            return
+        self._running[log] = done
+        done.add_done_callback(partial(self._made, log, begun, has_made_room))
+
+    def _made(self, log: Log, begun: Roll, has_made_room: bool, done: asyncio.Future[None]) -> None:
+        del self._running[log]
+        if done.cancelled():
+            return  # the broker ends
+        fault = done.exception()
+        if log.is_abandoned:
+            log.roll_failed(begun)
+            self._end(log, None)
+            return
+        if fault is None:
+            try:
+                log.rolled(begun)
+            except Exception as of_ours:
+                fault = of_ours
+        if fault is None:
+            self._end(log, None)
+        elif isinstance(fault, Exception):
+            self._failed(log, begun, fault, has_made_room=has_made_room)
+        else:
+            raise fault
+
+    def _failed(self, log: Log, begun: Roll | None, fault: Exception, *, has_made_room: bool) -> None:
+        if isinstance(fault, OSError):
+            fault = StorageFault.of(log.directory, fault)
+        elif not isinstance(fault, StorageFault):
+            trace = "".join(traceback.format_exception(fault))
+            log_event.error("a segment could not be begun for a fault of the broker", partition=log.tp, error=trace)
+            fault = StorageFault.of_ours(log.directory, fault)
+        is_tried_again = (
+            fault.kind is FaultKind.NO_DESCRIPTOR and not has_made_room and log.places.around.files.close_half()
+        )
+        base_offset = log.staging.roll_base
+        log.roll_failed(begun)
+        if is_tried_again and base_offset is not None:
+            log.staging.want_roll(base_offset)
+            self._start(log, has_made_room=True)
+            return
+        self._end(log, fault)
+
+    def _end(self, log: Log, fault: StorageFault | None) -> None:
+        waiting = self._waiting.pop(log)
+        self._ended(log, fault)
+        for then in waiting:
+            then(fault)
