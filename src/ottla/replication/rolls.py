@@ -12,6 +12,7 @@ tried again by itself: those that waited for it are refused, and the next batch 
 from __future__ import annotations
 
 import asyncio
+import errno
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -117,7 +118,7 @@ class Rolls:
                 return
             done = self._workers.thread(begun.run)
         except Exception as fault:
-            self._failed(log, begun, fault, has_made_room=True)
+            self._failed(log, begun, fault if isinstance(fault, StorageFault) else _of_ours(log, fault))
             return
         self._running[log] = done
         done.add_done_callback(partial(self._made, log, begun, has_made_room))
@@ -135,30 +136,30 @@ class Rolls:
             try:
                 log.rolled(begun)
             except Exception as of_ours:
-                fault = of_ours
-        if fault is None:
+                # The files are there, and what is known of them may not be: only a start can find out.
+                _of_ours(log, of_ours)
+                self._failed(log, begun, StorageFault.of_ours(log.directory, of_ours))
+                return
             self._end(log, None)
+            return
+        if isinstance(fault, OSError):
+            self._refused(log, begun, StorageFault.of(log.directory, fault), has_made_room=has_made_room)
         elif isinstance(fault, Exception):
-            self._failed(log, begun, fault, has_made_room=has_made_room)
+            self._failed(log, begun, _of_ours(log, fault))
         else:
             raise fault
 
-    def _failed(self, log: Log, begun: Roll | None, fault: Exception, *, has_made_room: bool) -> None:
-        if isinstance(fault, OSError):
-            fault = StorageFault.of(log.directory, fault)
-        elif not isinstance(fault, StorageFault):
-            trace = "".join(traceback.format_exception(fault))
-            log_event.error("a segment could not be begun for a fault of the broker", partition=log.tp, error=trace)
-            fault = StorageFault.of_ours(log.directory, fault)
-        is_tried_again = (
-            fault.kind is FaultKind.NO_DESCRIPTOR and not has_made_room and log.places.around.files.close_half()
-        )
-        base_offset = log.staging.roll_base
-        log.roll_failed(begun)
-        if is_tried_again and base_offset is not None:
-            log.staging.want_roll(base_offset)
+    def _refused(self, log: Log, begun: Roll, fault: StorageFault, *, has_made_room: bool) -> None:
+        """By the disk. Where no descriptor was left, other files are closed for it, once."""
+        if fault.kind is FaultKind.NO_DESCRIPTOR and not has_made_room and log.places.around.files.close_half():
+            log.roll_failed(begun)
+            log.staging.want_roll(begun.base_offset)
             self._start(log, has_made_room=True)
-            return
+        else:
+            self._failed(log, begun, fault)
+
+    def _failed(self, log: Log, begun: Roll | None, fault: StorageFault) -> None:
+        log.roll_failed(begun)
         self._end(log, fault)
 
     def _end(self, log: Log, fault: StorageFault | None) -> None:
@@ -167,3 +168,10 @@ class Rolls:
         self._ended(log, fault)
         for then in waiting:
             then(fault)
+
+
+def _of_ours(log: Log, fault: Exception) -> StorageFault:
+    """A fault of the broker's own, after which the log is as it was: the next batch tries again."""
+    trace = "".join(traceback.format_exception(fault))
+    log_event.error("a segment could not be begun for a fault of the broker", partition=log.tp, error=trace)
+    return StorageFault(FaultKind.ROLLING, log.directory, OSError(errno.EAGAIN, f"a fault of the broker: {fault!r}"))

@@ -214,6 +214,7 @@ class Durability:
         if flush.records_are_certain and flush.generation == self.generation:
             self.certain_end = max(self.certain_end, flush.offset)
         self._unsynced_paths.extend(flush.paths)
+        self._is_touched = True
         self._leader_epochs.must_be_written()
         self.names_changed = True
 
