@@ -45,6 +45,7 @@ class Compacted(BrokerThread):
             assert self.broker.services is not None
             leader = self.broker.services.replicas.leaders[TopicPartition(name, 0)]
             now_ms = self.ports.clock.wall_ms()
+            leader.log.staging.rolls_apart = False  # this is no request, and may wait for the disk
             for number in range(batches):
                 record = Record(0, now_ms, b"k%d" % (number % keys), b"v%d" % number + b"." * 50)
                 batch = memoryview(bytearray(encode_batch([record])))

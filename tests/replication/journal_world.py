@@ -108,7 +108,17 @@ class JournalWorld:
     def round(self) -> Iterator[None]:
         self.this_round.begin()
         yield
+        if self.ports.loop.is_running():
+            self.this_round.end()
+        else:
+            self.run(self._end_round())
+
+    async def _end_round(self) -> None:
+        """And those behind it, for what waited until its log had another segment."""
         self.this_round.end()
+        while self.replicas.is_rolling:
+            await self.replicas.rolls_end()
+            await asyncio.sleep(0)
 
     def _settle(self) -> None:
         self.replicas.waiters.settle(self.ports.clock.monotonic_ms())

@@ -23,7 +23,7 @@ from ottla.replication.watermarks import CurrentWatermarks
 from ottla.steps import DiskSteps, Steps, in_turns, pieces
 from ottla.storage.directories.checkpoints import CheckpointWrite
 from ottla.storage.directories.removal import FolderRemoval
-from ottla.storage.errors import StorageFault, passes
+from ottla.storage.errors import RollDue, StorageFault, passes
 from ottla.storage.log.log import Log
 from ottla.storage.log.retention import EXPIRED_AT_ONCE
 
@@ -221,7 +221,11 @@ class Housekeeping:
             return False
         now_ms = self._clock.wall_ms()
         start = log.start_offset
-        removals = log.expire(now_ms, high_watermark)
+        try:
+            removals = log.expire(now_ms, high_watermark)
+        except RollDue:
+            self._replicas.roll_log(log, partial(self._retain_again, log))
+            return False
         if log.start_offset != start:
             self._replicas.waiters.changed(log.tp)  # a fetch session says it to its client
         for removal in removals:
@@ -230,6 +234,11 @@ class Housekeeping:
             if home is not None:
                 self.remove_later(removal, home, max(0, removal.due_ms - now_ms))
         return len(removals) == EXPIRED_AT_ONCE
+
+    def _retain_again(self, log: Log, fault: StorageFault | None) -> None:
+        """Behind the segment that a worker has made for it."""
+        if fault is None and not self._closed and self._replicas.directories.get(log.tp) is log:
+            self._guarded(log, self._retain_one)
 
     def _flush_by_time(self) -> Steps[None]:
         now_ms = self._clock.wall_ms()

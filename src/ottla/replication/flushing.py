@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ottla import logs
 from ottla.ports import Workers
@@ -53,6 +53,14 @@ class Flushing:
             return
         self._running[log] = future
         future.add_done_callback(lambda done: self._ended(log, flush, done))
+
+    def running(self, log: Log) -> asyncio.Future[None] | None:
+        """The log's flush that a worker has in hand."""
+        return self._running.get(log)
+
+    def of(self, logs: Iterable[Log]) -> list[asyncio.Future[None]]:
+        """The same of many."""
+        return [self._running[log] for log in logs if log in self._running]
 
     async def catch_up(self, seconds: float) -> None:
         """Returns when all that is written now and waits for a flush has had it, or when the time is up.

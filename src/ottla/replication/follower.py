@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.fencing import fencing
-from ottla.storage.errors import AppendRefused
+from ottla.storage.errors import AppendRefused, RollDue
 from ottla.storage.log.log import Log
 
 
@@ -94,20 +94,28 @@ class Follower:
 
         Raises AppendRefused where they do not go on from this log's end, or were written in a later leader epoch than
         this one: a follower that took them without having cut its log for that leader epoch could hold what no leader
-        ever had (KAFKA-18723). And StorageFault. `leader_start`: -1 where the leader did not say.
+        ever had (KAFKA-18723). And StorageFault; where that is RollDue, what came before the roll is here.
+        `leader_start`: -1 where the leader did not say.
         """
         if len(records):
             try:
                 self.log.stage_replica(records, epoch_max=self.epoch)
+            except RollDue:
+                # What was sound before it is kept: the leader is asked for the rest again.
+                self._write()
+                raise
             except AppendRefused:
                 # Also what was sound before it: the leader is asked for all of it again.
                 self.log.discard_staged()
                 raise
-            self.log.write_staged()
-            if self._wrote is not None:
-                self._wrote(self.log)
+            self._write()
         self.leader_committed(leader_high_watermark)
         self.leader_starts(leader_start)
+
+    def _write(self) -> None:
+        self.log.write_staged()
+        if self._wrote is not None:
+            self._wrote(self.log)
 
     def leader_committed(self, leader_high_watermark: int) -> None:
         """What the leader says is committed is so here as far as it is here; it never goes back."""

@@ -12,6 +12,7 @@ Outside of a round (a timer, a load that has ended) one of its own follows in th
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -28,7 +29,7 @@ from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.replication.round import Participant, Round
 from ottla.replication.writes import Writes
-from ottla.storage.errors import AppendRefused, CorruptLog, StorageFault
+from ottla.storage.errors import AppendRefused, CorruptLog, RollDue, StorageFault
 from ottla.storage.log.append import Origin
 from ottla.storage.log.log import Log
 
@@ -185,6 +186,7 @@ class PartitionJournal:
         "_owner",
         "_parked",
         "_unsettled",
+        "_waits_for_log",
         "_work",
         "epoch",
         "tp",
@@ -202,6 +204,8 @@ class PartitionJournal:
         self._deadline_ms = 0
         #: How much they are to encode: the sum of their `work`.
         self._work = 0
+        #: Whether they wait for their log to take batches again.
+        self._waits_for_log = False
         #: Staged, in the order of their offsets; those behind the log's end are not written yet.
         self._unsettled: deque[_JournalWrite] = deque()
         #: Up to here were writes that took too long: their callers were answered so, but they may be committed yet.
@@ -295,7 +299,7 @@ class PartitionJournal:
         """
         leader = self._current()
         if leader is not None and leader.changing_over is not None:
-            leader.changing_over.add_done_callback(lambda _: self._journals.gathered(self))
+            self._wait_for(leader.changing_over)
             return 0
         gathered, work = self._taken(room)
         if leader is None:
@@ -346,8 +350,12 @@ class PartitionJournal:
             try:
                 log.stage(memoryview(bytearray(data)), leader.epoch, self._journals.clock.wall_ms(), Origin.COORDINATOR)
                 self._journals.writes.staged(leader)
+            except RollDue:
+                self._put_back(inside)
+                self._wait_for(self._journals.replicas.roll(leader))
+                return False
             except StorageFault as fault:
-                # The segment was to be rolled. What this round staged and is not written will not be.
+                # What this round staged and is not written will not be.
                 self._journals.writes.refused(leader, fault)
                 return False
             except AppendRefused as refused:
@@ -362,6 +370,38 @@ class PartitionJournal:
             write.built = None
         return True
 
+    def _put_back(self, inside: list[_JournalWrite]) -> None:
+        """These of the round, and all behind them, are for another round."""
+        left: list[_JournalWrite] = []
+        while not left or left[-1] is not inside[0]:
+            left.append(self._unsettled.pop())
+        self._gathered[:0] = reversed(left)
+        self._work += sum(write.work for write in left)
+
+    def _wait_for(self, changing_over: asyncio.Future[StorageFault | None]) -> None:
+        """What is gathered is staged when the log takes it again, and refused where it does not."""
+
+        if self._waits_for_log:
+            return
+        self._waits_for_log = True
+
+        def changed_over(done: asyncio.Future[StorageFault | None]) -> None:
+            self._waits_for_log = False
+            if done.cancelled() or self._closed:
+                return
+            if done.result() is None:
+                self._journals.gathered(self)
+            else:
+                self._lose((), ErrorCode.KAFKA_STORAGE_ERROR)
+
+        changing_over.add_done_callback(changed_over)
+
+    def _lose(self, lost: Sequence[_JournalWrite], error: ErrorCode) -> None:
+        """And what was left for the next round, since that was decided on top of what is lost."""
+        left, self._gathered, self._work = self._gathered, [], 0
+        _tell_all((*lost, *left), as_coordinator(error))
+        self._owner.journal_lost(self.tp)
+
     def round_written(self) -> None:
         """The round's writes are done: what is not in the log is lost, the rest waits for its commit."""
         leader = self._current()
@@ -374,11 +414,8 @@ class PartitionJournal:
         self._settle(leader)
         self._park()
         if lost:
-            error = as_coordinator(leader.fault or ErrorCode.KAFKA_STORAGE_ERROR)
-            # What was left for the next round was decided on top of what is lost.
-            left, self._gathered, self._work = self._gathered, [], 0
-            _tell_all((*reversed(lost), *left), error)
-            self._owner.journal_lost(self.tp)
+            lost.reverse()
+            self._lose(lost, leader.fault or ErrorCode.KAFKA_STORAGE_ERROR)
 
     def give_up(self, fault: Exception) -> None:
         """After a fault of ours nobody knows what became of what waits here: all of it is refused, no more of it is

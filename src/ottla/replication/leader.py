@@ -24,17 +24,17 @@ Within a round it goes like this. `Writes` alone moves it, and all who stage loo
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.fencing import fencing
 from ottla.replication.isr import InSyncReplicas
+from ottla.storage.errors import StorageFault
 from ottla.storage.log.append import AppendResult
 from ottla.storage.log.log import Log
 
 if TYPE_CHECKING:
-    import asyncio
-
     from ottla.native.lane import Lane, Run
     from ottla.replication.waiters import Waiter
 
@@ -96,9 +96,10 @@ class Leader:
         self.successor: Leader | None = None
         #: The answer to requests that waited for it when it ceased to lead.
         self.end_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        #: Set while its log's copy in another directory takes over: done once there are appends again. Whoever cannot
+        #: Set while its log takes nothing, since a copy in another directory takes over or its next segment is made:
+        #: done once there are appends again, or with the fault for which those that wait are refused. Whoever cannot
         #: wait for that is refused by the log.
-        self.changing_over: asyncio.Future[None] | None = None
+        self.changing_over: asyncio.Future[StorageFault | None] | None = None
         #: Whether something is staged that the round has yet to write. Of `Writes`.
         self.dirty = False
         #: Why a write of this round failed. Of `Writes`. While it stands nothing is staged: offsets that were given to
@@ -138,11 +139,17 @@ class Leader:
         assert not self.active
         self.successor = leader
 
-    def changed_over(self) -> None:
-        """Appends go on, at this leader or at its successor."""
+    def changes_over(self) -> asyncio.Future[StorageFault | None]:
+        """From now on its log takes nothing, until `changed_over`."""
+        if self.changing_over is None:
+            self.changing_over = asyncio.get_running_loop().create_future()
+        return self.changing_over
+
+    def changed_over(self, fault: StorageFault | None = None) -> None:
+        """Appends go on, at this leader or at its successor; where they do not, those that wait have the fault."""
         waited, self.changing_over = self.changing_over, None
         if waited is not None:
-            waited.set_result(None)
+            waited.set_result(fault)
 
     def moved_to(self, log: Log) -> Leader:
         """The same leader with another log that holds the same records. It takes this one's place."""

@@ -20,13 +20,14 @@ from typing import Final, Protocol
 from ottla import logs
 from ottla.model import TopicPartition
 from ottla.ports import Clock, Workers
+from ottla.replication.rolls import Rolled
 from ottla.replication.throttles import NO_LIMIT, ReplicationQuota
 from ottla.steps import DiskSteps
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.errors import DirectoryError
 from ottla.storage.directories.moving import FutureLog
 from ottla.storage.directories.removal import FolderRemoval
-from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
+from ottla.storage.errors import CorruptLog, OffsetOutsideLog, RollDue, StorageFault
 from ottla.storage.log.cold_reads import Warmth, is_warm
 from ottla.storage.log.flush import Flush
 from ottla.storage.log.log import Log
@@ -69,6 +70,10 @@ class MovesOwner(Protocol):
 
     def change(self, steps: DiskSteps[None]) -> Awaitable[None]:
         """Runs steps as one change of roles."""
+        ...
+
+    def roll_log(self, log: Log, then: Rolled) -> None:
+        """Has a worker make the log's next segment."""
         ...
 
     def log_changes_over(self, tp: TopicPartition) -> None:
@@ -160,6 +165,7 @@ class Moves:
         if move is None:
             self._unflushed.pop(tp, None)
             return
+        move.log.staging.roll_apart()
         unflushed = self._unflushed.get(tp)
         if unflushed is None or unflushed.log is not move.log:
             unflushed = self._unflushed[tp] = _Unflushed(move.log)
@@ -199,8 +205,19 @@ class Moves:
             changed = asyncio.ensure_future(self._owner.change(self._changing_over(tp, move)))
             self.changing[tp] = changed
             changed.add_done_callback(lambda changed: self._changed_over(tp, changed))
+        except RollDue:
+            self._owner.roll_log(move.log, lambda fault: self._rolled(tp, fault))
         except (OffsetOutsideLog, CorruptLog, DirectoryError, StorageFault, OSError) as fault:
             self._met(tp, fault)
+
+    def _rolled(self, tp: TopicPartition, fault: StorageFault | None) -> None:
+        move = self._directories.future(tp)
+        if fault is None or move is None:
+            self._schedule(tp, 0)
+        elif fault.directory_failed:
+            self._directories.fail_directory(move.target_path, str(fault))
+        else:
+            self._wait(tp, fault)
 
     def _met(self, tp: TopicPartition, fault: Exception) -> None:
         """A move met a fault: of the world, or of ours."""
@@ -216,6 +233,8 @@ class Moves:
         staging = move.source.staging
         if self._is_closed or self._directories.future(tp) is not move or staging.waits_for is not None:
             return
+        if move.source.is_rolling or move.log.is_rolling:
+            return  # its next turn comes behind that
         origin = self._directories.home_of(tp)
         assert origin is not None
         staging.hold_back(f"{tp}: it takes its place in {move.target_path}")

@@ -7,7 +7,7 @@ written by `writes.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final, TypeVar
@@ -25,10 +25,11 @@ from ottla.replication.isr_progress import Beat
 from ottla.replication.leader import Leader
 from ottla.replication.moves import Moves
 from ottla.replication.roles import ReplicaOwner, RoleListener, RoleListeners
+from ottla.replication.rolls import Rolled, Rolls
 from ottla.replication.throttles import LeaderThrottle
 from ottla.replication.traffic import TrafficByTopic
 from ottla.replication.waiters import Waiters
-from ottla.steps import DiskSteps, done_at_once, in_turns, pieces
+from ottla.steps import DiskSteps, Work, done_at_once, in_turns, pieces
 from ottla.storage.directories.directories import LogDirectories
 from ottla.storage.directories.errors import DirectoryError
 from ottla.storage.directories.opening import OpenedFolder
@@ -82,6 +83,7 @@ class Replicas:
         #: For metrics.
         self.traffic = TrafficByTopic()
         self._flushing = Flushing(workers, self._flushed, self._flush_failed)
+        self._rolls = Rolls(workers, self._flushing.running, self._rolled)
         self.moves = Moves(directories, workers, clock, self, remove_later)
 
     def open(self, owner: ReplicaOwner, listeners: Sequence[RoleListener]) -> None:
@@ -138,7 +140,10 @@ class Replicas:
     async def change(self, steps: DiskSteps[T]) -> T:
         """Does what may wait for workers, one change after the other: each finds what the last one left."""
         async with self._changing:
-            return await in_turns(steps, self._clock.monotonic_ms, self._workers.thread)
+            return await in_turns(steps, self._clock.monotonic_ms, self._worked)
+
+    def _worked(self, work: Work) -> Awaitable[object]:
+        return work.wait() if isinstance(work, FileWork) else self._workers.thread(work)
 
     async def changes_end(self) -> None:
         """Returns when no change is under way, and none waits for its turn."""
@@ -186,6 +191,7 @@ class Replicas:
             yield None
         if not strangers:
             return
+        yield from self._file_work_ends(strangers)
         given_up = yield from self.directories.delete_many(strangers, FolderKind.STRAY)
         for removal in given_up.removals:
             self._remove_later(removal)
@@ -242,16 +248,13 @@ class Replicas:
         role = self.leaders.get(tp) or self.followers.get(tp)
         if role is not None and _is_older(state, role):
             return ErrorCode.STALE_CONTROLLER_EPOCH
-        if role is not None and _written(state) < (role.epoch, role.partition_epoch):
-            # A new controller has read it, and has taken a change since that this leader has asked it for: the answer
-            # came over another connection, and does not say by which controller.
-            return ErrorCode.STALE_CONTROLLER_EPOCH
         if role is not None and role.epoch == state.leader_epoch and role.leader_id != state.leader:
             # In one leader epoch there is one leader.
             return ErrorCode.STALE_CONTROLLER_EPOCH
         log = self.directories.get(tp)
         if log is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        log.staging.roll_apart()
         if not _is_same_topic(state.topic_id, log.topic_id):
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if self.broker_id not in state.replicas:
@@ -356,6 +359,7 @@ class Replicas:
             return {}
         for topic in {tp.topic for tp in partitions}:
             self.traffic.forget(topic)
+        yield from self._file_work_ends(partitions)
         deletion = yield from self.directories.delete_many(partitions)
         for removal in deletion.removals:
             self._remove_later(removal)
@@ -363,6 +367,15 @@ class Replicas:
         for tp, reason in deletion.refused.items():
             log_event.error("a partition could not be deleted", partition=tp, reason=reason)
         return dict.fromkeys(deletion.refused, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _file_work_ends(self, partitions: Sequence[TopicPartition]) -> DiskSteps[None]:
+        """Before their folders lose their names: a worker that goes by these would meet another partition's files."""
+        found: list[Log] = []
+        for piece in pieces(partitions):
+            found += [log for tp in piece if (log := self.directories.get(tp)) is not None]
+            yield None
+        if any(log.is_rolling or log.durability.is_flushing for log in found):
+            yield FileWork(self._rolls, self._flushing, found)
 
     def follower_fetched(
         self, leader: Leader, replica: int, offset: int, broker_epoch: int = -1, beat: Beat | None = None
@@ -399,7 +412,7 @@ class Replicas:
     def log_changes_over(self, tp: TopicPartition) -> None:
         leader = self.leaders.get(tp)
         if leader is not None:
-            leader.changing_over = asyncio.get_running_loop().create_future()
+            leader.changes_over()
 
     def log_stays(self, tp: TopicPartition) -> None:
         leader = self.leaders.get(tp)
@@ -407,6 +420,7 @@ class Replicas:
             leader.changed_over()
 
     def log_replaced(self, tp: TopicPartition, log: Log) -> None:
+        log.staging.roll_apart()
         leader = self.leaders.get(tp)
         if leader is not None:
             # Not the same leader with another log: requests remember a leader together with its log.
@@ -415,6 +429,46 @@ class Replicas:
         elif tp in self.followers:
             self.followers[tp].go_on_in(log)
         self.waiters.changed_between_rounds(tp)
+
+    # -- segments
+
+    def roll(self, leader: Leader) -> asyncio.Future[StorageFault | None]:
+        """The leader's log has raised RollDue: what this round stages is written, then a worker makes the segment.
+
+        What comes after waits for what is returned.
+        """
+        self._rolls.begin(leader.log)
+        return leader.changes_over()
+
+    def roll_log(self, log: Log, then: Rolled) -> None:
+        """The same for a log that nobody else may lead, with a call-back."""
+        leader = self.leaders.get(log.tp)
+        if leader is not None and leader.log is log:
+            leader.changes_over()
+        self._rolls.begin(log, then)
+
+    @property
+    def is_rolling(self) -> bool:
+        """Whether a segment is due, or being made."""
+        return self._rolls.are_any
+
+    async def rolls_end(self) -> None:
+        """Returns when those that are due now are made."""
+        await self._rolls.end()
+
+    def _rolled(self, log: Log, fault: StorageFault | None) -> None:
+        leader = self.leaders.get(log.tp)
+        is_led = leader is not None and leader.log is log
+        if fault is not None and fault.directory_failed:
+            if self.directories.get(log.tp) is log:
+                self.fail_directory_of(log.tp, str(fault))
+        elif fault is not None:
+            log_event.warning_limited("a segment has to wait", key=str(log.tp), partition=log.tp, reason=fault)
+        if is_led and leader is not None:
+            leader.changed_over(fault)
+        if log.flush_due(self._clock.wall_ms()) and self.directories.get(log.tp) is log:
+            # The segment that was sealed; no write may come to ask for that.
+            self._flushing.request(log)
 
     # -- flushes
 
@@ -444,7 +498,8 @@ class Replicas:
         self.waiters.settle_all(self._clock.monotonic_ms())
 
     async def flushes_end(self) -> None:
-        """Returns when no flush is running any more."""
+        """Returns when no segment is being made and no flush is running any more."""
+        await self._rolls.end()
         await self._flushing.idle()
         await self.moves.flushes_end()
 
@@ -529,17 +584,30 @@ class Replicas:
             log_event.error("partition is offline", partition=tp, reason=reason)
 
 
+class FileWork:
+    """Yielded by a change, which goes on when no worker has anything in hand that goes by these logs' folders."""
+
+    def __init__(self, rolls: Rolls, flushing: Flushing, found: Sequence[Log]) -> None:
+        self._rolls = rolls
+        self._flushing = flushing
+        self._found = found
+
+    def __call__(self) -> None:
+        """Where the caller waits for the disk itself nothing is in any worker's hand."""
+
+    async def wait(self) -> None:
+        await self._rolls.end(self._found)
+        running = self._flushing.of(self._found)
+        if running:
+            await asyncio.wait(running)
+
+
 def _is_older(state: PartitionState, role: Leader | Follower) -> bool:
     """Whether it is of a controller that was replaced, or of the present one from before a change that is known here:
     what a new controller says first, of what it found, may be overtaken by its answer to a leader's AlterPartition."""
     if state.controller_epoch < role.controller_epoch:
         return True
     return (state.leader_epoch, state.partition_epoch) < (role.epoch, role.partition_epoch)
-
-
-def _written(state: PartitionState) -> tuple[int, int]:
-    """Rises with each write of the state into the tree, whoever writes."""
-    return state.leader_epoch, state.partition_epoch
 
 
 def _note_epochs(role: Leader | Follower, state: PartitionState) -> None:

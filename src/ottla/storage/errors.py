@@ -32,6 +32,8 @@ class FaultKind(Enum):
     DIRECTORY_FAILED = "directory failed"
     #: One log is damaged, or something else has taken a name in its folder; the directory and its other logs are fine.
     LOG_DAMAGED = "log damaged"
+    #: Nothing is wrong: the log takes nothing until a worker has made its next segment.
+    ROLLING = "rolling"
 
 
 def has_no_descriptor(error: OSError) -> bool:
@@ -79,6 +81,20 @@ class StorageFault(Exception):
     @property
     def directory_failed(self) -> bool:
         return self.kind is FaultKind.DIRECTORY_FAILED
+
+
+class RollDue(StorageFault):
+    """The log's next segment is to be made by a worker, or is being made, before anything else is appended.
+
+    What was staged before stays staged. A caller that can wait does so (`replication/rolls.py`); to any other it is a
+    fault that passes.
+    """
+
+    def __init__(self, tp: TopicPartition, path: str) -> None:
+        Exception.__init__(self, f"{tp}: its next segment is being made")
+        self.kind = FaultKind.ROLLING
+        self.path = path
+        self.errno = errno.EAGAIN
 
 
 class CorruptLog(StorageFault):

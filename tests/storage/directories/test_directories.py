@@ -317,6 +317,18 @@ def test_a_last_flush_that_failed_elsewhere_leaves_no_marker(world):
     assert not world.disk.exists(f"{A}/.kafka_cleanshutdown")
 
 
+def test_an_index_that_the_last_flush_had_no_room_for_leaves_no_marker(world):
+    directories = world.open()
+    append(create(directories), 3)
+    world.disk.fail("create", f"{A}/orders*.index", errno.ENOSPC)
+    [last] = directories.prepare_close()
+    with pytest.raises(StorageFault, match="No space left"):
+        last.run()
+    last.settle()
+    directories.close({})
+    assert not world.disk.exists(f"{A}/.kafka_cleanshutdown")
+
+
 def test_a_flush_that_is_still_under_way_leaves_no_marker(world):
     directories = world.open()
     append(create(directories), 3)

@@ -1,7 +1,7 @@
-"""A segment that cannot be rolled in the middle of a round, whose earlier batches are staged and not written.
+"""A segment that is to be rolled in the middle of a round, whose earlier batches are staged and not written.
 
-Offsets were given to those batches. Were the rest of the round written under the same offsets, the lost batches would
-be acknowledged in their place.
+Offsets were given to those batches. Where their write fails, the next segment begins where the log ends then, or the
+lost batches would be acknowledged in others' place. Where the segment cannot be made, all that wait for it are refused.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ def test_a_roll_that_fails_in_a_round_refuses_the_rest_of_it(recognised: bool, f
     for seed in range(12):
         with OneBroker(seed, {"log.flush.interval.messages": flush}) as one:
             refused: list[int] = []
-            one.run(_fail_a_roll(one, refused, recognised=recognised))
+            operation = "create" if seed % 2 else "append"
+            one.run(_fail_a_roll(one, refused, operation, recognised=recognised))
             refused_together += refused[0] > 1
-    # Else no round ever held more than the batch that was to be rolled for.
+    # Else nothing ever waited beside the batch that was to be rolled for.
     assert refused_together > 0
 
 
-async def _fail_a_roll(one: OneBroker, refused: list[int], *, recognised: bool) -> None:
+async def _fail_a_roll(one: OneBroker, refused: list[int], operation: str, *, recognised: bool) -> None:
     await one.broker.started()
     assert await one.create(configs={"segment.ms": str(SEGMENT_MS)}) == ErrorCode.NONE
     clients = [one.new_client(f"c{number}") for number in range(CONNECTIONS)]
@@ -44,7 +45,7 @@ async def _fail_a_roll(one: OneBroker, refused: list[int], *, recognised: bool) 
     else:
         await one.must_produce()
     # Each batch is later than a segment lasts: it is rolled for all but those that come out of order.
-    one.disk.fail("append", "*/t-0/*.log", errno.ENOSPC, times=1)
+    one.disk.fail(operation, "*/t-0/*.log", errno.ENOSPC, times=1)
     errors = await _all_at_once(one, clients, SEGMENT_MS * 2)
     assert set(errors) <= {ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR}, errors
     await one.check()

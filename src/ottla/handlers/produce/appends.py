@@ -10,7 +10,7 @@ from ottla.model import ErrorCode, TopicPartition
 from ottla.replication.leader import Leader
 from ottla.replication.replicas import Replicas
 from ottla.replication.writes import Writes
-from ottla.storage.errors import AppendRefused, StorageFault, TooLongToCheck
+from ottla.storage.errors import AppendRefused, RollDue, StorageFault, TooLongToCheck
 from ottla.storage.log.append import AppendResult
 
 
@@ -22,11 +22,17 @@ class Appends:
         self.now_ms = 0
 
     def append(
-        self, tp: TopicPartition, records: memoryview | None, acks: int, unchecked: list[UncheckedBatch] | None
+        self,
+        tp: TopicPartition,
+        records: memoryview | None,
+        acks: int,
+        unchecked: list[UncheckedBatch],
+        *,
+        may_be_looked_into: bool = True,
     ) -> PartitionOutcome:
         """What the partition's part comes to; it stays undecided where `unchecked` then has its batch.
 
-        Without `unchecked` a batch that is long to look at is refused, so that its producer makes smaller ones.
+        One that is long to look at is refused unless it `may_be_looked_into`, so that its producer makes smaller ones.
         """
         outcome = PartitionOutcome(tp.partition)
         if records is None and tp in self._replicas.leaders:
@@ -35,16 +41,19 @@ class Appends:
         leader = self._leader(tp, acks, outcome)
         if leader is None or records is None:
             return outcome
-        if leader.changing_over is not None and unchecked is not None:
-            unchecked.append(UncheckedBatch(tp, outcome, records, leader))
+        if leader.changing_over is not None:
+            unchecked.append(UncheckedBatch(tp, outcome, records, leader, is_looked_into=False))
             return outcome
         try:
             self._staged(outcome, leader, leader.append(records, self.now_ms))
         except TooLongToCheck as error:
-            if unchecked is None:
-                self._not_staged(outcome, leader, error)
+            if may_be_looked_into:
+                unchecked.append(UncheckedBatch(tp, outcome, records, leader, is_looked_into=True))
             else:
-                unchecked.append(UncheckedBatch(tp, outcome, records, leader))
+                self._not_staged(outcome, leader, error)
+        except RollDue:
+            self._replicas.roll(leader)
+            unchecked.append(UncheckedBatch(tp, outcome, records, leader, is_looked_into=False))
         except (StorageFault, AppendRefused) as error:
             self._not_staged(outcome, leader, error)
         except Exception as fault:
@@ -59,28 +68,46 @@ class Appends:
                     if outcome.answer is None and outcome.leader is None:
                         outcome.fail(ErrorCode.UNKNOWN_TOPIC_ID)
 
-    def append_checked(self, unchecked: UncheckedBatch, acks: int) -> None:
-        """Goes on with a batch that another process has looked into."""
-        outcome, verdict = unchecked.outcome, unchecked.verdict
-        assert verdict is not None
+    def append_checked(self, unchecked: UncheckedBatch, acks: int, *, may_be_looked_into: bool = True) -> bool:
+        """Goes on with a batch that another process has looked into, or whose log takes batches again.
+
+        False where it has to wait once more.
+        """
+        outcome = unchecked.outcome
         leader = self._leader(unchecked.tp, acks, outcome)
         if leader is None:
-            return
+            return True
         if leader.log is not unchecked.log:
             # Deleted and created again, perhaps: its client finds out.
             outcome.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            return
-        refused = verdict.refused()
-        if refused is not None:
-            self._not_staged(outcome, leader, refused)
-            return
+            return True
         try:
-            records = memoryview(unchecked.records if verdict.changed is None else bytearray(verdict.changed))
-            self._staged(outcome, leader, leader.append_checked(records, self.now_ms))
+            self._append_judged(unchecked, leader)
+        except TooLongToCheck as error:
+            if may_be_looked_into:
+                unchecked.is_to_be_looked_into()
+                return False
+            self._not_staged(outcome, leader, error)
+        except RollDue:
+            self._replicas.roll(leader)
+            return False
         except (StorageFault, AppendRefused) as error:
             self._not_staged(outcome, leader, error)
         except Exception as fault:
             self._broken(outcome, leader, fault)
+        return True
+
+    def _append_judged(self, unchecked: UncheckedBatch, leader: Leader) -> None:
+        verdict = unchecked.verdict
+        if verdict is None:
+            appended = leader.append(memoryview(unchecked.records), self.now_ms)
+        else:
+            refused = verdict.refused()
+            if refused is not None:
+                raise refused
+            records = unchecked.records if verdict.changed is None else bytearray(verdict.changed)
+            appended = leader.append_checked(memoryview(records), self.now_ms)
+        self._staged(unchecked.outcome, leader, appended)
 
     def _leader(self, tp: TopicPartition, acks: int, outcome: PartitionOutcome) -> Leader | None:
         """The leader that takes the batch; None where the outcome says why none does."""
@@ -101,7 +128,7 @@ class Appends:
 
     def _not_staged(self, outcome: PartitionOutcome, leader: Leader, error: StorageFault | AppendRefused) -> None:
         if isinstance(error, StorageFault):
-            # The segment was to be rolled. What this round staged and is not written will not be.
+            # What this round staged and is not written will not be.
             self._writes.refused(leader, error)
             outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)
             return

@@ -1,5 +1,5 @@
 """Produce requests with batches that another process has to look into (docs/decisions/record-checks.md), or whose log
-takes nothing for a moment, while its copy in another directory takes over.
+takes nothing for a moment, while its copy in another directory takes over or its next segment is made.
 
 The connection is busy meanwhile, so that what its client sent after it stays behind it. The request's other batches
 are written as ever; those that were checked are staged in a round of their own, and then all are answered together.
@@ -22,6 +22,7 @@ from ottla.handlers.routes import PRODUCE
 from ottla.model import ErrorCode, TopicPartition
 from ottla.ports import Clock
 from ottla.replication.leader import Leader
+from ottla.storage.errors import StorageFault
 from ottla.storage.log.append import BatchVerdict, examine_whole
 from ottla.storage.log.log import Log
 
@@ -39,10 +40,20 @@ ABANDONED_BYTES_MAX: Final = 16 * 1024 * 1024
 class UncheckedBatch:
     """One batch that waits for its verdict, or has it."""
 
-    __slots__ = ("_leader", "config", "outcome", "records", "tp", "verdict")
+    __slots__ = ("_leader", "config", "is_looked_into", "outcome", "records", "tp", "verdict")
 
-    def __init__(self, tp: TopicPartition, outcome: PartitionOutcome, records: memoryview, leader: Leader) -> None:
+    def __init__(
+        self,
+        tp: TopicPartition,
+        outcome: PartitionOutcome,
+        records: memoryview,
+        leader: Leader,
+        *,
+        is_looked_into: bool,
+    ) -> None:
         self.tp = tp
+        #: Whether another process has to look into it. Otherwise it waits for its log only, and is staged as ever then.
+        self.is_looked_into = is_looked_into
         #: Undecided until the batch is staged or refused.
         self.outcome = outcome
         #: A copy: the request's buffer goes back to the pool at the round's end.
@@ -58,17 +69,20 @@ class UncheckedBatch:
         return self._leader.present.log
 
     @property
-    def changing_over(self) -> asyncio.Future[None] | None:
+    def changing_over(self) -> asyncio.Future[StorageFault | None] | None:
         """What it waits for where its log takes nothing just now."""
         return self._leader.present.changing_over
 
     @property
     def is_judged(self) -> bool:
-        return self.outcome.answer is not None or self.log.config == self.config
+        return not self.is_looked_into or self.outcome.answer is not None or self.log.config == self.config
+
+    def is_to_be_looked_into(self) -> None:
+        self.is_looked_into = True
 
 
-#: Stages and answers a request all of whose batches have their verdicts.
-Resume = Callable[[Peer, ProduceWait, list[UncheckedBatch]], None]
+#: Stages the batches of a request that have their verdicts, and answers it; returns those that have to wait again.
+Resume = Callable[[ProduceWait, list[UncheckedBatch]], list[UncheckedBatch]]
 
 
 class ProduceChecks:
@@ -78,23 +92,35 @@ class ProduceChecks:
         self._resume = resume
         #: The requests that wait here: kept so that they are not collected, and can be ended at stop.
         self.tasks: dict[asyncio.Future[None], None] = {}
+        #: How many requests of a connection wait here.
+        self._held: dict[Peer, int] = {}
         self._waiting_bytes = 0
         self._abandoned = 0
         self._abandoned_bytes = 0
 
     def begin(self, peer: Peer, wait: ProduceWait, unchecked: list[UncheckedBatch]) -> None:
         """Has the batches looked into; the connection takes nothing more until then."""
+        task = self.hold(peer, wait, unchecked)
+        if task is None:
+            return
+        self._held[peer] = self._held.get(peer, 0) + 1
+        task.add_done_callback(partial(self._go_on, peer))
+        size = sum(len(each.records) for each in unchecked)
+        peer.answer_later(partial(self._abandon, task, size))
+
+    def hold(self, peer: Peer, wait: ProduceWait, unchecked: list[UncheckedBatch]) -> asyncio.Future[None] | None:
+        """The same where the connection waits already; None where there is no room, and the batches are refused."""
         size = sum(len(each.records) for each in unchecked)
         if self._waiting_bytes and self._waiting_bytes + size > WAITING_BYTES_MAX:
             for each in unchecked:
                 each.outcome.fail(ErrorCode.REQUEST_TIMED_OUT, "too much waits to be looked at")
-            return
+            return None
         self._waiting_bytes += size
         wait.unchecked = True
         task = asyncio.ensure_future(self._judge(peer, wait, unchecked))
         self.tasks[task] = None
         task.add_done_callback(partial(self._ended, peer, size))
-        peer.answer_later(partial(self._abandon, task, size))
+        return task
 
     def _ended(self, peer: Peer, size: int, task: asyncio.Future[None]) -> None:
         self._waiting_bytes -= size
@@ -104,6 +130,14 @@ class ProduceChecks:
             log_event.error("a request failed", api=PRODUCE, error="".join(traceback.format_exception(error)))
         if error is not None or task.cancelled():
             peer.abort()
+
+    def _go_on(self, peer: Peer, _: asyncio.Future[None]) -> None:
+        """A connection whose lane has brought several goes on behind the last of them."""
+        self._held[peer] -= 1
+        if not self._held[peer]:
+            del self._held[peer]
+            if not peer.closed:
+                peer.finish()
 
     def _abandon(self, task: asyncio.Future[None], size: int) -> None:
         """The client has gone. It may have wanted no answer, so that its records are kept where that costs little."""
@@ -119,21 +153,27 @@ class ProduceChecks:
         self._abandoned_bytes -= size
 
     async def _judge(self, peer: Peer, wait: ProduceWait, unchecked: list[UncheckedBatch]) -> None:
-        # Again where the topic's configuration has changed meanwhile, which takes a change of the tree each time.
-        while waiting := [each for each in unchecked if not each.is_judged or each.changing_over is not None]:
-            for each in waiting:
-                if (changing_over := each.changing_over) is not None:
-                    await asyncio.wait([changing_over])
-                    continue
-                config = each.log.config
-                try:
-                    each.verdict = await self._checks.run(
-                        peer, examine_whole, partial(_arguments, each.records, config, self._clock.wall_ms())
-                    )
-                except CheckFailed:
-                    each.outcome.fail(ErrorCode.REQUEST_TIMED_OUT, "the records could not be looked at")
-                each.config = config
-        self._resume(peer, wait, unchecked)
+        while unchecked:
+            # Again where the topic's configuration has changed meanwhile, which takes a change of the tree each time.
+            while waiting := [each for each in unchecked if not each.is_judged or each.changing_over is not None]:
+                for each in waiting:
+                    if (changing_over := each.changing_over) is not None:
+                        await asyncio.wait([changing_over])
+                        if changing_over.done() and changing_over.result() is not None:
+                            each.outcome.fail(ErrorCode.KAFKA_STORAGE_ERROR)
+                    elif not each.is_judged:
+                        await self._look_into(peer, each)
+            unchecked = self._resume(wait, unchecked)
+
+    async def _look_into(self, peer: Peer, each: UncheckedBatch) -> None:
+        config = each.log.config
+        try:
+            each.verdict = await self._checks.run(
+                peer, examine_whole, partial(_arguments, each.records, config, self._clock.wall_ms())
+            )
+        except CheckFailed:
+            each.outcome.fail(ErrorCode.REQUEST_TIMED_OUT, "the records could not be looked at")
+        each.config = config
 
 
 def _arguments(*values: object) -> tuple[object, ...]:

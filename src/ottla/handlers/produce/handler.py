@@ -34,7 +34,7 @@ from ottla.protocol.header import request_body_start
 from ottla.protocol.hot.produce import PLAIN_PARTS_MAX, TooManyParts, parse_produce
 from ottla.replication.round import Participant
 from ottla.steps import Steps
-from ottla.storage.errors import AppendRefused, StorageFault
+from ottla.storage.errors import AppendRefused, RollDue, StorageFault
 from ottla.storage.log.append import AppendResult
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class ProduceHandler(Participant):
                     first, last, append_time_ms, *_ = leader.append(records, self._now_ms)
                 if not leader.dirty:
                     self._writes.staged(leader)
-            except AppendRefused:
+            except (AppendRefused, RollDue):
                 pass  # it left no trace in the log: the long way says it again, with all its words
             except StorageFault as fault:
                 # What this round staged and is not written is lost: nothing may take its offsets in this round.
@@ -195,7 +195,7 @@ class ProduceHandler(Participant):
         self._resumed.append(wait)
 
     def _answered_parts(self, request: LongProduce) -> Steps[bytearray | None]:
-        answers = yield from request.steps(self._admission, self._appends, self._round, self._is_staged)
+        answers = yield from request.steps(self._admission, self._appends, self._round, self._is_staged, self.checks)
         failed = 0
         for _, partitions in answers:
             failed += sum(answer.error != ErrorCode.NONE for answer in partitions)
@@ -205,20 +205,28 @@ class ProduceHandler(Participant):
             return None if failed else bytearray()
         return (yield from encoded(request, answers, ANSWER_BYTES_MAX))
 
-    # -- batches that another process has looked into
+    # -- batches that another process has looked into, or that have waited for their log
 
-    def _resume(self, peer: Peer, wait: ProduceWait, checked: list[UncheckedBatch]) -> None:
-        """Stages what was found good, in a round of its own, and answers the request as at the end of any round."""
+    def _resume(self, wait: ProduceWait, checked: list[UncheckedBatch]) -> list[UncheckedBatch]:
+        """Stages what was found good, in a round of its own, and answers the request as at the end of any round.
+
+        Unless some of it has to wait once more, which is returned: the request is answered behind that.
+        """
+        left: list[UncheckedBatch] = []
+
+        def is_left(each: UncheckedBatch) -> bool:
+            return each.outcome.answer is None and not self._appends.append_checked(
+                each, wait.acks, may_be_looked_into=not wait.is_part
+            )
 
         def stage() -> None:
             self._appends.fail_unknown(wait, self._services.metadata)
-            for each in checked:
-                if each.outcome.answer is None:
-                    self._appends.append_checked(each, wait.acks)
+            left.extend(each for each in checked if is_left(each))
+            wait.unchecked = bool(left)
             self._resumed.append(wait)
 
         self._round.within(stage)
-        peer.finish()
+        return left
 
     def _remember(
         self,
@@ -413,10 +421,10 @@ class ProduceHandler(Participant):
     def _answer_resumed(self) -> None:
         resumed, self._resumed = self._resumed, []
         for wait in resumed:
-            wait.unchecked = False
             try:
                 wait.fail_unwritten()
-                self._answer_or_park(wait)
+                if not wait.unchecked:
+                    self._answer_or_park(wait)
             except Exception as fault:
                 self._end(wait.peer, fault)
 

@@ -17,6 +17,7 @@ from ottla.handlers.calls.turns import STEPS_A_LOOK
 from ottla.handlers.produce.admission import Admission
 from ottla.handlers.produce.answer import PartitionAnswer, TopicAnswer
 from ottla.handlers.produce.appends import Appends
+from ottla.handlers.produce.checks import ProduceChecks, UncheckedBatch
 from ottla.handlers.produce.rules import is_transactional, refused_in
 from ottla.handlers.produce.waiting import PartitionOutcome, ProduceWait
 from ottla.model import ErrorCode, TopicPartition
@@ -27,7 +28,7 @@ from ottla.protocol.stepping import DecodingAllowance
 from ottla.replication.round import Round
 from ottla.steps import Steps, pieces
 
-#: Partitions of one round, each of some ten microseconds, or of two milliseconds where its segment is rolled.
+#: Partitions of one round, each of some ten microseconds.
 PIECE: Final = 16
 #: Their topic; partition, beginning and end of its records.
 Part = tuple[str | bytes, tuple[int, int, int]]
@@ -49,7 +50,12 @@ class LongProduce:
         self._resume: Callable[[], None] | None = None
 
     def steps(
-        self, admission: Admission, appends: Appends, this_round: Round, staged: Callable[[ProduceWait], None]
+        self,
+        admission: Admission,
+        appends: Appends,
+        this_round: Round,
+        staged: Callable[[ProduceWait], None],
+        checks: ProduceChecks,
     ) -> Steps[list[TopicAnswer]]:
         parts = yield from parse_produce_steps(
             self._frame, self._body, self.version, len(self._frame), DecodingAllowance()
@@ -63,11 +69,14 @@ class LongProduce:
             wait = self._piece_wait(timeout_ms)
 
             def stage(piece: tuple[Part, ...] = piece, wait: ProduceWait = wait) -> None:
-                wait.topics = list(self._append(piece, admission, appends, transactional_id, foreign=foreign))
+                held: list[UncheckedBatch] = []
+                wait.topics = list(self._append(piece, admission, appends, transactional_id, held, foreign=foreign))
+                if held:
+                    checks.hold(self.peer, wait, held)
                 staged(wait)
 
             this_round.within(stage)
-            # Where segments are rolled, which is four files each, a piece takes milliseconds: the clock is looked at.
+            # A piece may take a millisecond: the clock is looked at.
             for _ in range(STEPS_A_LOOK):
                 yield
         while self._open:
@@ -90,7 +99,9 @@ class LongProduce:
                 resume, self._resume = self._resume, None
                 resume()
 
-        return ProduceWait(self.peer, self.acks, timeout_ms, [], answered)
+        wait = ProduceWait(self.peer, self.acks, timeout_ms, [], answered)
+        wait.is_part = True
+        return wait
 
     def _any_transactional(self, parts: ProduceParts) -> Steps[bool]:
         frame = memoryview(self._frame)
@@ -107,6 +118,7 @@ class LongProduce:
         admission: Admission,
         appends: Appends,
         transactional_id: str | None,
+        held: list[UncheckedBatch],
         *,
         foreign: bool,
     ) -> Iterator[tuple[str | bytes, list[PartitionOutcome]]]:
@@ -114,10 +126,15 @@ class LongProduce:
             name, fault = admission.topic(topic, self.peer, transactional_id, self.acks)
             if foreign:
                 fault = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            yield topic, [self._append_one(name, partition, fault, appends) for _, partition in parts]
+            yield topic, [self._append_one(name, partition, fault, appends, held) for _, partition in parts]
 
     def _append_one(
-        self, topic: str, part: tuple[int, int, int], fault: ErrorCode | None, appends: Appends
+        self,
+        topic: str,
+        part: tuple[int, int, int],
+        fault: ErrorCode | None,
+        appends: Appends,
+        held: list[UncheckedBatch],
     ) -> PartitionOutcome:
         partition, start, end = part
         if fault is not None:
@@ -127,7 +144,8 @@ class LongProduce:
         if records is not None and (refused := refused_in(self.version, records)) is not None:
             why, message = refused
             return PartitionOutcome(partition, answer=PartitionAnswer(partition, why, message=message))
-        return appends.append(TopicPartition(topic, partition), records, self.acks, None)
+        tp = TopicPartition(topic, partition)
+        return appends.append(tp, records, self.acks, held, may_be_looked_into=False)
 
 
 def encoded(request: LongProduce, answers: list[TopicAnswer], limit: int) -> Steps[bytearray]:

@@ -82,7 +82,7 @@ def _settle(outcome: PartitionOutcome, acks: int) -> bool:
 class ProduceWait:
     """A request from the end of its round until its answer."""
 
-    __slots__ = ("_answered", "acks", "began_ms", "peer", "slot", "timeout_ms", "topics", "unchecked")
+    __slots__ = ("_answered", "acks", "began_ms", "is_part", "peer", "slot", "timeout_ms", "topics", "unchecked")
 
     def __init__(
         self,
@@ -100,8 +100,10 @@ class ProduceWait:
         self.began_ms: int | None = None
         #: The answer's place behind those of earlier requests.
         self.slot = Slot()
-        #: Whether some of its batches are still being looked into by another process.
+        #: Whether some of its batches are still being looked into by another process, or wait for their log.
         self.unchecked = False
+        #: Whether it is a piece of a request that has its answer elsewhere.
+        self.is_part = False
         self._answered = answered
 
     @property

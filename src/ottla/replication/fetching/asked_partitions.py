@@ -16,7 +16,7 @@ from ottla.protocol.hot.follower_fetch import AskedRow
 from ottla.replication.fetching.partition import FetchedPartition, FetchState, Key
 from ottla.replication.fetching.surroundings import Surroundings
 from ottla.replication.throttles import names
-from ottla.storage.errors import FaultKind, StorageFault
+from ottla.storage.errors import FaultKind, RollDue, StorageFault
 
 log_event = logs.logger("replication")
 
@@ -38,13 +38,15 @@ class AskedPartitions:
         self._order = count()
         #: Those that were written and are not on the disk yet, where their topic asks for that.
         self.flushing: dict[FetchedPartition, None] = {}
+        self._on_changed: dict[FetchedPartition, Callable[[], None]] = {}
         #: Those that were left out for the throttle.
         self._throttled: dict[Key, None] = {}
 
     def __len__(self) -> int:
         return len(self.by_partition)
 
-    def add(self, partition: FetchedPartition, on_flushed: Callable[[], None]) -> None:
+    def add(self, partition: FetchedPartition, on_changed: Callable[[], None]) -> None:
+        """`on_changed` is called where it may be asked for again, outside of any answer."""
         assert partition.tp not in self.by_partition, f"{partition.tp} is fetched twice"
         self.by_partition[partition.tp] = partition
         key = partition.name(by_id=self._by_id)
@@ -54,9 +56,10 @@ class AskedPartitions:
         def flushed() -> None:
             if self.flushing.pop(partition, False) is not False:
                 self.touch(partition)
-                on_flushed()
+                on_changed()
 
         partition.follower.on_may_ask = flushed
+        self._on_changed[partition] = on_changed
 
     def remove(self, tp: TopicPartition) -> FetchedPartition | None:
         partition = self.by_partition.pop(tp, None)
@@ -66,6 +69,7 @@ class AskedPartitions:
             self.touch(partition)
             self.flushing.pop(partition, None)
             partition.follower.on_may_ask = None
+            self._on_changed.pop(partition, None)
         return partition
 
     def name(self, *, by_id: bool) -> None:
@@ -141,6 +145,26 @@ class AskedPartitions:
     def back_off(self, one: FetchedPartition) -> None:
         self.wait(one, self._around.config.fetch_backoff_ms)
 
+    def wait_for_roll(self, one: FetchedPartition) -> None:
+        """A worker makes the log's next segment, or a flush is to end before the log is cut."""
+        log = one.follower.log
+
+        def rolled(fault: StorageFault | None) -> None:
+            if one.state is not FetchState.WAITING or self.by_partition.get(one.tp) is not one:
+                return
+            if fault is not None:
+                self.storage_failed(one, fault)
+                return
+            one.state = FetchState.FETCHING
+            self.touch(one)
+            self._on_changed[one]()
+
+        one.state = FetchState.WAITING
+        one.due_ms = self._around.now_ms() + self._around.config.fetch_backoff_ms
+        heapq.heappush(self._waiting, (one.due_ms, next(self._order), one))
+        self.touch(one)
+        self._around.replicas.roll_log(log, rolled)
+
     def take_out(self, one: FetchedPartition) -> None:
         one.state = FetchState.OUT
         self.touch(one)
@@ -176,6 +200,9 @@ class AskedPartitions:
 
     def storage_failed(self, one: FetchedPartition, fault: StorageFault) -> None:
         """Of a full disk the rest is fetched again; with a directory that failed all of its partitions go."""
+        if isinstance(fault, RollDue):
+            self.wait_for_roll(one)
+            return
         if fault.directory_failed:
             self.take_out(one)
             self._around.replicas.fail_directory_of(one.tp, str(fault))

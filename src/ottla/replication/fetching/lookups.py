@@ -36,7 +36,7 @@ from ottla.protocol.generated.offset_for_leader_epoch import (
 from ottla.replication.fetching.asked_partitions import AskedPartitions
 from ottla.replication.fetching.partition import FetchedPartition, FetchState
 from ottla.replication.fetching.surroundings import Surroundings
-from ottla.storage.errors import StorageFault
+from ottla.storage.errors import RollDue, StorageFault
 
 log_event = logs.logger("replication")
 
@@ -164,6 +164,11 @@ class Lookups:
         before = one.follower.log.end_offset
         try:
             after = one.follower.truncate_to_leader(epoch, end)
+        except RollDue:
+            # A worker has its files in hand, for some milliseconds. The leader is asked again meanwhile: a log that was
+            # not cut may not be fetched for.
+            self._of_epochs[one] = None
+            return
         except StorageFault as fault:
             self._partitions.storage_failed(one, fault)
             return

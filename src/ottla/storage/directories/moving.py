@@ -82,8 +82,11 @@ class FutureLog:
         copied = 0
         if copy.end_offset < source.end_offset:
             data = source.read(copy.end_offset, max_bytes, source.end_offset).read()
-            copy.stage_replica(memoryview(data))
-            copy.write_staged()
+            try:
+                copy.stage_replica(memoryview(data))
+            finally:
+                # What comes before a segment that is yet to be made (RollDue).
+                copy.write_staged()
             copied = len(data)
         if source.start_offset > copy.start_offset:
             start = min(source.start_offset, copy.end_offset)

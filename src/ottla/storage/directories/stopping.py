@@ -33,6 +33,9 @@ class LastFlush(NamedTuple):
         """To be called on the loop after `run`, failed or not."""
         if self.flush.done:
             self.log.flushed(self.flush)
+        else:
+            # The stop itself tries again what has failed for want of room, and is refused.
+            self.log.durability.lost()
 
 
 def prepare_last_flushes(logs: Sequence[Log]) -> list[LastFlush]:

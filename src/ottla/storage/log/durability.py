@@ -21,6 +21,7 @@ from ottla.config import LogConfig
 from ottla.storage.errors import FaultKind, StorageFault
 from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.log.flush import UNWRITTEN_ENTRIES_MAX, Flush, index_paths
+from ottla.storage.log.indexes.indexed_file import IndexWrite
 from ottla.storage.log.leader_epochs import LeaderEpochs
 from ottla.storage.log.opening.loading import LoadedLog
 from ottla.storage.log.places import Places
@@ -39,7 +40,15 @@ class Durability:
             "_producer_memory",
             "_unflushed_since_ms",
         ),
-        *("_unsynced", "_unsynced_paths", "certain_end", "generation", "names_changed", "recovery_point"),
+        *(
+            "_unsynced",
+            "_unsynced_paths",
+            "certain_end",
+            "generation",
+            "is_given_up",
+            "names_changed",
+            "recovery_point",
+        ),
     )
 
     def __init__(
@@ -70,6 +79,8 @@ class Durability:
         #: that batches were appended.
         self._complete_end = loaded.end_offset
         self._is_touched = loaded.report is not None
+        #: The log is closed: nothing is done for it any more.
+        self.is_given_up = False
         #: Counts cuts, each of which makes a running flush worthless.
         self.generation = 0
         #: The one that runs, or has failed.
@@ -117,6 +128,16 @@ class Durability:
     def is_flushing(self) -> bool:
         return self._flush is not None
 
+    def indexes_are_written(self) -> None:
+        """By something else than the flush that is prepared, and not in a worker yet."""
+        if self._flush is not None:
+            self._flush.leave_indexes()
+
+    @property
+    def writes_indexes(self) -> bool:
+        """Whether a running flush writes to index files, which nobody else does meanwhile."""
+        return self._flush is not None and bool(self._flush.writes)
+
     def is_due(self, config: LogConfig, now_ms: int) -> bool:
         """Whether flush.messages, flush.ms, a sealed segment or a snapshot asks for a flush."""
         if self._flush is not None:
@@ -147,11 +168,13 @@ class Durability:
                 )
             return None
         with places.naming_faults():
+            writes: Sequence[IndexWrite] = ()
             if closing:
-                self._complete()
+                writes = self._completing()
             elif places.active.unwritten_entries >= UNWRITTEN_ENTRIES_MAX:
-                self._write_indexes()
-            self._flush = self._collected(closing=closing)
+                writes = places.active.index_writes(complete=False)
+                self._unsynced_paths.extend(index_paths(places.active))
+            self._flush = self._collected(writes, closing=closing)
         return self._flush
 
     def flushed(self, flush: Flush) -> None:
@@ -161,6 +184,8 @@ class Durability:
         self._flush = None
         self._unflushed_since_ms = -1
         self._producer_memory.settle()
+        if flush.generation == self.generation and flush.writes_done:
+            self._places.active.indexes_written(flush.writes)
         if flush.generation != self.generation:
             # The log was cut meanwhile: what was synced may not be what is there. All of it is done again.
             self._leader_epochs.must_be_written()
@@ -189,41 +214,34 @@ class Durability:
         if flush.records_are_certain and flush.generation == self.generation:
             self.certain_end = max(self.certain_end, flush.offset)
         self._unsynced_paths.extend(flush.paths)
+        self._is_touched = True
         self._leader_epochs.must_be_written()
         self.names_changed = True
 
     def give_up(self) -> None:
         """The log is closed, and waits for no flush."""
+        self.is_given_up = True
         if self._flush is not None:
             self._flush.give_up()
 
-    def _write_indexes(self) -> None:
-        active = self._places.active
-        try:
-            active.write_indexes(complete=False)
-        except OSError as error:
-            if StorageFault.of(self._places.directory, error).directory_failed:
-                raise
-            # The disk is full, or so. Records matter more, and a later flush tries the index again.
-            return
-        self._unsynced_paths.extend(index_paths(active))
-
-    def _complete(self) -> None:
-        """Writes the index of the active segment and the producers' state, where they are behind."""
+    def _completing(self) -> Sequence[IndexWrite]:
+        """What completes the index of the active segment; and takes the producers' state, where either is behind."""
         if not self._is_touched and self._complete_end == self._places.end_offset:
-            return
+            return ()
         active = self._places.active
+        writes: Sequence[IndexWrite] = ()
         if active.has_indexes and active.size:
-            active.write_indexes()
+            writes = active.index_writes()
             self._unsynced_paths.extend(index_paths(active))
         self._producer_memory.take_for_stop()
         self._is_touched, self._complete_end = False, self._places.end_offset
+        return writes
 
-    def _collected(self, *, closing: bool) -> Flush | None:
+    def _collected(self, writes: Sequence[IndexWrite], *, closing: bool) -> Flush | None:
         places, leader_epochs = self._places, self._leader_epochs
         dirty = [segment for segment in (*self._unsynced, places.active) if not segment.is_clean]
         is_behind = self.recovery_point < places.end_offset
-        pending = self._producer_memory.opened()
+        pending = self._producer_memory.pending
         has_epochs = leader_epochs.are_new
         if not (dirty or self._unsynced_paths or is_behind or pending or (closing and has_epochs)):
             return None
@@ -238,8 +256,10 @@ class Durability:
             [(segment.base_offset, segment.size) for segment in dirty],
             list(dict.fromkeys(self._unsynced_paths)),
             epochs,
-            places.directory if self.names_changed or pending is not None else None,
+            places.directory if self.names_changed or pending is not None or writes else None,
             pending,
+            writes,
+            must_write=closing,
         )
         # Only now, since a file that does not open leaves it all to be done.
         if epochs is not None:

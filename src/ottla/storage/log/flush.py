@@ -12,12 +12,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.ports import Disk, File
-from ottla.storage.errors import StorageFault, has_no_descriptor
+from ottla.storage.errors import StorageFault, has_no_descriptor, passes
 from ottla.storage.formats import epoch_checkpoint
 from ottla.storage.formats.names import INDEX, TIME_INDEX, TXN_INDEX
 from ottla.storage.log.segment import Segment
 
 if TYPE_CHECKING:
+    from ottla.storage.log.indexes.indexed_file import IndexWrite
     from ottla.storage.log.producers.snapshots import PendingSnapshot
 
 #: An active segment's index is brought to disk after so many entries, 2 MB of log at least: what a start after a crash
@@ -35,6 +36,7 @@ class Flush:
         "_disk",
         "_epochs",
         "_files",
+        "_must_write",
         "_snapshot",
         "done",
         "failed",
@@ -44,6 +46,8 @@ class Flush:
         "paths",
         "records_are_certain",
         "sizes",
+        "writes",
+        "writes_done",
     )
 
     def __init__(
@@ -57,6 +61,9 @@ class Flush:
         epochs: tuple[str, list[tuple[int, int]]] | None,
         directory: str | None,
         snapshot: PendingSnapshot | None = None,
+        writes: Sequence[IndexWrite] = (),
+        *,
+        must_write: bool = False,
     ) -> None:
         #: Everything below is on the medium once this is done.
         self.offset = offset
@@ -70,6 +77,8 @@ class Flush:
         self.is_given_up = False
         #: Whether only the files beside the log were refused.
         self.records_are_certain = False
+        #: Whether the index files hold what was to be written.
+        self.writes_done = False
         self._disk = disk
         #: Log files, held open by a lease each.
         self._files = tuple(files)
@@ -77,6 +86,10 @@ class Flush:
         self.paths = tuple(paths)
         self._epochs = epochs
         self._snapshot = snapshot
+        #: What brings index files up to date. Nobody else writes to these until the flush has ended.
+        self.writes = tuple(writes)
+        #: Whether it fails where there is no room for them: a clean stop relies on them.
+        self._must_write = must_write
         #: The partition's folder, where names in it have changed.
         self._directory = directory
         for file in self._files:
@@ -105,6 +118,10 @@ class Flush:
         """The log is closed without waiting for this."""
         self.is_given_up = True
 
+    def leave_indexes(self) -> None:
+        """Something else has brought the index files up to date before it ran."""
+        self.writes = ()
+
     def release(self) -> None:
         """Lets go of the files: it has run, or never will."""
         files, self._files = self._files, ()
@@ -113,19 +130,37 @@ class Flush:
 
     def _sync_beside(self) -> None:
         try:
+            self._write_indexes()
             for path in self.paths:
                 self._sync_path(path)
-            if self._snapshot is not None:
+            if self._snapshot is not None and not self.is_given_up:
                 self._write_snapshot(self._snapshot)
             if self._epochs is not None:
                 # This syncs the folder as well.
                 self._write_epochs(*self._epochs)
             elif self._directory is not None:
                 self._disk.sync_directory(self._directory)
+            if self._snapshot is not None:
+                self._snapshot.supersede()
         except OSError as error:
             if has_no_descriptor(error):  # so that it was not even tried
                 raise StorageFault.of(error.filename or "", error) from error
             raise
+
+    def _write_indexes(self) -> None:
+        if self.is_given_up:
+            return
+        try:
+            for write in self.writes:
+                write.run()
+        except OSError as error:
+            if not passes(error):
+                raise
+            if self._must_write or has_no_descriptor(error):
+                raise StorageFault.of(error.filename or "", error) from error
+            # The disk is full. Records matter more, and a later flush tries the index again.
+            return
+        self.writes_done = True
 
     def _write_epochs(self, path: str, entries: list[tuple[int, int]]) -> None:
         if self.is_given_up:

@@ -23,7 +23,7 @@ stand beside them (`tests/storage/log/test_log_ownership.py` looks after it).
 What changes several of them stands in modules of its own: `rolling.py`, `retention.py`, `truncation.py`.
 
 Everything runs on the loop's thread and never waits, except for the disk's own reads and writes. What blocks longer
-comes back as an object whose `run` a worker calls: `Flush`, `Removal`.
+comes back as an object whose `run` a worker calls: `Flush`, `Removal`, and `Roll` where the log rolls apart.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from ottla.config import LogConfig
 from ottla.model import ZERO_TOPIC_ID, TopicId, TopicPartition
 from ottla.steps import Steps
-from ottla.storage.errors import BadBatch, CorruptLog, OffsetOutsideLog, StorageFault
+from ottla.storage.errors import BadBatch, CorruptLog, OffsetOutsideLog, RollDue, StorageFault
 from ottla.storage.log import retention, rolling, truncation
 from ottla.storage.log.append import AppendResult, Origin
 from ottla.storage.log.durability import Durability
@@ -56,6 +56,7 @@ from ottla.storage.log.producers.producer_state import ActiveProducer, ProducerS
 from ottla.storage.log.producers.snapshots import Snapshots
 from ottla.storage.log.reader import EMPTY, Slice
 from ottla.storage.log.retention import Removal
+from ottla.storage.log.rolling import Roll
 from ottla.storage.log.segment import Segment
 from ottla.storage.log.staging import Staging
 
@@ -297,11 +298,42 @@ class Log:
     # -- what is kept
 
     def roll(self, now_ms: int) -> None:
-        """Seals the active segment, if there is anything in it."""
+        """Seals the active segment, if there is anything in it. Raises RollDue where a worker has to make the next."""
         del now_ms
         self.write_staged()
-        if self.active.size:
-            rolling.roll(self.staging, self.end_offset)
+        if not self.active.size:
+            return
+        if self.staging.rolls_apart:
+            if self.staging.roll_base is None:
+                self.staging.want_roll(self.end_offset)
+            raise RollDue(self.tp, self.directory)
+        rolling.roll(self.staging, self.end_offset)
+
+    def prepare_roll(self) -> Roll | None:
+        """What a worker is to make for the roll that was asked for; None where there is nothing to make.
+
+        `rolled` or `roll_failed` follows, also where this raises StorageFault.
+        """
+        with self.naming_faults():
+            return rolling.prepare(self.staging)
+
+    def rolled(self, begun: Roll | None) -> None:
+        """The worker has made it: the log goes on in its next segment."""
+        rolling.finish(self.staging, begun)
+
+    def roll_failed(self, begun: Roll | None) -> None:
+        """The log goes on in the segment that it has."""
+        rolling.failed(self.staging, begun)
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Closed, and its files are somebody else's."""
+        return self.durability.is_given_up
+
+    @property
+    def is_rolling(self) -> bool:
+        """Whether its next segment is due, or being made: nothing is appended, and nothing else changes its files."""
+        return self.staging.roll_base is not None
 
     def roll_due(self, now_ms: int) -> bool:
         """Whether the active segment is older than segment.ms, though nobody appends to it."""

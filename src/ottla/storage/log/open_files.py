@@ -71,11 +71,11 @@ class OpenFiles:
         try:
             return opens()
         except OSError as error:
-            if not has_no_descriptor(error) or not self._close_half():
+            if not has_no_descriptor(error) or not self.close_half():
                 raise
         return opens()
 
-    def _close_half(self) -> bool:
+    def close_half(self) -> bool:
         """Closes the half that was opened first, as far as it may be; whether there was any."""
         closable = [each for each in self._open if each.is_open and each.is_clean]
         closed = closable[: (len(closable) + 1) // 2]

@@ -52,8 +52,8 @@ class Removal(NamedTuple):
 
 def expire(log: Log, now_ms: int, high_watermark: int) -> list[Removal]:
     """Takes what retention no longer keeps out of the log; after EXPIRED_AT_ONCE segments there may be more."""
-    if log.swap is not None:
-        # For the moment that a cleaned segment takes to replace others: the next round finds the same.
+    if log.swap is not None or log.is_rolling:
+        # While a segment is being made, or a cleaned one replaces others: the next round finds the same.
         return []
     config = log.config
     gone = _below_start(log, high_watermark)

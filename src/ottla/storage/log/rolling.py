@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from ottla.model import ErrorCode
 from ottla.records.batch import INT32_MAX, OFFSET_MAX
-from ottla.storage.errors import AppendRefused, StorageFault
+from ottla.storage.errors import AppendRefused, RollDue, StorageFault
+from ottla.storage.formats.names import LOG
 from ottla.storage.log.indexes import offset_index, time_index
-from ottla.storage.log.opening.loading import create_segment
+from ottla.storage.log.segment import INDEX_KINDS, Segment
 
 if TYPE_CHECKING:
+    from ottla.ports import File
+    from ottla.storage.log.indexes.indexed_file import IndexWrite
+    from ottla.storage.log.producers.snapshots import PendingSnapshot
     from ottla.storage.log.staging import Staging
 
 NEVER: Final = 2**63
@@ -32,6 +38,8 @@ def before_batch(staging: Staging, size: int, first_offset: int, last_offset: in
     """
     if staging.waits_for is not None:
         raise StorageFault.of(staging.waits_for, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    if staging.roll_base is not None:
+        raise RollDue(staging.places.tp, staging.places.directory)
     with staging.places.naming_faults():
         _before_batch(staging, size, first_offset, last_offset, timestamp)
 
@@ -53,6 +61,9 @@ def _before_batch(staging: Staging, size: int, first_offset: int, last_offset: i
         staging.staged_end + size > staging.config.segment_bytes or is_old(staging, timestamp) or index_is_full(staging)
     )
     if due or last_offset - segment.base_offset > INT32_MAX:
+        if staging.rolls_apart:
+            staging.want_roll(first_offset)
+            raise RollDue(staging.places.tp, staging.places.directory)
         staging.write()
         roll(staging, first_offset)
         _before_batch(staging, size, first_offset, last_offset, timestamp)
@@ -100,46 +111,141 @@ def index_is_full(staging: Staging) -> bool:
 
 
 def roll(staging: Staging, base_offset: int) -> None:
-    """Seals the active segment and goes on in a new one from `base_offset` on."""
+    """Seals the active segment and goes on in a new one from `base_offset` on, with the caller waiting for the disk."""
+    staging.want_roll(base_offset)
+    begun = None
+    try:
+        begun = prepare(staging)
+        if begun is not None:
+            with staging.places.naming_faults():
+                staging.places.around.files.opening(begun.run)
+    except BaseException:
+        failed(staging, begun)
+        raise
+    finish(staging, begun)
+    staging.durability.indexes_are_written()
+
+
+class Roll:
+    """The files of a log's next segment, and what its present one still lacks, made by a worker.
+
+    The log takes nothing meanwhile, so that nothing else writes to any of these files.
+    """
+
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_path",
+        "_replaced",
+        "_syncs_first",
+        "base_offset",
+        "file",
+        "snapshot",
+        "writes",
+    )
+
+    def __init__(
+        self,
+        new: Segment,
+        writes: Sequence[IndexWrite],
+        snapshot: PendingSnapshot | None,
+        *,
+        syncs_first: bool,
+        replaced: Segment | None,
+    ) -> None:
+        self.base_offset = new.base_offset
+        #: The new segment's log file, once it is made; open.
+        self.file: File | None = None
+        #: What completes the indexes of the segment that is sealed.
+        self.writes = tuple(writes)
+        #: Of the producers, as the log ends.
+        self.snapshot = snapshot
+        self._disk = new.around.disk
+        self._directory = new.around.directory
+        self._path = new.path()
+        self._syncs_first = syncs_first
+        #: The files of a segment without batches, which the new one stands for.
+        self._replaced = [replaced.path(kind) for kind in (*INDEX_KINDS, LOG)] if replaced is not None else []
+
+    def run(self) -> None:
+        """Blocks; raises OSError, and may then run again."""
+        if self._syncs_first:
+            # A power cut must not leave the second segment without the first: no hole would show that one is missing.
+            self._disk.sync_directory(self._directory)
+        for write in self.writes:
+            write.run()
+        file = self._disk.open(self._path, create=True)
+        try:
+            if file.size():
+                file.truncate(0)
+            for path in self._replaced:
+                with suppress(FileNotFoundError):
+                    self._disk.remove(path)
+            if self._replaced:
+                self._disk.sync_directory(self._directory)
+        except BaseException:
+            file.close()
+            raise
+        self.file = file
+
+    def close(self) -> None:
+        """Nobody wants the segment any more."""
+        if self.file is not None:
+            self.file.close()
+
+
+def prepare(staging: Staging) -> Roll | None:
+    """What a worker is to make for the roll that `staging` wants; None where there is nothing to make.
+
+    `finish` or `failed` follows. Raises StorageFault, after which `failed` is due as well.
+    """
     places, durability = staging.places, staging.durability
     old = places.active
     assert staging.staged_end == old.size, "what is staged belongs to the old segment"
+    base_offset = staging.settle_roll_base()
     assert base_offset >= places.end_offset
-    with places.naming_faults():
-        if old.size == 0:
-            _replace_empty(staging, base_offset)
-            return
-        if len(places.segments) == 1 and durability.names_changed:
-            # A power cut must not leave the second segment without the first: no hole would show that one is missing.
-            places.around.files.opening(lambda: places.around.disk.sync_directory(places.directory))
-        old.seal()
-        try:
-            staging.producer_memory.take()
-            new = create_segment(places.around, base_offset)
-        except BaseException:
-            old.unseal()
-            raise
-    durability.sealed(old)
-    places.add(new)
-    _entered(staging)
-
-
-def _replace_empty(staging: Staging, base_offset: int) -> None:
-    """Nothing was written to the active segment: it only gets another name."""
-    places = staging.places
-    old = places.active
     if old.base_offset == base_offset:
+        return None
+    new = Segment(places.around, base_offset, 0, sealed=False)
+    if old.size == 0:
+        return Roll(new, (), None, syncs_first=False, replaced=old)
+    with places.naming_faults():
+        writes = old.index_writes()
+        snapshot = staging.producer_memory.frozen()
+    syncs_first = len(places.segments) == 1 and durability.names_changed
+    return Roll(new, writes, snapshot, syncs_first=syncs_first, replaced=None)
+
+
+def finish(staging: Staging, begun: Roll | None) -> None:
+    """The worker has made it all: the log goes on in the new segment."""
+    staging.end_roll()
+    if begun is None:
         return
-    new = create_segment(places.around, base_offset)
-    old.remove()
-    places.replace([*places.segments[:-1], new])
-    _entered(staging)
-    places.around.disk.sync_directory(places.directory)
-
-
-def _entered(staging: Staging) -> None:
-    staging.durability.segments_changed()
+    places, durability = staging.places, staging.durability
+    assert begun.file is not None
+    new = Segment(places.around, begun.base_offset, 0, sealed=False)
+    new.takes_file(begun.file)
+    old = places.active
+    if old.size:
+        old.indexes_written(begun.writes)
+        old.seal()
+        staging.producer_memory.take(begun.snapshot)
+        durability.sealed(old)
+        places.add(new)
+    else:
+        old.close()
+        places.replace([*places.segments[:-1], new])
+    durability.segments_changed()
     staging.rolled()
+
+
+def failed(staging: Staging, begun: Roll | None) -> None:
+    """The log goes on in the segment that it has; what was made of the next one is made anew by the next try."""
+    staging.end_roll()
+    if begun is not None:
+        begun.close()
+        if begun.snapshot is not None:
+            begun.snapshot.thaw()
 
 
 def roll_due(staging: Staging, now_ms: int) -> bool:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from operator import attrgetter
 from typing import Final
 
+from ottla.ports import File
 from ottla.storage.errors import DamagedIndex
 from ottla.storage.formats.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX
 from ottla.storage.log.batch_walk import read_header, walk
@@ -176,9 +177,15 @@ class Segment(IndexedFile):
             self.write_beside(kind, b"", size)
 
     def seal(self) -> None:
-        """The log goes on in another segment: the indexes are complete and on disk."""
-        self.write_indexes()
+        """The log goes on in another segment: the indexes are complete, and their files are written."""
         self.sealed = True
+
+    def takes_file(self, file: File) -> None:
+        """Its log file has just been made, and is open."""
+        assert self._file is None
+        self.used = True
+        self._file = file
+        self._note_open()
 
     def set_aside(self) -> None:
         """Marks the files as deleted; what was opened stays readable to holders of a lease."""

@@ -67,9 +67,19 @@ UNSET_EPOCH: Final = -2
 
 class Staging:
     __slots__ = (
-        *("_batches", "_buffers", "_future_ms", "_leader_epoch", "_rules", "_size_max", "_staged_aborted"),
+        *(
+            "_batches",
+            "_buffers",
+            "_future_ms",
+            "_leader_epoch",
+            "_roll_after",
+            "_rules",
+            "_size_max",
+            "_staged_aborted",
+        ),
         *("_staged_epochs", "_usual", "_usual_bits", "config", "durability", "leader_epochs", "next_offset", "places"),
-        *("producer_memory", "roll_offset", "roll_size", "roll_timestamp", "staged_end", "waits_for"),
+        *("producer_memory", "roll_offset", "roll_size", "roll_timestamp", "rolls_apart"),
+        *("roll_base", "staged_end", "waits_for"),
     )
 
     def __init__(
@@ -102,6 +112,12 @@ class Staging:
         self.roll_size, self.roll_offset, self.roll_timestamp = ALWAYS, 0, 0
         #: What has to have room on the disk before anything is appended here; None where nothing has.
         self.waits_for: str | None = None
+        #: Whether a worker makes the next segment: then RollDue is raised where one is due. Otherwise the caller waits.
+        self.rolls_apart = False
+        #: Where the next segment is to begin, from when one is due until it is there. Nothing is appended meanwhile.
+        self.roll_base: int | None = None
+        #: The next offset when it became due.
+        self._roll_after = -1
         self.reconfigure(config)
 
     # -- what is allowed
@@ -132,6 +148,27 @@ class Staging:
 
     def go_on(self) -> None:
         self.waits_for = None
+
+    def roll_apart(self) -> None:
+        """From now on RollDue is raised, and whoever catches it has a worker make the segment (`rolling.Roll`)."""
+        self.rolls_apart = True
+
+    def want_roll(self, base_offset: int) -> None:
+        """Nothing is appended until `end_roll`."""
+        assert self.roll_base is None, "one at a time"
+        self.roll_base = base_offset
+        self._roll_after = self.next_offset
+        self.roll_size = ALWAYS
+
+    def settle_roll_base(self) -> int:
+        """Where the segment begins, now that nothing is staged: lower, where what came before it was lost."""
+        assert self.roll_base is not None
+        if self.places.end_offset != self._roll_after:
+            self.roll_base = self.places.end_offset
+        return self.roll_base
+
+    def end_roll(self) -> None:
+        self.roll_base = None
 
     @property
     def takes_runs(self) -> bool:

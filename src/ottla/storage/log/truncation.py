@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.storage.errors import OffsetOutsideLog, StorageFault
+from ottla.storage.errors import OffsetOutsideLog, RollDue, StorageFault
 from ottla.storage.log.opening.loading import create_segment
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def truncate_to(log: Log, offset: int) -> None:
     log.discard_staged()
     if offset >= log.end_offset:
         return
+    _wait_for_workers(log)
     log.settle_swap()
     if offset < log.start_offset:
         truncate_fully_and_start_at(log, offset)
@@ -40,6 +41,12 @@ def truncate_to(log: Log, offset: int) -> None:
         raise StorageFault.halfway(log.directory, error) from error
     finally:
         log.places.forget()
+
+
+def _wait_for_workers(log: Log) -> None:
+    """Raises RollDue while a worker makes files that a cut would take away or shorten."""
+    if log.is_rolling or log.durability.writes_indexes:
+        raise RollDue(log.tp, log.directory)
 
 
 def _cut(log: Log, offset: int) -> None:
@@ -69,6 +76,7 @@ def _cut(log: Log, offset: int) -> None:
 def truncate_fully_and_start_at(log: Log, offset: int) -> None:
     """Drops everything; the log is empty and begins at `offset`."""
     log.discard_staged()
+    _wait_for_workers(log)
     log.settle_swap()
     places = log.places
     try:

@@ -38,6 +38,26 @@ class LogContext(NamedTuple):
     warn: Warn
 
 
+class IndexWrite(NamedTuple):
+    """What a file beside the log is to hold from a position on: for a worker, or at once."""
+
+    disk: Disk
+    path: str
+    data: bytes
+    position: int
+
+    def run(self) -> None:
+        """Blocks. Raises OSError, and may be done again."""
+        file = self.disk.open(self.path, create=True)
+        try:
+            if file.size() > self.position:
+                file.truncate(self.position)
+            if self.data:
+                file.write(self.data, self.position)
+        finally:
+            file.close()
+
+
 class BatchPlace(NamedTuple):
     """Where a batch lies in its segment."""
 
@@ -316,34 +336,47 @@ class IndexedFile:
         return len(self._offsets) - self._offsets.persisted if self._offsets is not None else 0
 
     def write_indexes(self, *, complete: bool = True) -> None:
-        """Brings the files of both indexes up to date. A caller that wants them on the medium syncs the paths.
+        """Brings the files of both indexes up to date. A caller that wants them on the medium syncs the paths."""
+        writes = self.index_writes(complete=complete)
+        for write in writes:
+            self.around.files.opening(write.run)
+        self.indexes_written(writes)
 
-        `complete`: no batch follows for now, so the time index ends with the largest timestamp.
+    def index_writes(self, *, complete: bool = True) -> list[IndexWrite]:
+        """What brings the files of both indexes up to date; `indexes_written` then takes note of it.
+
+        `complete`: no batch follows for now, so the time index ends with the largest timestamp. One caller at a time:
+        nobody else writes the indexes until it is done with these.
         """
         if self.size == 0:
-            return
+            return []
         # Loading one may rebuild both, so that they are taken afterwards.
         _ = self.offsets, self.times
         times, offsets = self.times, self.offsets
         if complete:
             timestamp, offset = self.max_timestamp()
             times.append_if_later(timestamp, offset - self.base_offset)
+        writes = []
         if offsets.persisted < len(offsets) or not offsets:
-            self.write_beside(INDEX, offsets.encode(offsets.persisted), offsets.persisted * ENTRY_SIZE)
-            offsets.persisted = len(offsets)
+            position = offsets.persisted * ENTRY_SIZE
+            writes.append(IndexWrite(self.around.disk, self.path(INDEX), offsets.encode(offsets.persisted), position))
         if times.persisted < len(times) or not times:
-            self.write_beside(TIME_INDEX, times.encode(times.persisted), times.persisted * TIME_ENTRY_SIZE)
-            times.persisted = len(times)
+            position = times.persisted * TIME_ENTRY_SIZE
+            data = times.encode(times.persisted)
+            writes.append(IndexWrite(self.around.disk, self.path(TIME_INDEX), data, position))
+        return writes
+
+    def indexes_written(self, writes: Sequence[IndexWrite]) -> None:
+        """The files hold these."""
+        for write in writes:
+            end = write.position + len(write.data)
+            if write.path == self.path(INDEX) and self._offsets is not None:
+                self._offsets.persisted = max(self._offsets.persisted, min(end // ENTRY_SIZE, len(self._offsets)))
+            elif write.path == self.path(TIME_INDEX) and self._times is not None:
+                self._times.persisted = max(self._times.persisted, min(end // TIME_ENTRY_SIZE, len(self._times)))
 
     def write_beside(self, kind: str, data: bytes, position: int) -> None:
-        file = self.around.files.opening(lambda: self.around.disk.open(self.path(kind), create=True))
-        try:
-            if file.size() > position:
-                file.truncate(position)
-            if data:
-                file.write(data, position)
-        finally:
-            file.close()
+        self.around.files.opening(IndexWrite(self.around.disk, self.path(kind), data, position).run)
 
     # -- look-up
 

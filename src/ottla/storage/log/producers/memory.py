@@ -1,9 +1,9 @@
 """What a log remembers of its producers: their state, read when it is first asked for, and its snapshots on disk.
 
-A snapshot is taken in three steps: `take` freezes the state, a flush opens the file and writes it (`opened`), and
-`settle` notes what has become of it. So there is one at a time:
+A snapshot is taken in three steps: `frozen` is the state as it is, a flush writes it after `take`, and `settle` notes
+what has become of it. So there is one at a time:
 
-    pending is None  ──take──▶  frozen  ──opened──▶  in a flush  ──settle──▶  a snapshot, or no file
+    pending is None  ──take──▶  frozen  ──▶  in a flush  ──settle──▶  a snapshot, or no file
 
 A cut makes the pending one void, whatever its flush does. The files that `snapshots` lists are written, on the medium,
 and at or below the log's end.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ottla.storage.errors import StorageFault
 from ottla.storage.log.opening.loading import load_producers
 from ottla.storage.log.places import Places
 from ottla.storage.log.producers.producer_state import ProducerStates
@@ -62,41 +61,33 @@ class ProducerMemory:
 
     # -- snapshots
 
-    def take(self, *, is_needed: bool = False) -> None:
-        """Freezes the state at the log's end; the next flush writes it, and makes it certain.
+    def frozen(self, *, is_needed: bool = False) -> PendingSnapshot | None:
+        """The state at the log's end, for `take`; None where it needs no snapshot, or one is being written already.
 
-        Unless one is being written already: then this one is left out. `is_needed`: a clean stop relies on it, and
-        nothing is being written.
+        `is_needed`: a clean stop relies on it, and nothing is being written.
         """
         states, end_offset = self.states, self._places.end_offset
         if is_needed:
             self.settle()
         if self.pending is not None or self.snapshots.latest == end_offset:
-            return
+            return None
         frozen = states.freeze()
-        if frozen is not None:
-            self.pending = PendingSnapshot(self.snapshots, states, frozen, end_offset, is_needed=is_needed)
+        if frozen is None:
+            return None
+        superseded = self.snapshots.superseded_by(end_offset, self._places.bases)
+        return PendingSnapshot(self.snapshots, states, frozen, end_offset, superseded, is_needed=is_needed)
+
+    def take(self, snapshot: PendingSnapshot | None) -> None:
+        """The next flush writes it, and makes it certain."""
+        if snapshot is not None:
+            assert self.pending is None, "one at a time"
+            self.pending = snapshot
 
     def take_for_stop(self) -> None:
         """So that a start reads nothing of the log for it."""
         snapshots = self.snapshots
         if snapshots.latest != self._places.end_offset and (snapshots.offsets or self.pending or self.has_any):
-            self.take(is_needed=True)
-
-    def opened(self) -> PendingSnapshot | None:
-        """The pending one with its file, for a flush to write; None where there is none, or no room for it."""
-        pending = self.pending
-        if pending is None:
-            return None
-        try:
-            pending.open()
-        except OSError as error:
-            if pending.is_needed or StorageFault.of(pending.path, error).directory_failed:
-                raise
-            # The disk is full. Records matter more, and the next roll takes another.
-            self.settle()
-            return None
-        return pending
+            self.take(self.frozen(is_needed=True))
 
     def settle(self) -> None:
         """No flush reads the frozen state any more. What was not written, or is not true any more, never was."""
@@ -105,8 +96,8 @@ class ProducerMemory:
             return
         pending.thaw()
         if pending.is_written and not pending.is_void:
-            self.snapshots.taken(pending.offset, self._places.bases)
-        else:
+            self.snapshots.taken(pending.offset, pending.superseded)
+        elif pending.is_begun:
             with suppress(FileNotFoundError):
                 self.snapshots.around.disk.remove(pending.path)
 

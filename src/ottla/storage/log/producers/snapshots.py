@@ -14,7 +14,6 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-from ottla.ports import File
 from ottla.storage.formats import producer_snapshot
 from ottla.storage.formats.errors import FormatError
 from ottla.storage.formats.names import SNAPSHOT, format_segment_file
@@ -65,13 +64,18 @@ class Snapshots:
             return candidate
         return -1
 
-    def taken(self, offset: int, bases: Sequence[int]) -> None:
-        """Takes note of one that has been written. One that stands between two segments' bases was of a stop."""
+    def superseded_by(self, offset: int, bases: Sequence[int]) -> int | None:
+        """The latest, where it stands between two segments' bases: it was of a stop, and goes with the next one."""
         latest = self.latest
-        if latest >= 0 and latest != offset:
-            number = bisect_left(bases, latest)
-            if number == len(bases) or bases[number] != latest:
-                self.remove((latest,))
+        if latest < 0 or latest == offset:
+            return None
+        number = bisect_left(bases, latest)
+        return latest if number == len(bases) or bases[number] != latest else None
+
+    def taken(self, offset: int, superseded: int | None) -> None:
+        """Takes note of one that has been written, and of one whose file has gone with that."""
+        if superseded is not None:
+            self.offsets = tuple(each for each in self.offsets if each != superseded)
         if offset > self.latest:
             self.offsets = (*self.offsets, offset)
         elif offset not in self.offsets:
@@ -89,7 +93,10 @@ class Snapshots:
 class PendingSnapshot:
     """What is to be a snapshot: the producers' state as it was at an offset, frozen until the flush has written it."""
 
-    __slots__ = ("_disk", "_file", "_frozen", "_producers", "is_needed", "is_void", "is_written", "offset", "path")
+    __slots__ = (
+        *("_disk", "_frozen", "_producers", "_superseded_path", "is_begun", "is_needed", "is_void", "is_written"),
+        *("offset", "path", "superseded"),
+    )
 
     def __init__(
         self,
@@ -97,31 +104,32 @@ class PendingSnapshot:
         producers: ProducerStates,
         frozen: Mapping[int, KnownProducer],
         offset: int,
+        superseded: int | None,
         *,
         is_needed: bool,
     ) -> None:
         self.offset = offset
+        #: One that goes with this one.
+        self.superseded = superseded
+        self._superseded_path = None if superseded is None else snapshots.path(superseded)
         self.path = snapshots.path(offset)
         #: Whether a clean stop relies on it. Otherwise it is left out where the disk is full.
         self.is_needed = is_needed
         #: The log was cut meanwhile: the snapshot is of another past.
         self.is_void = False
+        #: Whether there may be a file.
+        self.is_begun = False
         self.is_written = False
         self._disk = snapshots.around.disk
         self._producers = producers
         self._frozen = frozen
-        self._file: File | None = None
-
-    def open(self) -> None:
-        """On the loop, where the folder has its name for certain: a worker might meet another partition's there."""
-        self._file = self._disk.open(self.path, create=True)
 
     def write(self) -> None:
         """Blocks, so workers call it; raises OSError. In pieces, so that the loop gets the interpreter's lock often."""
         encoder = Encoder(len(self._frozen))
         entries = entries_of(self._frozen)
-        file, self._file = self._file, None
-        assert file is not None, "`open` comes first"
+        self.is_begun = True
+        file = self._disk.open(self.path, create=True)
         try:
             file.truncate(0)
             # Zeros are no checksum: torn, it is as one that is missing.
@@ -133,6 +141,12 @@ class PendingSnapshot:
         finally:
             file.close()
         self.is_written = True
+
+    def supersede(self) -> None:
+        """Blocks: once it is certain, what it stands for goes."""
+        if self._superseded_path is not None and self.is_written:
+            with suppress(FileNotFoundError):
+                self._disk.remove(self._superseded_path)
 
     def make_void(self) -> None:
         """The log was cut below its offset."""

@@ -1,0 +1,161 @@
+"""Segments that workers begin: what waits for them, what they wait for, and what becomes of a log where one fails."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.replication.roles_world import DIRECTORIES, NOW, OTHER, TP, US, RolesWorld
+from tests.storage.log_world import batch, read_all
+
+from ottla.config.log import LogConfig
+from ottla.model import ErrorCode
+from ottla.replication.rolls import AT_ONCE_MAX
+from ottla.storage.errors import FaultKind, RollDue, StorageFault
+from ottla.storage.log.log import Log
+from ottla.storage.log.rolling import Roll
+
+VALUE = bytes(100)
+SMALL = LogConfig(segment_bytes=300)
+LEADER_EPOCH = 3
+
+
+def following() -> RolesWorld:
+    world = RolesWorld(SMALL)
+    world.role(epoch=9, leader=OTHER, replicas=(US, OTHER))
+    return world
+
+
+def sent(offset: int, count: int = 1) -> memoryview:
+    batches = [bytes(batch(VALUE, base_offset=offset + n, leader_epoch=LEADER_EPOCH)) for n in range(count)]
+    return memoryview(bytearray(b"".join(batches)))
+
+
+def run(world: RolesWorld, work: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await work()
+
+    asyncio.set_event_loop(world.ports.loop)
+    world.ports.loop.run_until_complete(main())
+
+
+def rolled(world: RolesWorld, log: Log) -> StorageFault | None:
+    """What the roll of a log that has raised RollDue came to."""
+    came_to: list[StorageFault | None] = []
+
+    async def work() -> None:
+        world.replicas.roll_log(log, came_to.append)
+        assert log.is_rolling
+        await world.replicas.rolls_end()
+
+    run(world, work)
+    (fault,) = came_to
+    assert not log.is_rolling
+    return fault
+
+
+def test_a_follower_keeps_what_came_before_the_roll() -> None:
+    world = following()
+    follower = world.follower
+    with pytest.raises(RollDue):
+        follower.append(sent(0, count=3), 0)
+    assert follower.log.end_offset == 1
+    with pytest.raises(RollDue):
+        follower.append(sent(1, count=2), 0)
+    assert rolled(world, follower.log) is None
+    follower.append(sent(1), 0)
+    assert [segment.base_offset for segment in follower.log.segments] == [0, 1]
+    assert [offset for offset, _ in read_all(follower.log)] == [0, 1]
+
+
+def test_a_log_is_not_cut_while_its_segment_is_made() -> None:
+    world = following()
+    log = world.follower.log
+    with pytest.raises(RollDue):
+        world.follower.append(sent(0, count=2), 0)
+    with pytest.raises(RollDue):
+        world.follower.truncate_to_leader(LEADER_EPOCH, 0)
+    assert log.end_offset == 1
+    assert rolled(world, log) is None
+    assert world.follower.truncate_to_leader(LEADER_EPOCH, 0) == 0
+    world.follower.append(sent(0), 0)
+    assert log.end_offset == 1
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
+def test_a_log_whose_segment_cannot_be_made_goes_on_as_it_was(number: int) -> None:
+    world = following()
+    log = world.follower.log
+    with pytest.raises(RollDue):
+        world.follower.append(sent(0, count=2), 0)
+    # Where no descriptor is left, the broker closes what it can and tries once more by itself.
+    world.ports.disk.fail("create", "*.log", number, times=2)
+    fault = rolled(world, log)
+    assert fault is not None
+    assert not fault.directory_failed
+    world.ports.disk.stop_failing()
+    with pytest.raises(RollDue):
+        world.follower.append(sent(1), 0)
+    assert rolled(world, log) is None
+    world.follower.append(sent(1), 0)
+    assert [segment.base_offset for segment in log.segments] == [0, 1]
+
+
+def test_a_fault_of_ours_leaves_the_log_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = following()
+    log = world.follower.log
+    with pytest.raises(RollDue):
+        world.follower.append(sent(0, count=2), 0)
+
+    def planted(_: Roll) -> None:
+        raise ValueError("planted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Roll, "run", planted)
+        fault = rolled(world, log)
+    assert fault is not None
+    assert fault.kind is FaultKind.ROLLING
+    assert world.failed == []
+    with pytest.raises(RollDue):
+        world.follower.append(sent(1), 0)
+    assert rolled(world, log) is None
+
+
+def test_a_disk_that_fails_takes_its_directory_offline() -> None:
+    world = following()
+    log = world.follower.log
+    with pytest.raises(RollDue):
+        world.follower.append(sent(0, count=2), 0)
+    world.ports.disk.fail("create", "*.log", errno.EIO, times=1)
+    fault = rolled(world, log)
+    assert fault is not None
+    assert fault.directory_failed
+    assert world.failed == [TP]
+
+
+def test_few_segments_are_made_at_once() -> None:
+    world = RolesWorld(SMALL)
+    count = 3 * AT_ONCE_MAX
+    states = [world.state(1, partition=number) for number in range(count)]
+    assert set(world.replicas.apply(states, lambda _: world.config).values()) == {ErrorCode.NONE}
+    leaders = list(world.replicas.leaders.values())
+    most = 0
+
+    async def work() -> None:
+        nonlocal most
+        for leader in leaders:
+            leader.append(batch(VALUE), NOW)
+            leader.log.write_staged()
+            with pytest.raises(RollDue):
+                leader.append(batch(VALUE), NOW)
+            world.replicas.roll(leader)
+        while world.replicas.is_rolling:
+            most = max(most, len(world.replicas._rolls._running))
+            await asyncio.sleep(0)
+
+    run(world, work)
+    assert 0 < most <= AT_ONCE_MAX
+    assert [len(leader.log.segments) for leader in leaders] == [2] * count
+    assert DIRECTORIES[0] in world.replicas.directories.online_paths

@@ -1,0 +1,122 @@
+"""Nothing in the loop waits for a disk: what clients do makes, syncs and writes files beside the logs in workers only.
+
+A broker serves clients that do everything that reaches its logs, and each operation of its disk that is asked for on
+the loop's thread is counted with who asked. What may be asked for there stands in ALLOWED, with why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.server.conftest import BrokerThread
+from tests.server.watched_disk import watched
+
+from ottla.broker.broker import Broker
+from ottla.client.sync import Admin, Consumer, Producer
+from ottla.config import Config
+from ottla.model import TopicPartition
+from ottla.ports.real import real_ports
+
+_OPEN_FILE: Final = "a file that is open: the system's memory takes it, or has it"
+_NAMES: Final = "four names of a segment, in a folder that is in memory; not at the pace of any client"
+#: Operation, who asks, and why that does not wait for the medium.
+ALLOWED: Final = {
+    ("append", "storage.log.staging.Staging.write"): _OPEN_FILE,
+    ("append", "coordination.journal.JournalFile.append"): _OPEN_FILE,
+    ("close", "storage.log.indexes.indexed_file.IndexedFile.close"): _OPEN_FILE,
+    ("close", "storage.log.indexes.indexed_file.IndexedFile.release_files"): _OPEN_FILE,
+    ("size", "storage.log.indexes.indexed_file.IndexedFile.truncate"): _OPEN_FILE,
+    # Headers of batches that an index or a reader's place leads to. Of older segments a worker reads the records first.
+    ("read", "storage.log.batch_walk.read_header"): _OPEN_FILE,
+    ("read", "storage.log.batch_walk.walk"): _OPEN_FILE,
+    ("read", "storage.log.reader.Slice.read"): _OPEN_FILE,
+    ("read", "storage.log.indexes.time_lookup._arguments"): _OPEN_FILE,
+    ("is_cold", "storage.log.cold_reads.is_warm"): "asks whether it would wait, so as not to",
+    ("open", "storage.log.indexes.indexed_file.IndexedFile._open_file.<locals>.<lambda>"): (
+        "a file that is there: its name and its inode are read, once until 512 others were opened"
+    ),
+    ("read_file", "storage.log.indexes.indexed_file.IndexedFile._read_beside.<locals>.<lambda>"): (
+        "an index of a sealed segment, once until 512 others were opened"
+    ),
+    ("read_file", "storage.formats.epoch_checkpoint.read"): "once a log and start, some bytes that a flush wrote",
+    ("free_bytes", "storage.directories.status.describe_directory"): "numbers that the file system has in memory",
+    ("total_bytes", "storage.directories.status.describe_directory"): "numbers that the file system has in memory",
+    ("rename", "storage.log.segment.Segment.set_aside"): _NAMES,
+    ("rename", "storage.cleaner.swap.Swap._rename"): _NAMES,
+    ("remove", "storage.log.producers.snapshots.Snapshots.remove"): _NAMES,
+}
+RECORD: Final = b"v" * 100_000
+SMALL: Final = {"segment.bytes": "1048576"}
+
+
+class WatchedBroker(BrokerThread):
+    async def _start(self) -> None:
+        ports = real_ports()
+        disk, self.asked, self.threads = watched(ports.disk)
+        self.ports = dataclasses.replace(ports, disk=disk)
+        self.broker = Broker(Config.parse(self.properties), self.ports)
+        await self.broker.start()
+        self.port = self.broker.endpoints[0].port
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[WatchedBroker]:
+    properties = {
+        "log.dirs": f"{tmp_path}/a,{tmp_path}/b",
+        "log.initial.task.delay.ms": "100",
+        "log.retention.check.interval.ms": "100",
+        "log.segment.delete.delay.ms": "0",
+        "log.flush.offset.checkpoint.interval.ms": "200",
+        "log.cleaner.backoff.ms": "100",
+        "offsets.topic.num.partitions": "2",
+        "offsets.topic.replication.factor": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    with WatchedBroker(str(tmp_path), **properties) as broker:
+        broker.threads.append(broker.run(thread_id()))
+        yield broker
+        broker.threads.clear()  # a stop serves nobody
+
+
+async def thread_id() -> int:
+    import threading
+
+    return threading.get_ident()
+
+
+def use(address: str) -> None:
+    """What clients do: segments are rolled by size and time, flushed, cleaned, deleted; topics grow and go."""
+    with Admin(bootstrap_servers=address) as admin, Producer(bootstrap_servers=address) as producer:
+        admin.create_topic("short", partitions=2, configs={**SMALL, "retention.bytes": "3000000"})
+        admin.create_topic("flushed", configs={**SMALL, "flush.messages": "1"})
+        admin.create_topic("timed", configs={"segment.ms": "1", "segment.index.bytes": "24"})
+        compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1"}
+        admin.create_topic("kept", configs={**SMALL, **compacted})
+        for name in ("short", "flushed", "timed", "kept"):
+            for number in range(25):
+                producer.send(name, RECORD, key=b"%d" % (number % 5)).result(60)
+        with Consumer(bootstrap_servers=address, group_id="g", auto_offset_reset="earliest") as consumer:
+            consumer.subscribe(["short", "kept", "timed"])
+            found = 0
+            while found < 30:
+                found += len(consumer.poll(timeout_ms=1000))
+            consumer.commit()
+        admin.create_partitions({"short": 4})
+        admin.describe_log_dirs()
+        admin.list_offsets({TopicPartition("flushed", 0): -3, TopicPartition("timed", 0): 1})
+        admin.delete_records({TopicPartition("flushed", 0): 3})
+        admin.delete_topic("short")
+        admin.delete_topic("kept")
+
+
+def test_what_clients_do_asks_the_disk_for_nothing_that_waits(broker: WatchedBroker) -> None:
+    use(f"127.0.0.1:{broker.port}")
+    services = broker.broker.services
+    assert services is not None
+    rolled = broker.look(lambda _: [len(log.segments) for log in services.replicas.directories.logs.values()])
+    assert max(rolled) > 10
+    assert {asked for asked in broker.asked if asked not in ALLOWED} == set()
