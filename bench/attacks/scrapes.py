@@ -54,6 +54,9 @@ class Scraped(Attack):
             connection.sendall(SCRAPE)
             while data := connection.recv(RECEIVE_BYTES):
                 size += len(data)
+        if not size:
+            # Closed as it came: a request that arrives before that makes it a reset, one that arrives after it an end.
+            raise ConnectionError("there was no place")
         return size
 
 

@@ -81,6 +81,7 @@ def test_a_topic_whose_logs_cannot_be_deleted_is_gone_for_clients_and_its_name_s
     (taken,) = cluster.run(cluster.controller.create_topics([TopicToCreate("a")]))
     (free,) = cluster.run(cluster.controller.create_topics([TopicToCreate("b")]))
     assert (taken.error, free.error) == (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NONE)
+    assert taken.message == "Topic 'a' is marked for deletion."
     assert cluster.run(cluster.controller.create_partitions([NewPartitions("a", 9)]))[0].error is (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     )

@@ -1,16 +1,21 @@
 """DeleteRecords (21), versions 0 to 2: moves a partition's start forward; -1 means up to the high watermark.
 
 What lies below the new start is gone for readers at once. Whole segments below it are removed by the next retention.
+The request is answered when the replicas on all live brokers have moved their logs' starts, which they do with their
+next fetch, or with REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, NamedTuple
 
 from ottla import logs
 from ottla.handlers.calls.call import Call
 from ottla.handlers.calls.topic_partitions import leader_for
-from ottla.model import INTERNAL_TOPICS, ErrorCode
+from ottla.model import INTERNAL_TOPICS, BrokerId, ErrorCode
 from ottla.protocol.generated.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -18,6 +23,7 @@ from ottla.protocol.generated.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from ottla.replication.leader import Leader
 from ottla.security.authorizer import Operation
 from ottla.steps import Steps, taken
 from ottla.storage.errors import OffsetOutsideLog, StorageFault
@@ -31,20 +37,96 @@ _PARTITIONS_A_STEP: Final = 16
 _TOPICS_A_STEP: Final = 32
 
 
-def handle(call: Call, request: DeleteRecordsRequest) -> Steps[DeleteRecordsResponse]:
+def handle(
+    call: Call, request: DeleteRecordsRequest
+) -> Steps[DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]]:
     topics: list[DeleteRecordsTopicResult] = []
+    deletions: list[Deletion] = []
     for some in taken(request.topics, _TOPICS_A_STEP):
         for topic in some:
             partitions: list[DeleteRecordsPartitionResult] = []
             for piece in taken(topic.partitions, _PARTITIONS_A_STEP):
-                partitions += [_partition(call, topic.name, asked) for asked in piece]
+                partitions += [_partition(call, topic.name, asked, deletions) for asked in piece]
                 yield
             topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
         yield
-    return DeleteRecordsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
+    response = DeleteRecordsResponse(throttle_time_ms=call.throttle_ms(), topics=topics)
+    if not deletions:
+        return response
+    wait = DeletionWait(deletions, partial(_is_alive, call))
+    return _answered(call, wait, response, request.timeout_ms)
 
 
-def _partition(call: Call, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+async def _answered(
+    call: Call, wait: DeletionWait, response: DeleteRecordsResponse, timeout_ms: int
+) -> DeleteRecordsResponse:
+    """When the followers have moved their logs' starts as well, or the time is up."""
+    waiters, now_ms = call.services.replicas.waiters, call.services.clock.monotonic_ms()
+    if not wait.try_complete(now_ms):
+        waiters.park(wait, wait.partitions, now_ms + max(0, timeout_ms))
+        # One that is parked outside of a round has no other to see to its deadline.
+        call.services.round.soon()
+        try:
+            await wait.done
+        finally:
+            waiters.forget(wait)
+    return response
+
+
+def _is_alive(call: Call, broker: int) -> bool:
+    return BrokerId(broker) in call.services.metadata.brokers
+
+
+class Deletion(NamedTuple):
+    """Records that this broker has deleted, and some follower may have yet to."""
+
+    leader: Leader
+    #: The offset that no replica is to have anything below.
+    start: int
+    result: DeleteRecordsPartitionResult
+
+
+class DeletionWait:
+    """Waits for the followers' log starts (Kafka's DelayedDeleteRecords)."""
+
+    def __init__(self, deletions: list[Deletion], is_alive: Callable[[int], bool]) -> None:
+        self._left = deletions
+        self._is_alive = is_alive
+        self.partitions = [each.leader.tp for each in deletions]
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def try_complete(self, now_ms: int) -> bool:
+        self._left = [each for each in self._left if not self._is_decided(each)]
+        if not self._left:
+            self._end()
+        return not self._left
+
+    def _is_decided(self, deletion: Deletion) -> bool:
+        leader, result = deletion.leader.present, deletion.result
+        if not leader.active:
+            result.error_code, result.low_watermark = leader.end_error, -1
+            return True
+        result.low_watermark = leader.low_watermark(self._is_alive)
+        result.error_code = ErrorCode.NONE
+        return result.low_watermark >= deletion.start
+
+    def expire(self, now_ms: int) -> None:
+        for deletion in self._left:
+            deletion.result.error_code = ErrorCode.REQUEST_TIMED_OUT
+        self._end()
+
+    def failed(self, fault: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(fault)
+
+    def _end(self) -> None:
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+def _partition(
+    call: Call, topic: str, asked: DeleteRecordsPartition, deletions: list[Deletion]
+) -> DeleteRecordsPartitionResult:
     def failed(error: ErrorCode) -> DeleteRecordsPartitionResult:
         return DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1, error_code=error)
 
@@ -69,4 +151,7 @@ def _partition(call: Call, topic: str, asked: DeleteRecordsPartition) -> DeleteR
         log_event.error("records could not be deleted", partition=leader.tp, reason=fault)
         return failed(ErrorCode.KAFKA_STORAGE_ERROR)
     call.services.replicas.waiters.changed(leader.tp)
-    return DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=log.start_offset)
+    result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=log.start_offset)
+    if leader.isr.followers:
+        deletions.append(Deletion(leader, offset, result))
+    return result

@@ -29,13 +29,15 @@ class Beat:
 class FollowerProgress:
     __slots__ = (
         *("_beat", "_caught_up_ms", "_rests", "broker_epoch", "end", "fetched_ms", "id", "joins", "leader_end"),
-        *("answered_watermark", "refused_until_ms"),
+        *("answered_watermark", "log_start", "refused_until_ms"),
     )
 
     def __init__(self, replica: int, now_ms: int = NEVER) -> None:
         self.id = replica
         #: The end of what it has; 0 until it asks: it may have nothing.
         self.end = 0
+        #: Where its log begins, as it last said; -1 until it asks.
+        self.log_start = -1
         #: When it last asked, and where the leader's log ended then.
         self.fetched_ms = NEVER
         self.leader_end = 2**63

@@ -25,6 +25,7 @@ Within a round it goes like this. `Writes` alone moves it, and all who stage loo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from ottla.model import ErrorCode, TopicPartition
@@ -209,6 +210,10 @@ class Leader:
             return False
         self.high_watermark = committed
         return True
+
+    def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
+        """The first offset that any replica on a live broker still has, as far as they have said (Kafka's)."""
+        return min([self.log.start_offset, *(one.log_start for one in self.isr.followers.values() if is_alive(one.id))])
 
     @property
     def knows_watermark(self) -> bool:

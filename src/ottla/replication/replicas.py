@@ -378,11 +378,20 @@ class Replicas:
             yield FileWork(self._rolls, self._flushing, found)
 
     def follower_fetched(
-        self, leader: Leader, replica: int, offset: int, broker_epoch: int = -1, beat: Beat | None = None
+        self,
+        leader: Leader,
+        replica: int,
+        offset: int,
+        broker_epoch: int = -1,
+        beat: Beat | None = None,
+        log_start: int = -1,
     ) -> None:
-        """A replica asks for an offset, in a read that was in order: it has everything below."""
+        """A replica asks for an offset, in a read that was in order: it has everything below, from its log's start."""
         now_ms = self._clock.monotonic_ms()
         follower = leader.isr.followers[replica]
+        if log_start != follower.log_start:
+            follower.log_start = log_start
+            self.waiters.changed(leader.tp)
         follower.broker_epoch = broker_epoch
         follower.follows_beat(beat)
         if leader.follower_fetched(replica, offset, now_ms):

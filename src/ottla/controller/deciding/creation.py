@@ -5,7 +5,7 @@ The sentences are those of Kafka 4's controller, since tools show them to people
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.config.errors import ConfigError
@@ -74,8 +74,11 @@ def plan_topic(
     return TopicPlan(topic, ops)
 
 
-def check_name_is_free(name: str, folded: Mapping[str, str]) -> None:
-    """`folded` has each topic's name under its `fold`."""
+def check_name_is_free(name: str, folded: Mapping[str, str], deleting: Container[str]) -> None:
+    """`folded` has each topic's name under its `fold`. The name of one that is `deleting` is taken until all of its
+    brokers have deleted it, as with a controller of Kafka 3.9."""
+    if name in deleting:
+        raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
     other = folded.get(fold(name))
     if other == name:
         raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")

@@ -86,7 +86,7 @@ class CreationTurns:
         for topic in topics:
             try:
                 check_not_repeated(mentions[topic.name])
-                check_name_is_free(topic.name, folded)
+                check_name_is_free(topic.name, folded, core.context.deleting)
                 topic_id = random_id(core.entropy)
                 plan = yield from plan_topic(core.context, topic, core.settings, core.entropy, topic_id)
             except Refusal as refusal:

@@ -244,7 +244,8 @@ class FetchReader:
         """
         if is_new and read.diverging is None:
             self._services.replicas.follower_fetched(
-                leader, self.replica_id, read.asked.fetch_offset, self.replica_epoch, self.beat
+                *(leader, self.replica_id, read.asked.fetch_offset, self.replica_epoch, self.beat),
+                log_start=read.asked.log_start_offset,
             )
             self._note_offsets(read, leader)
 

@@ -22,7 +22,8 @@ from ottla.storage.cleaner.source import Pace
 from ottla.storage.cleaner.swap import Stage, Swap
 from ottla.storage.cleaner.work import Work
 from ottla.storage.errors import FaultKind, StorageFault
-from ottla.storage.log.indexes.txn_lookup import entries_between
+from ottla.storage.log.indexes.txn_index import AbortedTransaction
+from ottla.storage.log.indexes.txn_lookup import finding_between
 from ottla.storage.log.log import Log
 from ottla.storage.log.retention import Removal
 from ottla.storage.log.segment import Segment
@@ -141,7 +142,8 @@ def clean_log(log: Log, dirt: Dirt, around: PassContext) -> Steps:
     segments = {segment.base_offset: segment for segment in log.segments if segment.base_offset < dirt.end_offset}
     producers = yield from _last_written(log, dirt.end_offset)
     _check(log, around, generation)
-    job = job_for(log, dirt, list(segments.values()), around.limits, now_ms, producers)
+    job = yield InTurns(making_job(log, dirt, list(segments.values()), around.limits, now_ms, producers))
+    _check(log, around, generation)
     written = read = records = kept = 0
     unreadable: tuple[int, str] | None = None
     try:
@@ -203,9 +205,23 @@ def job_for(
     now_ms: int,
     producers: Mapping[int, LastWrittenBatch] = MappingProxyType({}),
 ) -> PassJob:
+    """As `making_job`, at once: for tests."""
+    return steps.at_once(making_job(log, dirt, segments, limits, now_ms, producers))
+
+
+def making_job(
+    log: Log,
+    dirt: Dirt,
+    segments: Sequence[Segment],
+    limits: PassLimits,
+    now_ms: int,
+    producers: Mapping[int, LastWrittenBatch] = MappingProxyType({}),
+) -> steps.Steps[PassJob]:
     """Raises StorageFault where aborted transactions cannot be read."""
+    aborted: list[AbortedTransaction] = []
     with log.naming_faults():
-        aborted = entries_between(log, segments[0].base_offset, dirt.end_offset) if segments else []
+        if segments:
+            aborted = yield from finding_between(log, segments[0].base_offset, dirt.end_offset)
     config = log.config
     return PassJob(
         directory=log.directory,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.records.batch import TRANSACTIONAL
+from ottla.steps import Steps, at_once, pieces
 from ottla.storage.errors import DamagedIndex
 from ottla.storage.log.batch_walk import walk
 from ottla.storage.log.indexes.txn_index import AbortedTransaction
@@ -17,6 +18,9 @@ from ottla.storage.log.segment import Segment
 
 if TYPE_CHECKING:
     from ottla.storage.log.log import Log
+
+#: Batches whose headers are looked at in one step: a tenth of a millisecond.
+BATCHES_A_STEP: Final = 16
 
 
 def overlapping(log: Log, first: int, last_exclusive: int) -> list[tuple[int, int]]:
@@ -50,48 +54,66 @@ def _end_of(log: Log, number: int, piece: Slice) -> int:
 
 def entries_between(log: Log, first: int, last_exclusive: int) -> list[AbortedTransaction]:
     """All that overlap the range of offsets, in the order of their markers."""
+    return at_once(finding_between(log, first, last_exclusive))
+
+
+def finding_between(log: Log, first: int, last_exclusive: int) -> Steps[list[AbortedTransaction]]:
+    """The same in steps: a million take a tenth of a second, and a damaged index is read from the log again, from its
+    start on. A caller that goes on after a cut of the log has what was so before."""
     found: list[AbortedTransaction] = []
     number = max(bisect_right(log.places.bases, first) - 1, 0)
     for segment in [each for each in log.segments[number:] if each.may_have_aborted]:
         seen = len(found)
         try:
-            is_over = _take(segment, first, last_exclusive, found)
+            is_over = yield from _taking(segment, first, last_exclusive, found)
         except (DamagedIndex, FileNotFoundError) as damage:
             segment.around.warn(f"the aborted transactions of {segment!r} are read from the log again: {damage}")
-            with suppress(OSError):
-                segment.replace_aborted(_read_again(log, segment))
+            generation = log.durability.generation
+            entries = yield from _reading_again(log, segment)
+            if log.durability.generation == generation:
+                with suppress(OSError):
+                    segment.replace_aborted(entries)
             del found[seen:]
-            is_over = _take(segment, first, last_exclusive, found)
+            is_over = yield from _taking(segment, first, last_exclusive, found)
         if is_over:
             break
     return found
 
 
-def _take(segment: Segment, first: int, last_exclusive: int, found: list[AbortedTransaction]) -> bool:
+def _taking(segment: Segment, first: int, last_exclusive: int, found: list[AbortedTransaction]) -> Steps[bool]:
     """Adds those of a segment; whether none of a later one overlaps. Markers rise: those before `first` end
     transactions that end before it.
     """
-    with closing(segment.aborted_between(first, last_exclusive)) as pieces:
-        for entries in pieces:
+    with closing(segment.aborted_between(first, last_exclusive)) as parts:
+        for entries in parts:
             for entry in entries:
                 if entry.first_offset < last_exclusive:
                     found.append(entry)
                 if entry.last_stable_offset >= last_exclusive:
                     return True
+            yield
     return False
 
 
-def _read_again(log: Log, segment: Segment) -> list[AbortedTransaction]:
+def _reading_again(log: Log, segment: Segment) -> Steps[list[AbortedTransaction]]:
     """From the log's start on, since a transaction may have begun long before its marker."""
     producers = ProducerStates(log.tp)
     entries: list[AbortedTransaction] = []
-    for each in log.segments:
+    for each in list(log.segments):
         if each.base_offset > segment.base_offset:
             break
-        for position, header in walk(each.file, 0, each.size):
-            if header.producer_id >= 0 and header.attributes & TRANSACTIONAL:
-                batch = each.file.read(header.size, position) if header.is_control else b""
-                entry = apply_written(producers, header, batch, 0)
-                if entry is not None and each is segment:
-                    entries.append(entry)
+        file = each.file
+        file.lease()  # others may be opened between two steps, and this one closed for them
+        try:
+            for part in pieces(walk(file, 0, each.size), BATCHES_A_STEP):
+                for position, header in part:
+                    if header.producer_id < 0 or not header.attributes & TRANSACTIONAL:
+                        continue
+                    batch = file.read(header.size, position) if header.is_control else b""
+                    entry = apply_written(producers, header, batch, 0)
+                    if entry is not None and each is segment:
+                        entries.append(entry)
+                yield
+        finally:
+            file.release()
     return entries

@@ -1,0 +1,95 @@
+"""DeleteRecords is answered when the replicas on all live brokers have given the records up, or when its time is up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.handlers.followers import FIRST, US, PlayedFollower, decide, register
+from tests.handlers.frames import batch, produce
+from tests.server.conftest import BrokerThread, Peer
+
+from ottla.model import ErrorCode
+from ottla.protocol.generated.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+
+EPOCH = 4
+VERSION = 2
+
+
+class Follower(PlayedFollower):
+    """One that has all of the log, from an offset on."""
+
+    def has(self, log_start: int, end: int) -> None:
+        request = self.request(end, leader_epoch=EPOCH)
+        request.topics[0].partitions[0].log_start_offset = log_start
+        self.peer.send(self.peer.frame(request, 12))
+        assert self.answer().error_code == ErrorCode.NONE
+
+
+@pytest.fixture
+def topic(running: BrokerThread, peer: Peer, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Three committed records, which a follower has as well."""
+    name = request.node.name.replace("_", "-")
+    running.create_topic(name)
+    assert decide(running, name, leader_epoch=EPOCH, replicas=(US, FIRST)) == ErrorCode.NONE
+    register(running, (FIRST, 1))
+    assert produce(peer, batch(b"a", b"b", b"c"), topic=name, acks=1).error_code == 0
+    with running.connect() as other:
+        Follower(other, name).has(0, 3)
+    yield name
+    register(running)
+
+
+def ask(peer: Peer, topic: str, offset: int, timeout_ms: int = 60_000) -> None:
+    asked = DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
+    peer.send(peer.frame(DeleteRecordsRequest(topics=[asked], timeout_ms=timeout_ms), VERSION))
+
+
+def answered(peer: Peer) -> tuple[int, int]:
+    (topic,) = peer.answer(DeleteRecordsResponse, VERSION).topics
+    (partition,) = topic.partitions
+    return partition.error_code, partition.low_watermark
+
+
+def waits(running: BrokerThread) -> bool:
+    return running.look(lambda broker: _waiting(broker) > 0)
+
+
+def _waiting(broker: Any) -> int:
+    return len(broker.services.replicas.waiters)
+
+
+def test_the_answer_waits_for_the_followers_log_start(running: BrokerThread, peer: Peer, topic: str) -> None:
+    ask(peer, topic, 2)
+    with running.connect() as other:
+        follower = Follower(other, topic)
+        follower.has(1, 3)
+        assert waits(running)
+        follower.has(2, 3)
+    assert answered(peer) == (ErrorCode.NONE, 2)
+
+
+def test_when_the_time_is_up_the_low_watermark_is_answered(running: BrokerThread, peer: Peer, topic: str) -> None:
+    ask(peer, topic, 2, timeout_ms=1)
+    assert answered(peer) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+
+
+def test_a_follower_whose_broker_is_gone_is_not_waited_for(running: BrokerThread, peer: Peer, topic: str) -> None:
+    register(running)
+    ask(peer, topic, 2)
+    assert answered(peer) == (ErrorCode.NONE, 2)
+
+
+def test_another_leader_ends_the_wait(running: BrokerThread, peer: Peer, topic: str) -> None:
+    ask(peer, topic, 2)
+    with running.connect() as other:
+        Follower(other, topic).has(1, 3)
+    assert waits(running)
+    decide(running, topic, leader_id=FIRST, leader_epoch=EPOCH + 1, replicas=(US, FIRST))
+    assert answered(peer) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
