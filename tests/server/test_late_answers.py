@@ -22,7 +22,7 @@ from ottla.server import dispatch
 from ottla.steps import Steps
 
 DESCRIBE = 69
-MANY = 50_000
+MANY = 20_000
 
 
 def late(call: Call, request: ConsumerGroupDescribeRequest) -> Later:

@@ -18,7 +18,7 @@ def are_sound(header: BatchHeader, chunk: bytes, start: int, end: int) -> bool:
     if header.base_offset < 0 or not 0 <= header.count <= header.last_offset_delta + 1:
         return False
     try:
-        if header.compression == NONE:
+        if not header.attributes or header.compression == NONE:
             return _are_whole(chunk, start, end, header.count, header.last_offset_delta)
         if start == end:
             return header.count == 0

@@ -250,11 +250,11 @@ def test_zookeepers_own_shell_reads_what_we_write(ensemble: ZooKeeperEnsemble) -
         await tree.create("/größe", b"some data")
         path = f"{provider.connect[provider.connect.index('/') :]}/größe"
         address = tree.server or ""
-        said = await asyncio.to_thread(shell, address, "get", path)
+        said = await asyncio.to_thread(shell, address, f"get {path}")
         assert "some data" in said
         changed = Events()
         await tree.get("/größe", changed)
-        await asyncio.to_thread(shell, address, "set", path, "theirs")
+        await asyncio.to_thread(shell, address, f"set {path} theirs")
         await until(lambda: changed)
         assert (await tree.get("/größe"))[0] == b"theirs"
         assert "Connections" in four_letters(ensemble.serving(address).port, "srvr")

@@ -317,19 +317,19 @@ def picture(room: Room) -> object:
     return snapshot(room)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_random_groups_of_the_newer_protocol(seed: int) -> None:
     Schedule(seed, classic=False).run()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_random_groups_of_both_protocols(seed: int) -> None:
     Schedule(seed, classic=True).run()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1 << 32), st.booleans())
 @example(
     seed=282974, classic=False
@@ -347,7 +347,7 @@ def tiny_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tiny_steps")
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 1 << 32), st.booleans())
 @example(seed=282974, classic=False)
 @example(seed=3249308, classic=True)

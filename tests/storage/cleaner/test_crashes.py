@@ -10,6 +10,7 @@ from contextlib import suppress
 from random import Random
 
 import pytest
+from tests.searches import seeds
 from tests.storage.cleaner.cleaning import COMPACTED, Cleaner, Kept, compacted_world, newest, put_keyed, records_of
 from tests.storage.log_world import World, marker, put
 
@@ -100,18 +101,18 @@ def cut_everywhere(seed: int, *, again: bool, cuts: int = 1) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["first pass", "second pass"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1, 4))
 def test_a_power_cut_in_any_operation(seed: int, *, again: bool) -> None:
     cut_everywhere(seed, again=again)
 
 
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_second_power_cut_right_after_the_start(seed: int) -> None:
     """What a start has put in order stays so: no segment comes back that a cleaned one has replaced."""
     cut_everywhere(seed, again=True, cuts=2)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(1, 2))
 def test_what_a_killed_worker_left_takes_no_finished_segment_with_it(seed: int) -> None:
     """A start takes a `.cleaned` file as a sign that `.swap` files behind it are half of something."""
     for operation in range(1, OPERATIONS_MAX):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from ottla.cli import options as shared
+from ottla.cli.counting import are, counted
 from ottla.cli.faults import OK, UsageFault
 
 
@@ -40,7 +41,9 @@ async def _plan(options: argparse.Namespace) -> int:
         topics = await client.describe_topics(names)
     copies = options.replication_factor
     if copies is not None and not 1 <= copies <= len(racks):
-        raise UsageFault(f"--replication-factor {copies}: there are {len(racks)} brokers to use")
+        raise UsageFault(
+            f"--replication-factor {copies}: there {are(len(racks))} {counted(len(racks), 'broker')} to use"
+        )
     current = {
         TopicPartition(topic.name, one.partition): one.replicas for topic in topics.values() for one in topic.partitions
     }

@@ -388,7 +388,7 @@ class Producer:
             found = self.cluster.metadata.topics.get(topic)
             count = 0 if found is None else len(found.partitions)
             if found is None or partition >= count:
-                raise UnknownTopicOrPartition(f"{topic} has {count} partitions, no {partition}")
+                raise UnknownTopicOrPartition(f"{topic} has no partition {partition}: it has {count}, numbered from 0")
             return found
 
         return await self.cluster.retrying(attempt, min(_GROWTH_MS_MAX, self.settings.max_block_ms))
@@ -430,7 +430,10 @@ class Producer:
                     place = self._waiting.index(future)
                     future = self._waiting[place] = asyncio.get_running_loop().create_future()
         except TimeoutError:
-            raise BufferExhausted(f"buffer.memory stayed full for max.block.ms, {self.settings.max_block_ms}") from None
+            raise BufferExhausted(
+                f"buffer.memory stayed full for max.block.ms, {self.settings.max_block_ms}: records come faster than "
+                "brokers take them, or no broker does"
+            ) from None
         finally:
             if future in self._waiting:
                 self._waiting.remove(future)

@@ -23,6 +23,7 @@ from ottla.client.errors import (
     KafkaError,
     RequestTimedOut,
     UnsupportedVersion,
+    error_of,
 )
 from ottla.client.wire.pending import Pending, decoded
 from ottla.model import ErrorCode
@@ -261,7 +262,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
         try:
             await asyncio.wait_for(waiter, timeout_ms / 1000)
         except TimeoutError:
-            raise RequestTimedOut(f"{self.peer}: {self.in_flight} requests stayed unanswered") from None
+            raise RequestTimedOut(
+                f"{self.peer} left unanswered what was asked before: {self.in_flight} in {timeout_ms} ms"
+            ) from None
 
     def _wake_room(self, *, all_: bool = False) -> None:
         while self._room:
@@ -406,7 +409,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             served = {one.api_key: one.max_version for one in answer.api_keys}
             version = max(0, min(version - 1, served.get(ApiKey.API_VERSIONS, 0)))
         if answer.error_code:
-            raise UnsupportedVersion(f"{self.peer} answered ApiVersions with error {answer.error_code}")
+            raise UnsupportedVersion(f"{self.peer} did not say what it serves: {error_of(answer.error_code)}")
         self._versions = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
 
 

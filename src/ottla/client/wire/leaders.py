@@ -74,7 +74,7 @@ async def _leaders(
             errors[tp] = error_of(code, about=tp.topic)
         elif tp.partition >= len(topic.partitions):
             errors[tp] = UnknownTopicOrPartition(
-                f"{tp.topic} has {len(topic.partitions)} partitions, no {tp.partition}"
+                f"{tp.topic} has no partition {tp.partition}: it has {len(topic.partitions)}, numbered from 0"
             )
         else:
             errors[tp] = NotLeaderOrFollower(f"{tp} has no leader now")

@@ -291,7 +291,7 @@ class LogWalk:
         if (
             is_valid
             and 0 <= header.count <= header.last_offset_delta + 1
-            and header.compression in NAMES
+            and (not header.attributes or header.compression in NAMES)
             and header.leader_epoch == self._epoch
             and self._epoch_batches > OUT_OF_LINE_MAX
             and self._offsets.takes(position, header.base_offset, header.last_offset_delta + 1)
