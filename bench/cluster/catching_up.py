@@ -44,7 +44,8 @@ def filled(cluster: Cluster, context: ClusterContext, acks: int, size: int) -> O
     """Writes so much to the topic, a megabyte a request."""
     frame = produce(batch_of_size(MIB)[0], acks=acks)
     work = Work(frame=frame, connections=4, warm=0, seconds=CATCH_UP_SECONDS_MAX, limit=size // frame.payload)
-    return run_against(work, cluster.port, context.places, kind=cluster.kind, pids=cluster.pids)
+    pids = [broker.pid for broker in cluster.brokers.values() if broker.running]
+    return run_against(work, cluster.port, context.places, kind=cluster.kind, pids=pids)
 
 
 @dataclass(frozen=True, kw_only=True)
