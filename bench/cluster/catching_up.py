@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import machine
-from bench.cluster.brokers import ALONE, Cluster, ClusterContext, started
+from bench.cluster.brokers import ALONE, Cluster, ClusterContext, restarts, started
 from bench.cluster.throughput import ALL, LEADER
 from bench.cluster.topics import fresh_topic
 from bench.frames import TOPIC, batch, batch_of_size, produce
@@ -76,7 +76,7 @@ class CatchingUp:
 
         context.stop_clusters()
         kinds = [kind for kind in context.kinds if kind != ALONE]
-        context.measure_in_turns(results, kinds, take, lambda _: context.effort.restarts)
+        context.measure_in_turns(results, kinds, take, lambda kind: restarts(context)[kind])
         return results
 
     def once(self, cluster: Cluster, context: ClusterContext) -> Figures:
