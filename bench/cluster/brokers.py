@@ -163,3 +163,8 @@ class ClusterContext(Context):
     def stop_clusters(self) -> None:
         self._clusters.close()
         self._running.clear()
+
+
+def restarts(context: ClusterContext) -> Mapping[str, int]:
+    """Rounds of what begins with fresh brokers."""
+    return {OTTLA: context.effort.restarts, KAFKA: context.effort.kafka_restarts}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import machine
-from bench.cluster.brokers import ALONE, Cluster, ClusterContext, started
+from bench.cluster.brokers import ALONE, Cluster, ClusterContext, restarts, started
 from bench.cluster.throughput import ALL, LEADER
 from bench.cluster.topics import fresh_topic
 from bench.frames import TOPIC, batch, batch_of_size, produce
@@ -44,7 +44,8 @@ def filled(cluster: Cluster, context: ClusterContext, acks: int, size: int) -> O
     """Writes so much to the topic, a megabyte a request."""
     frame = produce(batch_of_size(MIB)[0], acks=acks)
     work = Work(frame=frame, connections=4, warm=0, seconds=CATCH_UP_SECONDS_MAX, limit=size // frame.payload)
-    return run_against(work, cluster.port, context.places, kind=cluster.kind, pids=cluster.pids)
+    pids = [broker.pid for broker in cluster.brokers.values() if broker.running]
+    return run_against(work, cluster.port, context.places, kind=cluster.kind, pids=pids)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ class CatchingUp:
 
         context.stop_clusters()
         kinds = [kind for kind in context.kinds if kind != ALONE]
-        context.measure_in_turns(results, kinds, take, lambda _: context.effort.restarts)
+        context.measure_in_turns(results, kinds, take, lambda kind: restarts(context)[kind])
         return results
 
     def once(self, cluster: Cluster, context: ClusterContext) -> Figures:

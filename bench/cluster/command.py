@@ -73,7 +73,7 @@ def main(words: Sequence[str] | None = None) -> int:
     kinds = [OTTLA] + [ALONE] * (not options.no_one) + [KAFKA] * (kafka_jars is not None)
     effort = Effort.quick() if options.quick else Effort()
     if options.rounds:
-        effort = Effort(**{**vars(effort), "rounds": options.rounds})
+        effort = Effort(**{**vars(effort), "rounds": options.rounds, "restarts": options.rounds})
     scratch = Path(tempfile.mkdtemp(prefix="bench-", dir=options.data))
     places = Places(scratch=scratch, cache=_REPOSITORY / ".cache" / "bench", kafka_jars=kafka_jars)
     context = ClusterContext(places=places, kinds=kinds, effort=effort)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench import machine
-from bench.cluster.brokers import ALONE, ClusterContext, started
+from bench.cluster.brokers import ALONE, ClusterContext, restarts, started
 from bench.cluster.topics import ask_for_topic, wait_for_isr
 from bench.results import Figures, Goal, Measure, Results
 
@@ -53,7 +53,7 @@ class ManyPartitions:
 
         context.stop_clusters()
         kinds = [kind for kind in context.kinds if kind != ALONE]
-        context.measure_in_turns(results, kinds, take, lambda _: context.effort.restarts)
+        context.measure_in_turns(results, kinds, take, lambda kind: restarts(context)[kind])
         return results
 
 

@@ -505,3 +505,124 @@ def test_what_makes_no_lane(partition: Partition, run: Any) -> None:
         Run(partition.leader, ())
     with pytest.raises(TypeError):
         Lane()
+
+
+# -- what is answered later
+
+
+def received(wire: Wire) -> list[tuple[int, int]]:
+    """Correlation id and first offset of each answer that has come."""
+    found = bytearray()
+    with suppress(BlockingIOError):
+        while piece := wire.client.recv(65536):
+            found += piece
+    template, answers = AnswerTemplate(9, "t", 0), []
+    size = len(template.whole)
+    assert len(found) % size == 0
+    for at in range(0, len(found), size):
+        (correlation,) = struct.unpack_from(">i", found, at + 4)
+        (offset,) = struct.unpack_from(">q", found, at + template.offset_at)
+        assert bytes(found[at : at + size]) == template.fill(correlation, offset, -1, 0)
+        answers.append((correlation, offset))
+    return answers
+
+
+def held(run: Any, first: int, *requests: tuple[Wire, int]) -> Any:
+    """One batch of each wire, stamped from this offset on, and taken out of the run."""
+    for wire, correlation in requests:
+        assert wire.receive(frame(9, batch(b"x"), correlation)) == TAKEN
+    run.stamp(first, EPOCH)
+    return run.hold()
+
+
+def test_what_is_held_is_answered_as_far_as_it_is_told(partition: Partition, run: Any) -> None:
+    wires = [Wire(partition, run) for _ in range(3)]
+    later = held(run, 10, *((wire, 70 + number) for number, wire in enumerate(wires)))
+    assert (len(run), len(later), [wire.lane.waiting for wire in wires]) == (0, 3, [1, 1, 1])
+    # The run goes on, and so do its lanes.
+    again = held(run, 13, (wires[0], 80))
+    assert wires[0].lane.waiting == 2
+    assert later.answer(10, 0, 99) == (0, [])
+    assert later.answer(12, 0, 1) == (1, [])
+    assert later.answer(12, 0, 99) == (1, [])
+    assert [received(wire) for wire in wires] == [[(70, 10)], [(71, 11)], []]
+    assert (len(later), later.answer(99, 0, 99), len(later)) == (1, (1, []), 0)
+    assert again.answer(99, 0, 99) == (1, [])
+    assert [received(wire) for wire in wires] == [[(80, 13)], [], [(72, 12)]]
+    assert [wire.lane.waiting for wire in wires] == [0, 0, 0]
+    for wire in wires:
+        wire.close()
+
+
+def test_what_is_held_is_taken_out(partition: Partition, run: Any) -> None:
+    tokens = [object(), object()]
+    wires = [Wire(partition, run, token) for token in tokens]
+    later = held(run, 10, (wires[0], 1), (wires[1], 2))
+    assert later.take(wires[0].lane) == [(tokens[0], 1, 10, 10)]
+    assert later.take(wires[0].lane) == []
+    assert (len(later), wires[0].lane.waiting, wires[1].lane.waiting) == (1, 0, 1)
+    assert later.take(None) == [(tokens[1], 2, 11, 11)]
+    assert (len(later), later.answer(99, 0, 99)) == (0, (0, []))
+    assert [received(wire) for wire in wires] == [[], []]
+    for wire in wires:
+        wire.close()
+
+
+def test_behind_what_a_socket_did_not_take_all_is_handed_back(partition: Partition, run: Any, wire: Wire) -> None:
+    later = held(run, 10, (wire, 1))
+    behind = held(run, 11, (wire, 2))
+    wire.served.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+    filled = 0
+    with suppress(BlockingIOError):
+        while True:
+            filled += wire.served.send(bytes(4096))
+    template = AnswerTemplate(9, "t", 0)
+    assert later.answer(99, 0, 99) == (1, [(wire, template.fill(1, 10, -1, 0))])
+    while filled:
+        filled -= len(wire.client.recv(filled))
+    # There is room again, but what was handed back has not left.
+    assert behind.answer(99, 0, 99) == (1, [(wire, template.fill(2, 11, -1, 0))])
+    # It is asked to receive once nothing is unsent.
+    last = held(run, 12, (wire, 3))
+    assert last.answer(99, 0, 99) == (1, [])
+    assert received(wire) == [(3, 12)]
+
+
+def test_a_lane_holds_so_many_and_no_more(run: Any, wire: Wire) -> None:
+    kept = [held(run, number, (wire, number)) for number in range(32)]
+    whole = frame(9, batch(b"x"))
+    assert (wire.lane.waiting, wire.receive(whole), len(run)) == (32, len(whole), 0)
+    kept[0].answer(1, 0, 1)
+    assert wire.receive(whole) == TAKEN
+
+
+def test_closed_lanes_and_peers_that_have_gone(partition: Partition, run: Any) -> None:
+    closed, gone = Wire(partition, run), Wire(partition, run)
+    later = held(run, 10, (closed, 1), (gone, 2))
+    closed.lane.close()
+    gone.client.close()
+    assert later.answer(99, 0, 99) == (2, [(gone, None)])
+    assert received(closed) == []
+    closed.close()
+
+
+def test_what_is_held_keeps_its_lanes(partition: Partition, run: Any) -> None:
+    token = Token()
+    wire = Wire(partition, run, token)
+    later = held(run, 10, (wire, 1))
+    known = weakref.ref(token)
+    wire.close()
+    del wire, token
+    gc.collect()
+    assert known() is not None
+    del later
+    gc.collect()
+    assert known() is None
+
+
+def test_the_shortest_time_of_its_requests(partition: Partition, run: Any, wire: Wire) -> None:
+    assert run.shortest_ms == 2**31 - 1
+    assert wire.receive(frame(9, batch(b"x"))) == TAKEN
+    assert run.shortest_ms == 1000
+    run.clear()
+    assert run.shortest_ms == 2**31 - 1

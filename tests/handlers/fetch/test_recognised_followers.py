@@ -15,7 +15,7 @@ from tests.handlers.followers import ALL, FIRST, SECOND, US, PlayedFollower, dec
 from tests.handlers.frames import batch, produce
 from tests.server.conftest import BrokerThread, Peer
 
-from ottla.handlers.fetch.handler import FetchHandler
+from ottla.handlers.fetch.follower_fetches import FollowerFetches
 from ottla.model import ErrorCode
 from ottla.protocol.hot.follower_fetch import NEWEST, FetchRequests
 from ottla.records.batch import iterate
@@ -33,6 +33,8 @@ class Follower:
         self.topic_id = bytes(look_at(running, topic).log.topic_id)
         self.sent = 0
         self.session, self.epoch = 0, FULL
+        #: What the session was asked last.
+        self.row: tuple[int, ...] = ()
         self.requests = FetchRequests(NEWEST, "follower", FIRST, -1)
 
     def send(self, offset: int, leader_epoch: int, last_epoch: int, wait_ms: int, session_epoch: int) -> None:
@@ -41,7 +43,11 @@ class Follower:
             self.requests = FetchRequests(NEWEST, f"follower-{self.sent}", FIRST, -1)
         row = (0, leader_epoch, offset, last_epoch, 0, 1 << 20)
         limits = (wait_ms, 1, 1 << 20, self.session, session_epoch)
-        frame = self.requests.with_changes(*limits, {self.topic_id: [row]}, {})
+        if row == self.row and session_epoch != FULL:
+            frame = self.requests.nothing_new(*limits)
+        else:
+            frame = self.requests.with_changes(*limits, {self.topic_id: [row]}, {})
+            self.row = row
         frame[8:12] = self.sent.to_bytes(4, "big")
         self.peer.send(bytes(frame))
 
@@ -110,13 +116,13 @@ class Both:
 
 def count_recognised(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     found: list[bool] = []
-    serve = FetchHandler._serve_follower
+    serve = FollowerFetches.serve
 
     def counted(*arguments: Any) -> bool:
         found.append(serve(*arguments))
         return found[-1]
 
-    monkeypatch.setattr(FetchHandler, "_serve_follower", counted)
+    monkeypatch.setattr(FollowerFetches, "serve", counted)
     return found
 
 

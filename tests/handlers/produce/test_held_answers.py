@@ -13,6 +13,7 @@ from tests.server.conftest import BrokerThread, Peer
 from ottla.handlers.produce.held import HeldProduces
 from ottla.model import ErrorCode
 from ottla.native import compiled_run
+from ottla.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.generated.produce import ProduceRequest, ProduceResponse
 
 VERSION = 9
@@ -202,3 +203,51 @@ def test_a_client_that_goes_leaves_the_others_their_answers(broker: BrokerThread
             assert answer(stays) == (NONE, 2 * turn + 1)
             if not turn:
                 assert answer(goes) == (NONE, 0)
+
+
+def test_another_request_waits_behind_what_is_held(broker: BrokerThread) -> None:
+    """On one connection: what a lane holds has its place before all that the lane does not know."""
+    topic = replicated(broker, "t")
+    broker.create_topic("other")
+    with broker.connect() as peer, broker.connect() as followers:
+        first, second = (PlayedFollower(followers, topic, each) for each in (FIRST, SECOND))
+        for turn in range(3):
+            send(peer, topic, b"a")
+            until_end(broker, topic, 3 * turn + 1)
+            if turn:
+                assert held(broker, topic) == 1
+            send(peer, topic, b"b")
+            until_end(broker, topic, 3 * turn + 2)
+            # Committed at once, by its own partition.
+            send(peer, "other", b"c")
+            until_end(broker, "other", turn + 1)
+            send(peer, topic, b"d")
+            until_end(broker, topic, 3 * turn + 3)
+            peer.send(peer.frame(ApiVersionsRequest(), 0))
+            for follower in (first, second):
+                follower.fetch(3 * turn + 3)
+            expected = [(NONE, 3 * turn), (NONE, 3 * turn + 1), (NONE, turn), (NONE, 3 * turn + 2)]
+            assert [answer(peer) for _ in expected] == expected
+            assert peer.answer(ApiVersionsResponse, 0).error_code == NONE
+            assert held(broker, topic) == 0
+    assert waiting(broker) == []
+
+
+def test_a_client_that_goes_leaves_nothing_behind(broker: BrokerThread) -> None:
+    topic = replicated(broker, "t")
+    with broker.connect() as followers, broker.connect() as stays:
+        first, second = (PlayedFollower(followers, topic, each) for each in (FIRST, SECOND))
+        goes = broker.connect()
+        for turn in range(2):
+            for number, peer in enumerate((goes, stays)):
+                send(peer, topic, b"x")
+                until_end(broker, topic, 2 * turn + number + 1)
+            if turn:
+                goes.socket.close()
+            for follower in (first, second):
+                follower.fetch(2 * turn + 2)
+            if not turn:
+                assert answer(goes) == (NONE, 0)
+            assert answer(stays) == (NONE, 2 * turn + 1)
+        assert held(broker, topic) == 0
+    assert waiting(broker) == []

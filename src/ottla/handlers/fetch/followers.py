@@ -2,9 +2,10 @@
 
 acks=all waits for two such requests, so that they are most of what replication costs a leader with small records:
 parsed, looked up and answered piece by piece, each takes as long as ten of the Produce requests that it carries. Here
-one is recognised by its bytes, and what it asks for is looked at with the checks of `reading.py` and nothing else.
-Whatever those do not find in order, and any other news of the session, takes the ordinary way, which this one leaves
-untouched until it knows that it can go on: nothing is noted before `look` has given something.
+one is recognised by its bytes, and what it asks for is looked at with the checks of `reading.py` and nothing else. The
+same is done for one that names nothing, behind an answer without records. Whatever those checks do not find in order,
+and any other news of the session, takes the ordinary way, which this one leaves untouched until it knows that it can go
+on: nothing is noted before `look` has given something.
 
     frame ──is it like the last one?──▶ look ──▶ the follower has all below its offset ──▶ answered, or parked
                                                               a change ──▶ look ──▶ answered, or parked on
@@ -48,7 +49,20 @@ _TAIL_AT: Final = _ROW_AT + PARTITION_12.size - 1
 
 class FollowerMemo:
     __slots__ = (
-        *("_body", "_head", "_limits", "_row_tail", "_size", "_topics", "answer_head", "fetch", "leader", "max_bytes"),
+        *(
+            "_body",
+            "_head",
+            "_limits",
+            "_nothing",
+            "_nothing_size",
+            "_row_tail",
+            "_size",
+            "_topics",
+            "answer_head",
+            "fetch",
+            "leader",
+            "max_bytes",
+        ),
         *("min_bytes", "policy", "reader", "session", "topic", "version", "watched"),
     )
 
@@ -72,6 +86,9 @@ class FollowerMemo:
         self._limits = frame[body + _WAIT_BYTES : body + _EPOCH_AT]
         self._topics = frame[body + _TOPICS_AT : body + _ROW_AT]
         self._row_tail = frame[body + _TAIL_AT :]
+        #: Of a request that names no partition: behind the row and its topic all is the same.
+        self._nothing = b"\x01" + self._row_tail[2:]
+        self._nothing_size = body + _TOPICS_AT + len(self._nothing)
         self.session = session
         self.watched = watched
         self.leader = leader
@@ -82,18 +99,21 @@ class FollowerMemo:
         #: Stands for each of the requests while it waits.
         self.fetch = fetch
 
-    def read(self, data: bytearray, start: int, end: int) -> tuple[int, int, AskedPartition] | None:
-        """How long a frame waits, its session's epoch and what it asks for, if it is like the remembered one."""
-        body = start + self._body
+    def read(self, data: bytearray, start: int, end: int) -> tuple[int, int, AskedPartition | None] | None:
+        """How long a frame waits, its session's epoch and what it asks for, if it is like the remembered one; None in
+        the last place where it asks for the same as before."""
+        body, size = start + self._body, end - start
         if (
-            end - start != self._size
+            size not in (self._size, self._nothing_size)
             or data[start + REQUEST_FIELDS_BYTES : body] != self._head
             or data[body + _WAIT_BYTES : body + _EPOCH_AT] != self._limits
-            or data[body + _TOPICS_AT : body + _ROW_AT] != self._topics
-            or data[body + _TAIL_AT : end] != self._row_tail
         ):
             return None
         wait_ms, _, _, _, _, session_epoch = HEAD_15(data, body)
+        if size == self._nothing_size:
+            return (wait_ms, session_epoch, None) if data[body + _TOPICS_AT : end] == self._nothing else None
+        if data[body + _TOPICS_AT : body + _ROW_AT] != self._topics or data[body + _TAIL_AT : end] != self._row_tail:
+            return None
         row = PARTITION_12.unpack_from(data, body + _ROW_AT)
         if row[0] != self.watched.asked.partition:
             return None
@@ -127,7 +147,7 @@ class FollowerMemo:
         return found if found.size and found.file is log.active.open_file else None
 
     def answer(self, correlation: int, records: bytes) -> bytes:
-        """A whole frame with these records, of which the follower knows from now on."""
+        """A whole frame with these records, or with the watermark alone, of which the follower knows from now on."""
         leader, watched, head = self.leader, self.watched, self.answer_head
         high_watermark, log_start = leader.high_watermark, leader.log.places.start_offset
         before = bytearray(head.bytes_max)
@@ -135,7 +155,10 @@ class FollowerMemo:
         leader.isr.followers[self.reader.replica_id].answered_watermark = high_watermark
         watched.error = ErrorCode.NONE
         watched.high_watermark, watched.log_start_offset = high_watermark, log_start
-        self.session.partitions.sent_records(watched)
+        if records:
+            self.session.partitions.sent_records(watched)
+        else:
+            self.session.partitions.looked_at(watched, is_news=False)
         return b"".join((memoryview(before)[:at], records, head.tail))
 
 

@@ -16,7 +16,8 @@ from ottla.handlers.calls.call import Services
 from ottla.handlers.calls.peer import ANSWER_BYTES_MAX, FilePiece, Outgoing, Peer, RequestBuffer
 from ottla.handlers.fetch.answer import encode_answer, encode_empty, encode_nonsense, nonsense_in_steps
 from ottla.handlers.fetch.asked import let_go, merged
-from ottla.handlers.fetch.followers import FollowerMemo, remember_follower
+from ottla.handlers.fetch.follower_fetches import FollowerFetches
+from ottla.handlers.fetch.followers import remember_follower
 from ottla.handlers.fetch.in_steps import READ_AT_ONCE_MAX, REQUEST_BYTES_MAX, InSteps, LongFetch, WatchedFetch
 from ottla.handlers.fetch.memo import FetchMemo, remember
 from ottla.handlers.fetch.reading import READ_COMMITTED, READ_UNCOMMITTED, CheckedReader, FetchReader, PartitionRead
@@ -41,7 +42,6 @@ from ottla.security.quotas import Use
 from ottla.steps import Steps, at_once
 from ottla.storage.errors import CorruptLog, OffsetOutsideLog, StorageFault
 from ottla.storage.log.cold_reads import Warming
-from ottla.storage.log.reader import Slice
 
 log_event = logs.logger("handlers")
 
@@ -74,6 +74,8 @@ class FetchHandler(Participant):
         #: Memos are void once its number is another.
         self._policy = services.policy
         self._times = services.metrics.times_of("Fetch")
+        #: Of requests that are like the last one of their follower.
+        self.followers = FollowerFetches(self, self._sessions)
 
         services.metadata.listen(self._metadata_changed)
 
@@ -146,7 +148,7 @@ class FetchHandler(Participant):
             memo is not None
             and memo.version == version
             and memo.policy == self._policy.number
-            and self._serve_follower(memo, peer, buffer, start, end, correlation)
+            and self.followers.serve(memo, peer, buffer, start, end, correlation)
         ):
             return
         if not _VERSION_MIN <= version <= _VERSION_MAX:
@@ -190,105 +192,6 @@ class FetchHandler(Participant):
         if key is not None and self._policy.remembers:
             memo = remember_follower(fetch, request, key, buffer, start, end, self._policy.number)
             peer.follower_memo = fetch.memo = memo
-
-    # -- followers that ask for one partition again and again
-
-    def _serve_follower(
-        self, memo: FollowerMemo, peer: Peer, buffer: RequestBuffer, start: int, end: int, correlation: int
-    ) -> bool:
-        """Answers a request that is like the last one of its follower, or lets it wait; False, and nothing is noted,
-        where the ordinary way is to serve it."""
-        found = memo.read(buffer.data, start, end)
-        if found is None:
-            return False
-        wait_ms, session_epoch, asked = found
-        records: bytes | None = None
-        session, watched, leader = memo.session, memo.watched, memo.leader
-        partitions = session.partitions
-        if (
-            wait_ms <= 0
-            or session.is_closed
-            or session.epoch != session_epoch
-            or watched.within is not partitions
-            or watched.stands_at is None
-            or partitions.has_other_news(watched)
-            or (there := memo.look(asked)) is None
-            or (there.size and (records := self._records(there)) is None)
-        ):
-            return False
-        now_ms = self._round.began_ms
-        self._sessions.go_on(session, now_ms)
-        self._metrics.total_fetches.value += len(partitions)
-        partitions.goes_on(watched, asked)
-        reader, replicas = memo.reader, self.services.replicas
-        replicas.follower_fetched(leader, reader.replica_id, asked.fetch_offset, reader.replica_epoch, session.beat)
-        fetch = memo.fetch
-        if there.size >= memo.min_bytes:
-            assert records is not None
-            answer = memo.answer(correlation, records)
-            self._copied += there.size
-            replicas.traffic.replicated_bytes_out += there.size
-            self._others += 1
-            if peer.is_clear:
-                self._made.append((peer, memoryview(answer)))
-            else:
-                peer.answer(answer)
-            return True
-        fetch.begin_again(correlation, wait_ms, now_ms)
-        self._looked_at(memo, fetch, there)
-        fetch.park()
-        return True
-
-    def _records(self, there: Slice) -> bytes | None:
-        """Where they are to be copied, and the disk gives them."""
-        try:
-            return there.read() if self.room().copies(there) else None
-        except OSError:
-            return None
-
-    @staticmethod
-    def _looked_at(memo: FollowerMemo, fetch: WatchedFetch, there: Slice) -> None:
-        """There are too few records for the follower; a watermark that it does not know is said soon."""
-        leader, watched = memo.leader, memo.watched
-        is_news = (
-            there.size > 0
-            or leader.high_watermark != watched.high_watermark
-            or leader.log.places.start_offset != watched.log_start_offset
-        )
-        memo.session.partitions.looked_at(watched, is_news=is_news)
-        if is_news:
-            fetch.hasten()
-
-    def go_on_with(self, memo: FollowerMemo, fetch: WatchedFetch) -> bool | None:
-        """Something has changed for a follower's request that waits: whether it is answered; None, and nothing is
-        noted, where the ordinary way is to look."""
-        peer, watched = fetch.peer, memo.watched
-        partitions = memo.session.partitions
-        if (
-            peer.follower_memo is not memo
-            or memo.policy != self._policy.number
-            or not fetch.is_of_its_session
-            or watched.within is not partitions
-            or watched.is_new
-            or partitions.has_other_news(watched)
-            or (there := memo.look(watched.asked)) is None
-        ):
-            return None
-        if there.size < memo.min_bytes:
-            self._looked_at(memo, fetch, there)
-            return False
-        records = self._records(there)
-        if records is None:
-            return None
-        answer = memo.answer(fetch.correlation, records)
-        self._copied += there.size
-        self.services.replicas.traffic.replicated_bytes_out += there.size
-        fetch.leave()
-        now_ms = self.services.clock.monotonic_ms()
-        if fetch.began_ms is not None:
-            self._times.took(now_ms - fetch.began_ms, 1)
-        peer.finish_with(answer, now_ms)
-        return True
 
     def _serve_wait(self, wait: FetchWait, request: FetchRequest, buffer: RequestBuffer, start: int, end: int) -> None:
         """A request without a session."""
@@ -514,6 +417,25 @@ class FetchHandler(Participant):
             return
         self.count(wait, reads)
         self.send(wait, encode_answer(wait.version, wait.correlation, session_id, reads))
+
+    def copied(self, size: int) -> None:
+        """So many bytes of records were copied into an answer of this round."""
+        self._copied += size
+
+    def answer_at_end(self, peer: Peer, answer: bytes) -> None:
+        """Of a request of this round that is served: its whole answer."""
+        self._others += 1
+        if peer.is_clear:
+            self._made.append((peer, memoryview(answer)))
+        else:
+            peer.answer(answer)
+
+    def finish(self, wait: FetchWait, answer: bytes) -> None:
+        """The whole answer of a request that has waited."""
+        now_ms = self.services.clock.monotonic_ms()
+        if wait.began_ms is not None:
+            self._times.took(now_ms - wait.began_ms, 1)
+        wait.peer.finish_with(answer, now_ms)
 
     def load(self, read: PartitionRead) -> None:
         read.load()

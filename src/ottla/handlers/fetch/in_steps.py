@@ -211,7 +211,7 @@ class WatchedFetch(FetchWait):
         if self.is_much:
             self.go_on(self.steps(), 0)
             return False
-        if self.memo is not None and (done := self.handler.go_on_with(self.memo, self)) is not None:
+        if self.memo is not None and (done := self.handler.followers.go_on_with(self.memo, self)) is not None:
             return done
         return self.first_try()
 
@@ -222,8 +222,10 @@ class WatchedFetch(FetchWait):
         return session is not None and not session.is_closed and session.epoch == self._session_epoch
 
     def expire(self, now_ms: int) -> None:
-        self._is_late = True
         self._is_parked = False
+        if self._job is None and self.memo is not None and self.handler.followers.end_with(self.memo, self):
+            return
+        self._is_late = True
         if self._job is None:
             self.answer_now()
 
