@@ -69,6 +69,8 @@ def _refused_broker(call: Call, asked: ConfigTarget, operation: Operation, *, de
     if not _is_number(asked.name):
         kind = "Broker" if describes else "Node"
         return ConfigResult(asked, ErrorCode.INVALID_REQUEST, f"{kind} id must be an integer, but it is: {shown}")
+    if call.is_forwarded:
+        return None  # a broker passes on what is about itself
     others = " or empty string" if describes else ""
     message = f"Unexpected broker id, expected {own}{others}, but received {shown}"
     return ConfigResult(asked, ErrorCode.INVALID_REQUEST, message)
