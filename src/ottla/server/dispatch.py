@@ -210,6 +210,7 @@ class Dispatcher:
                 connection.listener_name,
                 self._clock.wall_ms(),
                 connection,
+                False,
             ),
         )
         return call
