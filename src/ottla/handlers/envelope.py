@@ -89,7 +89,6 @@ def _inner_call(call: Call, request: EnvelopeRequest) -> tuple[RequestHeader, in
             client_id=header.client_id,
             principal=principal,
             host=socket.inet_ntop(family, request.client_host_address),
-            is_forwarded=True,
         ),
     )
 

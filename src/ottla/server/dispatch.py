@@ -210,7 +210,6 @@ class Dispatcher:
                 connection.listener_name,
                 self._clock.wall_ms(),
                 connection,
-                False,
             ),
         )
         return call

@@ -89,8 +89,6 @@ class Call(NamedTuple):
     now_ms: int
     #: By which connections are told apart, and nothing more; None where it came by none.
     connection: object = None
-    #: Whether another broker has passed it on to this one, the controller: what only that broker could check it has.
-    is_forwarded: bool = False
 
     def allowed(self, operation: Operation, resource: Resource, name: str) -> bool:
         authorizer = self.services.authorizer
