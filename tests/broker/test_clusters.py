@@ -241,6 +241,26 @@ def test_changed_settings_reach_every_broker_by_the_tree() -> None:
         cluster.run(scenario(cluster))
 
 
+def test_each_broker_takes_settings_of_itself_and_of_no_other() -> None:
+    """All but the controller pass them on to it; Kafka's tools ask each broker for its own throttles."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        for number in (1, 2, 3):
+            await cluster.alter(number, 4, str(number), "leader.replication.throttled.rate", "1000")
+            with pytest.raises(AssertionError, match=f"Unexpected broker id, expected {number}, but received"):
+                await cluster.alter(number, 4, str(1 + number % 3), "leader.replication.throttled.rate", "1000")
+        await until(
+            lambda: all(
+                cluster.broker(number).services.live.current.replication.leader_throttled_rate == 1000
+                for number in (1, 2, 3)
+            )
+        )
+
+    with SimulatedCluster(3) as cluster:
+        cluster.run(scenario(cluster))
+
+
 def test_the_coordinator_of_a_group_is_found_from_any_broker() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         await cluster.start()

@@ -37,6 +37,7 @@ from ottla.coordination.znodes import (
     decode_broker,
     decode_controller,
 )
+from ottla.handlers.calls.from_brokers import client_id_to_controller
 from ottla.metadata import Endpoint, MetadataCache
 from ottla.model import NO_BROKER, BrokerId
 from ottla.ports import Ports
@@ -272,7 +273,7 @@ class Membership:
         from ottla.interbroker.links import BrokerLinks
 
         if self._links is None:
-            client_id = f"broker-{self._member.broker_id}-to-controller"
+            client_id = client_id_to_controller(self._member.broker_id)
             self._links = BrokerLinks(self._address_of, self._ports, client_id)
         link = self._links.to(self.controller_id)
         return RemoteController(link, left_ms, self._announced.broker_epoch, self._metadata)

@@ -22,6 +22,11 @@ def from_broker(call: Call, *, is_kraft: bool = False) -> ErrorCode:
     return ErrorCode.INVALID_REQUEST if is_kraft else ErrorCode.NONE
 
 
+def client_id_to_controller(broker: int) -> str:
+    """Of the link by which a broker passes on to the controller what its clients ask for."""
+    return f"broker-{broker}-to-controller"
+
+
 def of_registered_broker(call: Call, broker: int, epoch: int) -> ErrorCode:
     """For requests to the controller: what an earlier life of a broker asked for is not done for the present one."""
     refusal = from_broker(call)

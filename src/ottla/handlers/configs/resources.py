@@ -6,6 +6,7 @@ from typing import Final
 
 from ottla.controller.interface import ConfigResult, ConfigTarget, ConfigTargetType
 from ottla.handlers.calls.call import Call
+from ottla.handlers.calls.from_brokers import client_id_to_controller
 from ottla.model import ErrorCode, topic_name_fault
 from ottla.security.authorizer import Operation, Resource
 
@@ -69,6 +70,8 @@ def _refused_broker(call: Call, asked: ConfigTarget, operation: Operation, *, de
     if not _is_number(asked.name):
         kind = "Broker" if describes else "Node"
         return ConfigResult(asked, ErrorCode.INVALID_REQUEST, f"{kind} id must be an integer, but it is: {shown}")
+    if call.client_id == client_id_to_controller(int(asked.name)):
+        return None  # it was asked for at that broker, which passes it on to the controller
     others = " or empty string" if describes else ""
     message = f"Unexpected broker id, expected {own}{others}, but received {shown}"
     return ConfigResult(asked, ErrorCode.INVALID_REQUEST, message)

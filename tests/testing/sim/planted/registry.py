@@ -57,7 +57,7 @@ PLANTED: Final = (
     Planted(replication.counts_itself_alone, "processes", LACKING, 1),
     Planted(replication.acknowledged_before_the_watermark, "processes", _one("AcknowledgedIsCommitted"), 1),
     Planted(replication.watermark_falls, "processes", _one("WatermarksNeverFall"), 1),
-    Planted(replication.all_committed_on_taking_over, "short terms", LACKING, 4),
+    Planted(replication.all_committed_on_taking_over, "short terms", LACKING, 24),
     Planted(replication.joins_at_once, "processes", LACKING, 1),
     Planted(replication.offsets_believed_too_much, "processes", LACKING, 1),
     Planted(replication.shown_above_the_watermark, "short terms", HISTORY, 1),
