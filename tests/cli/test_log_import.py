@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -101,6 +102,8 @@ def test_a_dry_run_counts_and_needs_no_broker(in_process: Command, folder: Path)
     (folder / FILE).write_bytes(written(1, GZIP))
     ran = in_process("log", "import", str(folder), "--topic", "any", "--dry-run", "-b", "127.0.0.1:1")
     assert (ran.code, ran.out) == (0, f"{folder}: 4 records in 1 segment\n")
+    ran = in_process("log", "import", str(folder), "--topic", "any", "--dry-run", "-o", "json")
+    assert [(row["folder"], row["records"]) for row in json.loads(ran.out)] == [(str(folder), 4)]
 
 
 def test_what_is_not_there_is_named(in_process: Command, ottla_broker: InProcessBroker, folder: Path) -> None:

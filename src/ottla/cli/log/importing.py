@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-z", "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), help="how to send (default: none)"
     )
     shared.connection(parser)
+    shared.output(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     disk = RealDisk(portable=wants_portable())
     partitions = _partitions(disk, options)
     logs = _checked(disk, partitions, options)
-    return _count(logs) if options.dry_run else run_on_loop(_import(logs, options))
+    return _count(logs, options.output) if options.dry_run else run_on_loop(_import(logs, options))
 
 
 def _partitions(disk: Disk, options: argparse.Namespace) -> list[PartitionFiles]:
@@ -96,17 +96,40 @@ def _checked(disk: Disk, partitions: list[PartitionFiles], options: argparse.Nam
     return logs
 
 
-def _count(logs: list[ImportableLog]) -> int:
+def _count(logs: list[ImportableLog], form: str) -> int:
     from ottla.cli.counting import counted
 
+    rows = []
     for log in logs:
         count = sum(1 for _ in log.data())
-        print(f"{log.files.path}: {counted(count, 'record')} in {counted(len(log.files.files), 'segment')}")
+        rows.append(_row(log, count, None, None))
+        if form == "table":
+            print(f"{log.files.path}: {counted(count, 'record')} in {counted(len(log.files.files), 'segment')}")
+    _show(form, rows)
     return OK
+
+
+def _row(log: ImportableLog, count: int, topic: str | None, partition: int | None) -> dict[str, Any]:
+    return {
+        "folder": log.files.path,
+        "segments": len(log.files.files),
+        "records": count,
+        "topic": topic,
+        "partition": partition,
+    }
+
+
+def _show(form: str, rows: list[dict[str, Any]]) -> None:
+    """As a table each folder has had its line already."""
+    from ottla.cli.output import show_rows
+
+    if form != "table":
+        show_rows(form, rows, {})
 
 
 async def _import(logs: list[ImportableLog], options: argparse.Namespace) -> int:
     from ottla.cli.connecting import explained, reach, settings_of
+    from ottla.cli.counting import counted, were
     from ottla.client.producing.producer import Producer
 
     settings: dict[str, Any] = {}
@@ -116,8 +139,14 @@ async def _import(logs: list[ImportableLog], options: argparse.Namespace) -> int
         async with Producer(settings_of(options, settings)) as producer:
             await reach(producer.cluster)
             count = await producer.partitions_for(options.topic)
+            rows = []
             for log, target in list(_targets(logs, options, count)):
-                await _send(log, producer, options.topic, target)
+                sent = await _send(log, producer, options.topic, target)
+                rows.append(_row(log, sent, options.topic, target))
+                if options.output == "table":
+                    where = options.topic if target is None else f"{options.topic}-{target}"
+                    print(f"{log.files.path}: {counted(sent, 'record')} {were(sent)} sent to {where}", flush=True)
+    _show(options.output, rows)
     return OK
 
 
@@ -138,7 +167,8 @@ def _targets(
         yield log, target
 
 
-async def _send(log: ImportableLog, producer: Producer, topic: str, partition: int | None) -> None:
+async def _send(log: ImportableLog, producer: Producer, topic: str, partition: int | None) -> int:
+    """How many records were sent, all of which are acknowledged."""
     from ottla.cli.counting import counted, were
     from ottla.cli.progress import Progress
 
@@ -163,9 +193,7 @@ async def _send(log: ImportableLog, producer: Producer, topic: str, partition: i
     if first is not None:
         failed = f"{counted(sending.failed, 'record')} {were(sending.failed)} not acknowledged"
         raise CommandFault(f"{path}: {failed} of {sending.sent} that were sent: {first}", FAILED) from first
-    where = topic if partition is None else f"{topic}-{partition}"
-    print(f"{path}: {counted(sending.sent, 'record')} {were(sending.sent)} sent to {where}")
-    sys.stdout.flush()
+    return sending.sent
 
 
 class _Sending:

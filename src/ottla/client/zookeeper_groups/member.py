@@ -90,7 +90,7 @@ class ZookeeperMember:
             return
         try:
             if commit:
-                await self._offsets.write(tree, self._share.done())
+                await self._offsets.write(tree, self._committable())
         except CoordinationError as fault:
             _log.warning("the last offsets were not committed", group=self._group, fault=str(fault))
         finally:
@@ -119,9 +119,13 @@ class ZookeeperMember:
             if tree is None:
                 raise CommitFailed("there is no session with ZooKeeper: the partitions may be another member's by now")
             try:
-                await self._offsets.write(tree, self._share.done())
+                await self._offsets.write(tree, self._committable())
             except CoordinationError as fault:
                 raise CommitFailed(f"ZooKeeper did not take the offsets: {fault}") from fault
+
+    def _committable(self) -> dict[TopicPartition, int]:
+        """Of partitions that are claimed: the others' owners write by themselves."""
+        return {tp: offset for tp, offset in self._share.done().items() if tp in self._claims.owned}
 
     async def _commit_always(self) -> None:
         while True:
@@ -222,9 +226,8 @@ class ZookeeperMember:
     async def _try(self, tree: Coordination) -> bool:
         """Takes this member's share as the tree is now; False where something of it is another's still."""
         self._share.hold()
-        had = set(self._claims.owned)
         if self._settings.auto_commit_enable:
-            await self._offsets.write(tree, self._share.done())
+            await self._offsets.write(tree, self._committable())
         await self._claims.release(tree)
         bootstrap = await self._brokers(tree)
         if not bootstrap:
@@ -235,7 +238,9 @@ class ZookeeperMember:
         if not await self._claims.claim(tree, mine):
             return False
         positions = await self._offsets.read(tree, list(mine))
-        kept = {tp for tp in had if tp in mine and self._offsets.known.get(tp) == positions[tp]}
+        # Nobody has committed since this member did.
+        known = self._offsets.known
+        kept = {tp for tp in mine if tp in known and known[tp] == positions[tp]}
         self._offsets.known = dict(positions)
         if self._tree is tree:  # otherwise it has ended meanwhile, and somebody else begins
             self._share.begin(bootstrap, positions, kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ottla.client.zookeeper_groups.persistent import put
 from ottla.client.zookeeper_groups.znodes import decode_offset, encode_offset, offset_path
@@ -40,7 +40,3 @@ class TreeOffsets:
         self.known.pop(tp, None)  # until the answer has come nobody knows
         await put(tree, offset_path(self._group, *tp), encode_offset(offset))
         self.known[tp] = offset
-
-    def keep_only(self, partitions: Iterable[TopicPartition]) -> None:
-        kept = set(partitions)
-        self.known = {tp: offset for tp, offset in self.known.items() if tp in kept}
