@@ -9,9 +9,10 @@ setup(
             [f"src/ottla/native/{name}.c"],
             extra_compile_args=["-O2", "-Wall", "-Wextra"],
             py_limited_api=True,
+            depends=["src/ottla/native/crc32c.h"],
             optional=True,
         )
-        for name in ("keys", "lane", "records")
+        for name in ("columns", "keys", "lane", "records")
     ],
     # One build serves Python 3.11 and all that follow.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

@@ -32,6 +32,11 @@ def compiled_records() -> ModuleType | None:
     return _compiled("records")
 
 
+def compiled_columns() -> ModuleType | None:
+    """The module that makes columns of records, or None where nothing is compiled."""
+    return _compiled("columns")
+
+
 def compiled_keys() -> ModuleType | None:
     """The module that reads and notes keys for the log cleaner, or None where nothing is compiled."""
     return _compiled("keys")
