@@ -12,7 +12,7 @@ setup(
             depends=["src/ottla/native/crc32c.h"],
             optional=True,
         )
-        for name in ("columns", "keys", "lane", "records")
+        for name in ("batches", "columns", "keys", "lane", "records")
     ],
     # One build serves Python 3.11 and all that follow.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

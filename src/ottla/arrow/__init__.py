@@ -4,8 +4,9 @@
         print(batch.num_rows)
 
 Read in this order: `schema` (the columns), `survey` (which batches hold something to be read), `decoding` (from there
-to Arrow), `memory` (what compiled code fills), `judge` (the same out of objects: what is always right). Compiled code
-(`native/columns.c`) does the work where it is there.
+to Arrow), `memory` (what compiled code fills), `judge` (the same out of objects: what is always right). For the way
+back: `given` (a caller's table), `encoding`, `plain_encoding`. Compiled code (`native/columns.c`, `native/batches.c`)
+does the work where it is there.
 
 Names are loaded when they are first used, and pyarrow with them.
 """
@@ -17,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.arrow.decoding import decode
+    from ottla.arrow.encoding import encode
     from ottla.arrow.schema import COLUMNS, DEFAULT_COLUMNS, schema_of
 
-__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "decode", "schema_of"]
+__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "decode", "encode", "schema_of"]
 
 _HOMES = {
     "COLUMNS": "ottla.arrow.schema",
     "DEFAULT_COLUMNS": "ottla.arrow.schema",
     "decode": "ottla.arrow.decoding",
+    "encode": "ottla.arrow.encoding",
     "schema_of": "ottla.arrow.schema",
 }
 

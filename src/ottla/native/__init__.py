@@ -32,6 +32,11 @@ def compiled_records() -> ModuleType | None:
     return _compiled("records")
 
 
+def compiled_batches() -> ModuleType | None:
+    """The module that makes record batches of columns, or None where nothing is compiled."""
+    return _compiled("batches")
+
+
 def compiled_columns() -> ModuleType | None:
     """The module that makes columns of records, or None where nothing is compiled."""
     return _compiled("columns")
