@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 from random import Random
-from typing import Any
 
-from tests.arrow.batch_shapes import in_python, rows_of, some_log
+import pyarrow as pa
+from tests.arrow.batch_shapes import in_python, some_log
 
 from ottla.arrow.decoding import decode
-from ottla.arrow.schema import COLUMNS
+from ottla.arrow.schema import COLUMNS, schema_of
 from ottla.arrow.survey import Bounds
 from ottla.records.batch import HEADER_SIZE, iterate, patch_crc
 from ottla.records.errors import RecordError
@@ -40,15 +40,17 @@ def damaged(raw: bytes, chance: Random) -> bytes:
     return bytes(changed)
 
 
-def outcome(raw: bytes, bounds: Bounds) -> tuple[list[tuple[Any, ...]], str]:
+def outcome(raw: bytes, bounds: Bounds) -> tuple[pa.Table, str]:
     """What is read, and what is then said, if anything is."""
-    batches = []
+    batches: list[pa.RecordBatch] = []
+    said = ""
     try:
         for batch in decode(raw, topic="t", partition=3, columns=COLUMNS, bounds=bounds):
-            batches.append(batch)  # noqa: PERF402 - what came before an error counts
+            batch.validate(full=True)
+            batches.append(batch)
     except RecordError as error:
-        return rows_of(batches), f"{type(error).__name__}: {error}"
-    return rows_of(batches), ""
+        said = f"{type(error).__name__}: {error}"
+    return pa.Table.from_batches(batches, schema_of(COLUMNS)), said
 
 
 def check(rounds: int, seed: int) -> int:
@@ -64,7 +66,8 @@ def check(rounds: int, seed: int) -> int:
         found = outcome(bad, bounds)
         with in_python():
             expected = outcome(bad, bounds)
-        assert found == expected, f"seed {seed}, round {number}: {found[1]!r}, not {expected[1]!r}: {bad.hex()}"
+        same = found[1] == expected[1] and found[0].equals(expected[0])
+        assert same, f"seed {seed}, round {number}: {found[1]!r}, not {expected[1]!r}: {bad.hex()}"
         faults += bool(expected[1])
     return faults
 

@@ -23,6 +23,7 @@ class BadRow(ValueError):
     def __init__(self, row: int, message: str) -> None:
         super().__init__(f"row {row}: {message}")
         self.row = row
+        self.message = message
 
 
 class RowTooLarge(BadRow):
