@@ -122,9 +122,8 @@ async def test_partitions_come_in_turns(bootstrap: str, wide_topic: str) -> None
         await fill(bootstrap, wide_topic, 40, partition=partition)
     async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign(await consumer.partitions_for(wide_topic))
-        seen: list[int] = []
-        async for batch in consumer.arrow(columns=["partition"], max_rows=1, timeout_ms=QUIET_MS):
-            seen.append(batch.column(0)[0].as_py())
+        batches = consumer.arrow(columns=["partition"], max_rows=1, timeout_ms=QUIET_MS)
+        seen = [batch.column(0)[0].as_py() async for batch in batches]
         assert sorted(seen) == sorted([*range(4)] * 40)
         assert len(set(seen[-8:])) > 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import polars as pl
@@ -134,7 +135,7 @@ async def test_a_batch_too_large_for_the_broker_is_split(bootstrap: str, new_nam
 async def test_rows_that_cannot_be_sent(bootstrap: str, topic: str) -> None:
     async with Producer(bootstrap_servers=bootstrap, max_request_size=1000) as producer:
         large = pa.table({"value": [b"x", b"y" * 2000]})
-        with pytest.raises(RecordTooLarge, match="row 1: a record of 20.. bytes is over max.request.size, 1000"):
+        with pytest.raises(RecordTooLarge, match=r"row 1: a record of 20.. bytes is over max.request.size, 1000"):
             await producer.send_arrow(large, topic)
         with pytest.raises(RecordTooLarge, match="row 1:"):
             await producer.send_arrow(large.append_column("topic", pa.array([topic, topic + "-other"])))
@@ -163,6 +164,4 @@ def test_the_same_without_await(bootstrap: str, topic: str) -> None:
     with sync.Producer(bootstrap_servers=bootstrap) as producer:
         producer.send(topic, b"0")
         producer.send_arrow(pl.DataFrame({"value": ["1", "2"]}), topic)
-    import asyncio
-
     assert numbers(asyncio.run(read_all(bootstrap, topic))) == [0, 1, 2]
