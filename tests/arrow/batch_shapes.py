@@ -34,6 +34,16 @@ NAMES = ("", "trace", "\u00fc", "a" * 70, "\U0001f600")
 
 
 @contextmanager
+def as_compiled() -> Iterator[None]:
+    """With compiled code, whatever the environment says."""
+    built = pytest.importorskip("ottla.native.columns", exc_type=ImportError)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "_compiled", built)
+        patch.setattr(survey, "_compiled", built)
+        yield
+
+
+@contextmanager
 def in_python() -> Iterator[None]:
     """As where nothing is compiled."""
     with pytest.MonkeyPatch.context() as patch:

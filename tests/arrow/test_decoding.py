@@ -8,13 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.arrow.batch_shapes import NOW, in_python, read, rows_by_objects, rows_of, some_batch, some_log
+from tests.arrow.batch_shapes import NOW, as_compiled, in_python, read, rows_by_objects, rows_of, some_batch, some_log
 
 from ottla.arrow import decoding
 from ottla.arrow.decoding import decode
 from ottla.arrow.errors import BadColumns, UnrepresentableTime
 from ottla.arrow.schema import COLUMNS, DEFAULT_COLUMNS, schema_of
 from ottla.arrow.survey import Bounds
+from ottla.native import compiled_batches, compiled_columns
 from ottla.records.batch import LEADER_EPOCH_AT, iterate, patch_crc
 from ottla.records.compression import CODECS
 from ottla.records.control import ControlType, control_batch
@@ -26,11 +27,7 @@ LOGS = 25
 
 @pytest.fixture(params=["compiled", "in Python"], autouse=True)
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "in Python":
-        with in_python():
-            yield request.param
-    else:
-        assert decoding._compiled is not None
+    with in_python() if request.param == "in Python" else as_compiled():
         yield request.param
 
 
@@ -125,6 +122,12 @@ def test_what_is_passed_over_moves_the_offset_on() -> None:
     assert chosen.step(marker, 0, len(marker)).next_offset == 8
     both = batch(5, b"x") + marker
     assert chosen.step(both, 0, len(both)).rows[0].next_offset == 8
+
+
+def test_the_environment_can_ask_for_python_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTTLA_PURE", "1")
+    assert compiled_columns() is None
+    assert compiled_batches() is None
 
 
 # What is hidden
