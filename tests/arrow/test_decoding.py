@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -293,3 +295,9 @@ def test_positions_of_batches_in_the_middle_of_a_buffer() -> None:
     chosen = decoding.Decoding("t", 3, COLUMNS, Bounds())
     found = chosen.step(raw, pos, len(raw))
     assert rows_of([rows.batch for rows in found.rows]) == rows_by_objects(raw[pos:])
+
+
+def test_without_pyarrow_one_line_says_what_to_install() -> None:
+    code = "import sys; sys.modules['pyarrow'] = None; import ottla.arrow; ottla.arrow.decode"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith("ArrowMissing: this needs pyarrow: pip install 'ottla[arrow]'")

@@ -104,8 +104,7 @@ class Accumulator:
         if batch is None:
             batch = self._new_batch(queue, now_ms)
             news = True
-        builder = batch.builder
-        assert isinstance(builder, BatchBuilder), "a finished batch is never open"
+        builder: BatchBuilder = batch.builder  # type: ignore[assignment]  # a finished batch is never open
         before = builder.size
         delivery = Delivery(batch, builder.count, timestamp)
         try:
