@@ -25,7 +25,7 @@ from bench.servers import NULL, OTTLA, Running
 from bench.wire import create_topic, delete_topic
 from ottla.arrow.decoding import decode
 from ottla.arrow.encoding import BATCH_BYTES, RECORD_BYTES_MAX, Encoder
-from ottla.arrow.plain_encoding import Bounds
+from ottla.arrow.plain_encoding import WriteBounds
 from ottla.arrow.schema import COLUMNS, DEFAULT_COLUMNS
 from ottla.client.consuming.consumer import Consumer
 from ottla.client.producing.producer import Producer
@@ -172,7 +172,7 @@ class Encoding:
 
 def _writer(table: Any) -> Callable[[], int]:
     def write() -> int:
-        encoder = Encoder(Bounds(4, NOW, BATCH_BYTES, RECORD_BYTES_MAX))
+        encoder = Encoder(WriteBounds(4, NOW, BATCH_BYTES, RECORD_BYTES_MAX))
         return sum(batch.count for batch in encoder.batches(table))
 
     return write

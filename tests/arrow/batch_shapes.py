@@ -13,7 +13,7 @@ import pytest
 from ottla.arrow import decoding, survey
 from ottla.arrow.decoding import decode
 from ottla.arrow.schema import COLUMNS
-from ottla.arrow.survey import Bounds
+from ottla.arrow.survey import ReadBounds
 from ottla.records.batch import (
     ATTRIBUTES_AT,
     COUNT_AT,
@@ -146,5 +146,5 @@ def rows_of(batches: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def read(raw: bytes, **options: Any) -> list[tuple[Any, ...]]:
-    bounds = Bounds(**{name: options.pop(name) for name in list(options) if name in Bounds._fields})
+    bounds = ReadBounds(**{name: options.pop(name) for name in list(options) if name in ReadBounds._fields})
     return rows_of(list(decode(raw, topic="t", partition=3, columns=COLUMNS, bounds=bounds, **options)))

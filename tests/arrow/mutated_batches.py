@@ -13,7 +13,7 @@ from tests.arrow.batch_shapes import in_python, some_log
 
 from ottla.arrow.decoding import decode
 from ottla.arrow.schema import COLUMNS, schema_of
-from ottla.arrow.survey import Bounds
+from ottla.arrow.survey import ReadBounds
 from ottla.records.batch import HEADER_SIZE, iterate, patch_crc
 from ottla.records.errors import RecordError
 
@@ -40,7 +40,7 @@ def damaged(raw: bytes, chance: Random) -> bytes:
     return bytes(changed)
 
 
-def outcome(raw: bytes, bounds: Bounds) -> tuple[pa.Table, str]:
+def outcome(raw: bytes, bounds: ReadBounds) -> tuple[pa.Table, str]:
     """What is read, and what is then said, if anything is."""
     batches: list[pa.RecordBatch] = []
     said = ""
@@ -62,7 +62,7 @@ def check(rounds: int, seed: int) -> int:
         if number % DAMAGES == 0:
             raw = some_log(chance, chance.randrange(1, 5))
         bad = damaged(raw, chance)
-        bounds = Bounds(rows_max=chance.choice((3, 1000)), check_crcs=bool(chance.randrange(5)))
+        bounds = ReadBounds(rows_max=chance.choice((3, 1000)), check_crcs=bool(chance.randrange(5)))
         found = outcome(bad, bounds)
         with in_python():
             expected = outcome(bad, bounds)

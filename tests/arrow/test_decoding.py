@@ -16,7 +16,7 @@ from ottla.arrow import decoding
 from ottla.arrow.decoding import decode
 from ottla.arrow.errors import BadColumns, UnrepresentableTime
 from ottla.arrow.schema import COLUMNS, DEFAULT_COLUMNS, schema_of
-from ottla.arrow.survey import Bounds
+from ottla.arrow.survey import ReadBounds
 from ottla.native import compiled_batches, compiled_columns
 from ottla.records.batch import LEADER_EPOCH_AT, iterate, patch_crc
 from ottla.records.compression import CODECS
@@ -106,7 +106,7 @@ def test_no_bytes_and_a_part_of_a_batch_have_no_rows() -> None:
 
 def test_what_is_said_of_each_step() -> None:
     raw = batch(10, b"x", leader_epoch=4) + batch(20, b"y", b"z", leader_epoch=5)
-    chosen = decoding.Decoding("t", 0, ("value",), Bounds(rows_max=1))
+    chosen = decoding.Decoder("t", 0, ("value",), ReadBounds(rows_max=1))
     first = chosen.step(raw, 0, len(raw))
     assert (first.next_offset, first.leader_epoch, first.ended) == (11, 4, False)
     second = chosen.step(raw, first.pos, len(raw))
@@ -120,7 +120,7 @@ def test_what_is_passed_over_moves_the_offset_on() -> None:
     marker = control_batch(
         ControlType.COMMIT, timestamp=NOW, producer_id=1, producer_epoch=0, coordinator_epoch=0, base_offset=7
     )
-    chosen = decoding.Decoding("t", 0, ("value",), Bounds())
+    chosen = decoding.Decoder("t", 0, ("value",), ReadBounds())
     assert chosen.step(marker, 0, len(marker)).next_offset == 8
     both = batch(5, b"x") + marker
     assert chosen.step(both, 0, len(both)).rows[0].next_offset == 8
@@ -185,16 +185,16 @@ def test_a_group_that_is_cut_short_hides_what_it_has_to_when_it_goes_on(way: str
 def test_values_over_the_bound_together_start_another_arrow_batch() -> None:
     for codec in ("none", "zstd"):
         raw = b"".join(batch(at, b"x" * 1000, compression=CODECS[codec]) for at in range(10))
-        found = list(decode(raw, topic="t", partition=0, bounds=Bounds(bytes_max=3500)))
+        found = list(decode(raw, topic="t", partition=0, bounds=ReadBounds(bytes_max=3500)))
         assert all(one.num_rows <= 4 for one in found)
         assert sum(one.num_rows for one in found) == 10
     with pytest.raises(ValueError, match="bytes_max"):
-        list(decode(raw, topic="t", partition=0, bounds=Bounds(bytes_max=2**31 - 1)))
+        list(decode(raw, topic="t", partition=0, bounds=ReadBounds(bytes_max=2**31 - 1)))
 
 
 def test_a_batch_of_more_rows_than_wanted_comes_in_pieces() -> None:
     raw = batch(0, *[b"%d" % number for number in range(25)])
-    found = list(decode(raw, topic="t", partition=0, columns=["value"], bounds=Bounds(rows_max=10)))
+    found = list(decode(raw, topic="t", partition=0, columns=["value"], bounds=ReadBounds(rows_max=10)))
     assert [one.num_rows for one in found] == [10, 10, 5]
     assert found[1].column(0)[0].as_py() == b"10"
 
@@ -292,7 +292,7 @@ def test_positions_of_batches_in_the_middle_of_a_buffer() -> None:
     chance = Random(3)
     raw = b"".join(some_batch(chance, at) for at in (0, 10**6, 2 * 10**6))
     (pos, _), *_ = list(iterate(raw, 0, len(raw)))[1:]
-    chosen = decoding.Decoding("t", 3, COLUMNS, Bounds())
+    chosen = decoding.Decoder("t", 3, COLUMNS, ReadBounds())
     found = chosen.step(raw, pos, len(raw))
     assert rows_of([rows.batch for rows in found.rows]) == rows_by_objects(raw[pos:])
 

@@ -16,7 +16,7 @@ from ottla.arrow import encoding
 from ottla.arrow.decoding import decode
 from ottla.arrow.encoding import Encoder, encode
 from ottla.arrow.errors import BadColumns, BadRow, RowTooLarge
-from ottla.arrow.plain_encoding import Bounds
+from ottla.arrow.plain_encoding import WriteBounds
 from ottla.arrow.schema import COLUMNS, HEADERS_TYPE
 from ottla.records.batch import HEADER_SIZE, check_crc, parse_header
 from ottla.records.compression import CODECS
@@ -33,7 +33,7 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def encoder(partitions: int = 1, batch_bytes: int = 16_384, record_bytes_max: int = 1 << 20, **more: Any) -> Encoder:
-    return Encoder(Bounds(partitions, NOW, batch_bytes, record_bytes_max), **more)
+    return Encoder(WriteBounds(partitions, NOW, batch_bytes, record_bytes_max), **more)
 
 
 def read_back(batches: list[Any]) -> dict[int, list[tuple[Any, ...]]]:

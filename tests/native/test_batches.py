@@ -13,7 +13,7 @@ from tests.arrow.table_shapes import some_rows, some_table
 from ottla.arrow import encoding
 from ottla.arrow.encoding import Encoder
 from ottla.arrow.errors import BadColumns
-from ottla.arrow.plain_encoding import Bounds
+from ottla.arrow.plain_encoding import WriteBounds
 from ottla.native import batches as compiled
 from ottla.records.keyhash import murmur2
 
@@ -22,7 +22,7 @@ TABLES = 30
 
 
 def encoder(partitions: int = 1, batch_bytes: int = 16_384) -> Encoder:
-    return Encoder(Bounds(partitions, NOW, batch_bytes, 1 << 20))
+    return Encoder(WriteBounds(partitions, NOW, batch_bytes, 1 << 20))
 
 
 def test_both_ways_make_the_same_bytes() -> None:

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from ottla.arrow.decoding import decode
     from ottla.arrow.encoding import encode
     from ottla.arrow.schema import COLUMNS, DEFAULT_COLUMNS, schema_of
+    from ottla.arrow.survey import ReadBounds
 
-__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "decode", "encode", "schema_of"]
+__all__ = ["COLUMNS", "DEFAULT_COLUMNS", "ReadBounds", "decode", "encode", "schema_of"]
 
 _HOMES = {
     "COLUMNS": "ottla.arrow.schema",
     "DEFAULT_COLUMNS": "ottla.arrow.schema",
+    "ReadBounds": "ottla.arrow.survey",
     "decode": "ottla.arrow.decoding",
     "encode": "ottla.arrow.encoding",
     "schema_of": "ottla.arrow.schema",

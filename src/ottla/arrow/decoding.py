@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.arrow.judge import judged
 from ottla.arrow.library import pa
-from ottla.arrow.memory import HEADER_BYTES_MIN, Filled, Memory
+from ottla.arrow.memory import HEADER_BYTES_MIN, FilledColumns, Memory
 from ottla.arrow.schema import (
     HEADERS,
     OFFSET,
@@ -24,7 +24,7 @@ from ottla.arrow.schema import (
     constant,
     schema_of,
 )
-from ottla.arrow.survey import Bounds, Place, Survey, judged_survey, survey
+from ottla.arrow.survey import Place, ReadBounds, Survey, judged_survey, survey
 from ottla.native import compiled_columns
 from ottla.records.aborted import AbortedTransactions
 from ottla.records.batch import HEADER_SIZE, Readable, parse_header
@@ -57,13 +57,13 @@ class Stretch(NamedTuple):
     ended: bool
 
 
-class Decoding(NamedTuple):
+class Decoder(NamedTuple):
     """What is asked of the records of a partition."""
 
     topic: str
     partition: int
     columns: tuple[str, ...]
-    bounds: Bounds
+    bounds: ReadBounds
 
     def step(self, buf: Readable, pos: int, end: int, aborted: AbortedTransactions | None = None) -> Stretch:
         """Goes on from `pos`; raises a RecordError for what is wrong with the first batch there."""
@@ -134,7 +134,7 @@ class Decoding(NamedTuple):
         while True:
             memory = Memory(self.columns, rows, size, headers_max, offsets=offsets)
             groups = _compiled.fill(buf, tuple(places), tuple(payloads), memory.rooms(), rows, first, until, check_crcs)
-            filled = Filled(*(number for group in groups for number in group))
+            filled = FilledColumns(*(number for group in groups for number in group))
             if filled.verdict != _NO_ROOM:
                 break
             assert headers_max < headers_all, "rows and bytes are no more than there is room for"
@@ -184,7 +184,7 @@ def decode(
     topic: str,
     partition: int,
     columns: Iterable[str] | None = None,
-    bounds: Bounds | None = None,
+    bounds: ReadBounds | None = None,
     aborted: Iterable[tuple[int, int]] | None = None,
 ) -> Iterator[Any]:
     """The Arrow batches of `buf`, which holds whole batches of a partition and perhaps a part of one at its end.
@@ -192,7 +192,7 @@ def decode(
     `aborted` is what a fetch of committed records says of them: (first offset, producer id) of each transaction to
     leave out. Raises a RecordError at damage, when everything before it has been given out.
     """
-    decoding = Decoding(topic, partition, checked_columns(columns), (bounds or Bounds()).checked())
+    decoding = Decoder(topic, partition, checked_columns(columns), (bounds or ReadBounds()).checked())
     hidden = None if aborted is None else AbortedTransactions(aborted)
     view = memoryview(buf)
     pos, ended = 0, False

@@ -12,8 +12,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.arrow.errors import BadColumns, BadRow, RowTooLarge
-from ottla.arrow.given import Given, pieces, table_of
-from ottla.arrow.plain_encoding import BAD_ARRAY, BAD_HEADER, BAD_PARTITION, BAD_TIME, DONE, TOO_LARGE, Bounds, Written
+from ottla.arrow.given import GivenRows, pieces, table_of
+from ottla.arrow.plain_encoding import (
+    BAD_ARRAY,
+    BAD_HEADER,
+    BAD_PARTITION,
+    BAD_TIME,
+    DONE,
+    TOO_LARGE,
+    WriteBounds,
+    WrittenBatch,
+)
 from ottla.arrow.plain_encoding import encode as encode_plainly
 from ottla.native import compiled_batches
 from ottla.records.batch import HEADER_SIZE, INT32_MAX, NO_PRODUCER_ID, NO_SEQUENCE
@@ -78,7 +87,7 @@ class EncodedBatch(NamedTuple):
 class Encoder:
     """Keeps, between tables, whose turn it is among the partitions."""
 
-    def __init__(self, bounds: Bounds, turns: Sequence[int] | None = None) -> None:
+    def __init__(self, bounds: WriteBounds, turns: Sequence[int] | None = None) -> None:
         """`turns` are the partitions that rows without a key go to, in their order; all of them if None."""
         if not 1 <= bounds.partitions <= PARTITIONS_MAX:
             raise ValueError(f"partitions must be from 1 to {PARTITIONS_MAX}, not {bounds.partitions}")
@@ -99,7 +108,7 @@ class Encoder:
             for written in self._written(given):
                 yield EncodedBatch(*written)
 
-    def _written(self, given: Given) -> list[Written]:
+    def _written(self, given: GivenRows) -> list[WrittenBatch]:
         if _compiled is None:
             verdict, number, found = encode_plainly(given, self._bounds, list(self._turns), self._turn)
         else:
@@ -117,7 +126,7 @@ class Encoder:
         if verdict != DONE:
             raise self._fault(verdict, given.row + number, found)
         self._turn = (number + 1) % len(self._turns)
-        written: list[Written] = found
+        written: list[WrittenBatch] = found
         return written
 
     def _fault(self, verdict: int, row: int, number: int) -> Exception:
@@ -133,7 +142,7 @@ class Encoder:
         return BadColumns(f"row {row}: the Arrow array is not sound")
 
 
-def _arrays(given: Given) -> tuple[Any, ...]:
+def _arrays(given: GivenRows) -> tuple[Any, ...]:
     headers = given.headers
     if headers is None:
         names = contents = None
@@ -177,6 +186,6 @@ def encode(
     `now_ms` is the time of rows that have none.
     """
     codec = codec_id(compression)
-    encoder = Encoder(Bounds(partitions, now_ms, batch_bytes, record_bytes_max))
+    encoder = Encoder(WriteBounds(partitions, now_ms, batch_bytes, record_bytes_max))
     for batch in encoder.batches(rows):
         yield batch.partition, batch.build(compression=codec, level=level)

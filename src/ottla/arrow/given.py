@@ -21,7 +21,7 @@ PASSED_OVER: Final = frozenset({OFFSET, TIMESTAMP_TYPE})
 _DIVISORS: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
-class Given(NamedTuple):
+class GivenRows(NamedTuple):
     """Some rows: Arrow arrays of equal length, or None for a column that is not there."""
 
     #: The first row's number in the table.
@@ -62,7 +62,7 @@ def checked_names(table: Any) -> None:
         raise BadColumns("there is no column 'value'")
 
 
-def pieces(table: Any, rows_max: int) -> Iterator[Given]:
+def pieces(table: Any, rows_max: int) -> Iterator[GivenRows]:
     """The rows, so many at a time; raises BadColumns."""
     checked_names(table)
     row = 0
@@ -71,11 +71,11 @@ def pieces(table: Any, rows_max: int) -> Iterator[Given]:
         row += batch.num_rows
 
 
-def _converted(batch: Any, row: int) -> Iterator[Given]:
+def _converted(batch: Any, row: int) -> Iterator[GivenRows]:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     try:
         times, divisor = _times(columns.get(TIMESTAMP))
-        made = Given(
+        made = GivenRows(
             row,
             _cast(VALUE, columns[VALUE], pa.binary()),
             _cast(KEY, columns.get(KEY), pa.binary()),

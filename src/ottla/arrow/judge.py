@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from ottla.arrow.errors import UnrepresentableTime
 from ottla.arrow.library import pa
 from ottla.arrow.schema import HEADERS, KEY, OFFSET, TIMESTAMP, TYPES, VALUE
-from ottla.arrow.survey import Bounds, Place
+from ottla.arrow.survey import Place, ReadBounds
 from ottla.records.batch import Readable
 from ottla.records.errors import CorruptBatch, RecordError
 from ottla.records.record import Record, decode_batch
@@ -20,14 +20,16 @@ _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 
 
-class Judged(NamedTuple):
+class JudgedRows(NamedTuple):
     #: How many of the places were read.
     batches: int
     rows: int
     columns: dict[str, Any]
 
 
-def judged(buf: Readable, places: list[Place], columns: tuple[str, ...], bounds: Bounds, *, offsets: bool) -> Judged:
+def judged(
+    buf: Readable, places: list[Place], columns: tuple[str, ...], bounds: ReadBounds, *, offsets: bool
+) -> JudgedRows:
     """The records of these batches. Raises what is wrong with the first; in front of any other fault it stops."""
     records: list[Record] = []
     size = done = 0
@@ -45,10 +47,10 @@ def judged(buf: Readable, places: list[Place], columns: tuple[str, ...], bounds:
             break
     wanted = (*columns, OFFSET) if offsets and OFFSET not in columns else columns
     made = {name: pa.array(_COLUMNS[name](records), TYPES[name]) for name in wanted if name in _COLUMNS}
-    return Judged(done, len(records), made)
+    return JudgedRows(done, len(records), made)
 
 
-def _sound(buf: Readable, pos: int, columns: tuple[str, ...], bounds: Bounds) -> list[Record]:
+def _sound(buf: Readable, pos: int, columns: tuple[str, ...], bounds: ReadBounds) -> list[Record]:
     """The batch's records within the bounds, all of which Arrow can hold."""
     found = []
     for record in decode_batch(buf, pos, check_crcs=bounds.check_crcs):

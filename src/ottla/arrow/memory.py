@@ -35,7 +35,7 @@ _ROOMS: Final = (
 )
 
 
-class Filled(NamedTuple):
+class FilledColumns(NamedTuple):
     """What came of it, as `columns.fill` says."""
 
     verdict: int
@@ -80,7 +80,7 @@ class Memory:
     def rooms(self) -> tuple[Any, ...]:
         return tuple(self._rooms.values())
 
-    def arrays(self, filled: Filled) -> dict[str, Any]:
+    def arrays(self, filled: FilledColumns) -> dict[str, Any]:
         """The columns that were asked for. Use once."""
         rows = filled.rows
         found: dict[str, Any] = {}
@@ -100,7 +100,7 @@ class Memory:
             found[HEADERS] = self._headers(filled)
         return found
 
-    def _headers(self, filled: Filled) -> Any:
+    def _headers(self, filled: FilledColumns) -> Any:
         count = filled.headers
         names = self._values("name", pa.string(), count, filled.name_bytes, 0)
         contents = self._values("content", pa.binary(), count, filled.content_bytes, filled.content_nulls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ottla.arrow.given import Given
+from ottla.arrow.given import GivenRows
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import Headers, build_batch, encode_record
 from ottla.records.keyhash import partition_of_key
@@ -12,10 +12,10 @@ from ottla.records.keyhash import partition_of_key
 DONE, BAD_ARRAY, BAD_PARTITION, BAD_TIME, BAD_HEADER, TOO_LARGE = range(6)
 
 #: Partition, number of records, the first one's time, the latest time, and the batch.
-Written = tuple[int, int, int, int, bytes]
+WrittenBatch = tuple[int, int, int, int, bytes]
 
 
-class Bounds(NamedTuple):
+class WriteBounds(NamedTuple):
     """Where rows may go, and how large batches may become."""
 
     #: How many partitions the topic has.
@@ -35,7 +35,7 @@ class _Row(NamedTuple):
     headers: Headers
 
 
-class _Open:
+class _OpenBatch:
     """A batch while records are added to it."""
 
     __slots__ = ("base_time", "count", "max_time", "parts", "size")
@@ -59,7 +59,7 @@ class _Open:
         self.size += len(record)
         self.max_time = max(self.max_time, row.time)
 
-    def written(self, partition: int) -> Written:
+    def written(self, partition: int) -> WrittenBatch:
         raw = build_batch(
             b"".join(self.parts),
             count=self.count,
@@ -70,7 +70,7 @@ class _Open:
         return partition, self.count, self.base_time, self.max_time, raw
 
 
-class _BadRow(Exception):
+class _RowFault(Exception):
     """With what is wrong and the number that it is about."""
 
     def __init__(self, verdict: int, number: int) -> None:
@@ -80,12 +80,12 @@ class _BadRow(Exception):
 
 
 class _Pass:
-    def __init__(self, bounds: Bounds, turns: list[int], turn: int) -> None:
+    def __init__(self, bounds: WriteBounds, turns: list[int], turn: int) -> None:
         self.bounds = bounds
         self.turns = turns
         self.turn = turn
-        self.open: dict[int, _Open] = {}
-        self.written: list[Written] = []
+        self.open: dict[int, _OpenBatch] = {}
+        self.written: list[WrittenBatch] = []
 
     def add(self, row: _Row, given: int | None) -> None:
         partition = self._partition(row, given)
@@ -93,17 +93,17 @@ class _Pass:
         if batch is not None and not batch.fits(row, self.bounds.batch_bytes):
             self.written.append(self.open.pop(partition).written(partition))
             batch = None
-        batch = batch or _Open(row.time)
+        batch = batch or _OpenBatch(row.time)
         record = batch.record(row)
         if HEADER_SIZE + len(record) > self.bounds.record_bytes_max:
-            raise _BadRow(TOO_LARGE, HEADER_SIZE + len(record))
+            raise _RowFault(TOO_LARGE, HEADER_SIZE + len(record))
         batch.add(row, record)
         self.open[partition] = batch
 
     def _partition(self, row: _Row, given: int | None) -> int:
         if given is not None:
             if not 0 <= given < self.bounds.partitions:
-                raise _BadRow(BAD_PARTITION, given)
+                raise _RowFault(BAD_PARTITION, given)
             return given
         if row.key is not None:
             return partition_of_key(row.key, self.bounds.partitions)
@@ -119,7 +119,7 @@ class _Pass:
         self.written += [self.open[partition].written(partition) for partition in sorted(self.open)]
 
 
-def encode(given: Given, bounds: Bounds, turns: list[int], turn: int) -> tuple[int, int, Any]:
+def encode(given: GivenRows, bounds: WriteBounds, turns: list[int], turn: int) -> tuple[int, int, Any]:
     """As `encode` of native/batches.pyi."""
     values = given.values.to_pylist()
     keys, partitions, times, headers = (
@@ -133,7 +133,7 @@ def encode(given: Given, bounds: Bounds, turns: list[int], turn: int) -> tuple[i
         try:
             ms = _milliseconds(time, given.time_divisor, bounds.now_ms)
             made.add(_Row(ms, key, value, _headers(beside)), partition)
-        except _BadRow as bad:
+        except _RowFault as bad:
             return bad.verdict, number, bad.number
     made.end()
     return DONE, made.turn, made.written
@@ -143,7 +143,7 @@ def _milliseconds(time: int | None, divisor: int, now_ms: int) -> int:
     if time is None:
         return now_ms
     if time < 0:
-        raise _BadRow(BAD_TIME, time)
+        raise _RowFault(BAD_TIME, time)
     return time // divisor
 
 
@@ -151,5 +151,5 @@ def _headers(given: list[Any] | None) -> Headers:
     if not given:
         return ()
     if any(header is None or header["key"] is None for header in given):
-        raise _BadRow(BAD_HEADER, 0)
+        raise _RowFault(BAD_HEADER, 0)
     return tuple((header["key"], header["value"]) for header in given)

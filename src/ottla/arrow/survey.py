@@ -37,7 +37,7 @@ _ENDED, _FULL, _IN_DOUBT, _PAST = range(4)
 _compiled: Final = compiled_columns()
 
 
-class Bounds(NamedTuple):
+class ReadBounds(NamedTuple):
     """What is to be read, and how much of it at once."""
 
     #: Offsets below are left out.
@@ -50,7 +50,7 @@ class Bounds(NamedTuple):
     bytes_max: int = 64 * 1024 * 1024
     check_crcs: bool = True
 
-    def checked(self) -> Bounds:
+    def checked(self) -> ReadBounds:
         if not 1 <= self.rows_max <= ROWS_MAX_MAX:
             raise ValueError(f"rows_max must be from 1 to {ROWS_MAX_MAX}, not {self.rows_max}")
         if not 1 <= self.bytes_max <= BYTES_MAX_MAX:
@@ -71,7 +71,7 @@ class Survey(NamedTuple):
     ended: bool
 
 
-def survey(buf: Readable, pos: int, end: int, bounds: Bounds, aborted: AbortedTransactions | None) -> Survey:
+def survey(buf: Readable, pos: int, end: int, bounds: ReadBounds, aborted: AbortedTransactions | None) -> Survey:
     """Batches from `pos` on, as many as make an Arrow batch; raises what is wrong with the first, if anything is.
 
     `end` is that of `buf`.
@@ -98,7 +98,7 @@ def judged_survey(
     buf: Readable,
     pos: int,
     end: int,
-    bounds: Bounds,
+    bounds: ReadBounds,
     aborted: AbortedTransactions | None,
     places_max: int | None = None,
 ) -> Survey:
@@ -150,7 +150,7 @@ def _whole_batch(buf: Readable, pos: int, end: int) -> BatchHeader | None:
 
 
 def _is_wanted(
-    buf: Readable, pos: int, header: BatchHeader, bounds: Bounds, aborted: AbortedTransactions | None
+    buf: Readable, pos: int, header: BatchHeader, bounds: ReadBounds, aborted: AbortedTransactions | None
 ) -> bool:
     hidden = aborted is not None and aborted.hides(header)
     payload = header.size - HEADER_SIZE

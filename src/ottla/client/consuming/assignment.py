@@ -237,14 +237,14 @@ class AssignedPartition:
 
     def _decode_next(self, columns: tuple[str, ...], rows_max: int, check_crcs: bool) -> None:
         """Decodes as much of the first chunk as makes an Arrow batch; drops the chunk when it has no more."""
-        from ottla.arrow.decoding import Decoding
-        from ottla.arrow.survey import Bounds
+        from ottla.arrow.decoding import Decoder
+        from ottla.arrow.survey import ReadBounds
 
         chunk = self.chunks[0]
         assert self.position is not None
-        bounds = Bounds(first=self.position, rows_max=rows_max, check_crcs=check_crcs)
+        bounds = ReadBounds(first=self.position, rows_max=rows_max, check_crcs=check_crcs)
         try:
-            found = Decoding(*self.tp, columns, bounds).step(chunk.buf, chunk.pos, chunk.end, chunk.aborted)
+            found = Decoder(*self.tp, columns, bounds).step(chunk.buf, chunk.pos, chunk.end, chunk.aborted)
         except RecordError as error:
             raise self._damaged(error) from error
         chunk.pos = found.pos

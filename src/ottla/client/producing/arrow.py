@@ -14,7 +14,7 @@ from ottla.arrow.encoding import Encoder
 from ottla.arrow.errors import BadColumns, BadRow, RowTooLarge
 from ottla.arrow.given import checked_names, table_of
 from ottla.arrow.library import pa
-from ottla.arrow.plain_encoding import Bounds
+from ottla.arrow.plain_encoding import WriteBounds
 from ottla.arrow.schema import TOPIC
 from ottla.client.arguments import checked_topic
 from ottla.client.errors import BadArgument, KafkaError, RecordTooLarge
@@ -58,7 +58,7 @@ async def _enter(producer: Producer, topic: str, table: Any, entered: list[Produ
     partitions, turns = await producer.led_partitions(topic)
     settings = producer.settings
     most = max(HEADER_SIZE + 1, min(settings.max_request_size, settings.buffer_memory - RECORD_OVERHEAD))
-    bounds = Bounds(partitions, producer.now_ms(), max(1, min(settings.batch_size, most)), most)
+    bounds = WriteBounds(partitions, producer.now_ms(), max(1, min(settings.batch_size, most)), most)
     for batch in Encoder(bounds, turns).batches(table):
         entered.append(await producer.enter_batch(topic, batch.partition, batch))  # noqa: PERF401 - kept where one fails
 
