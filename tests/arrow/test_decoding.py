@@ -19,9 +19,9 @@ from ottla.arrow.schema import COLUMNS, DEFAULT_COLUMNS, schema_of
 from ottla.arrow.survey import ReadBounds
 from ottla.native import compiled_batches, compiled_columns
 from ottla.records.batch import LEADER_EPOCH_AT, iterate, patch_crc
-from ottla.records.compression import CODECS
+from ottla.records.compression import CODECS, DECOMPRESSED_BYTES_MAX
 from ottla.records.control import ControlType, control_batch
-from ottla.records.errors import CorruptBatch, UnsupportedMagic
+from ottla.records.errors import CorruptBatch, DecompressionTooLarge, UnsupportedMagic
 from ottla.records.record import Record, encode_batch
 
 LOGS = 25
@@ -274,10 +274,18 @@ def test_a_time_that_has_no_microseconds_is_named_and_can_be_left_out() -> None:
     assert found.num_rows == 1
 
 
-def test_a_batch_that_unfolds_beyond_all_bounds_is_refused() -> None:
-    bomb = encode_batch([Record(0, NOW, None, bytes(130 * 1024 * 1024))], compression=CODECS["zstd"])
-    with pytest.raises(CorruptBatch.__mro__[1], match="bound"):
-        read(bomb)
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_a_batch_of_more_bytes_than_any_reader_takes_is_refused(codec: str) -> None:
+    bomb = encode_batch([Record(0, NOW, None, bytes(DECOMPRESSED_BYTES_MAX))], compression=CODECS[codec])
+    with pytest.raises(DecompressionTooLarge, match="bound"):
+        next(decode(bomb, topic="t", partition=0))
+
+
+def test_memory_is_about_that_of_what_was_read() -> None:
+    """Room was taken for as many bytes of keys as of values."""
+    raw = batch(0, *[b"x" * 1000] * 500)
+    (found,) = decode(raw, topic="t", partition=0, columns=["key", "value"])
+    assert found.get_total_buffer_size() < 1.1 * len(raw)
 
 
 def test_arrays_outlive_the_bytes_they_came_from() -> None:

@@ -105,3 +105,30 @@ def test_a_lying_array_through_the_encoder() -> None:
     lie = pa.Array.from_buffers(pa.binary(), 2, [None, ends(0, 1 << 20, 5), pa.py_buffer(b"short")])
     with pytest.raises(BadColumns, match="not sound"):
         list(encoder().batches(pa.table({"value": lie})))
+
+
+def some_array(chance: Random, *, fixed: int = 0) -> Any:
+    """Mostly sound in its lengths, and anything in its numbers."""
+    length, offset = chance.choice((2, 2, 2, 3)), chance.choice((0, 0, 1))
+    data = chance.randbytes(chance.choice((0, 5, 40))) if not fixed else chance.randbytes(fixed * (length + offset))
+    numbers = [chance.choice((0, 1, 2, 5, 40, -1, 2**31 - 1)) for _ in range(length + offset + 1)]
+    if chance.randrange(2):
+        numbers.sort()
+    valid = chance.choice((None, None, chance.randbytes(1)))
+    return offset, length, valid, None if fixed else array("i", numbers).tobytes(), data
+
+
+def test_arrays_of_garbage_are_encoded_or_refused() -> None:
+    """The sanitized build ends at any step outside of their memory."""
+    verdicts = set()
+    for seed in range(3000):
+        chance = Random(seed)
+        kinds = (0, 0, 4, 8, 0, 0, 0)
+        arrays = [some_array(chance, fixed=kind) if chance.randrange(3) else None for kind in kinds]
+        arrays[1] = some_array(chance)
+        try:
+            verdict, *_ = compiled.encode(tuple(arrays), 3, array("i", [2, 0]), 0, 1000, NOW, 100, 1 << 20)
+        except ValueError:
+            continue
+        verdicts.add(verdict)
+    assert verdicts >= {0, 1, 2, 3, 4}

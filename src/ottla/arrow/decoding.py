@@ -89,7 +89,7 @@ class Decoder(NamedTuple):
         """How many of the places were read, how many rows they have, and the columns that differ by row."""
         if _compiled is not None:
             payloads = self._unfolded(buf, places)
-            found = self._compiled(buf, places[: len(payloads)], payloads, offsets=offsets)
+            found = self._in_one_pass(buf, places[: len(payloads)], payloads, offsets=offsets)
             if found is not None:
                 return found
             places = places[:1]
@@ -101,6 +101,8 @@ class Decoder(NamedTuple):
         total = 0
         for pos, size, codec, count in places:
             if codec == NONE:
+                if size - HEADER_SIZE > DECOMPRESSED_BYTES_MAX:
+                    return payloads
                 payloads.append(None)
                 total += size
             else:
@@ -116,7 +118,7 @@ class Decoder(NamedTuple):
                 payloads.append(payload)
         return payloads
 
-    def _compiled(
+    def _in_one_pass(
         self, buf: Readable, places: list[Place], payloads: list[bytes | None], *, offsets: bool
     ) -> tuple[int, int, dict[str, Any]] | None:
         """None where the first batch is in doubt."""
