@@ -75,5 +75,10 @@ def test_what_was_aborted_is_left_out(tmp_path: Path, kafka_jars: Path, watch_se
                 consumer.assign([(TOPIC, 0)])
                 batches = consumer.arrow(columns=["offset"], max_rows=7, timeout_ms=1000)
                 found[isolation] = [offset for batch in batches for offset in batch.column(0).to_pylist()]
+                consumer.seek_to_beginning()
+                polled: list[int] = []
+                while len(polled) < len(found[isolation]):
+                    polled += [record.offset for record in consumer.poll()]
+                assert polled == found[isolation]
         assert found["read_committed"] == committed_by_librdkafka(broker.bootstrap)
         assert 0 < len(found["read_committed"]) < len(found["read_uncommitted"])
