@@ -7,12 +7,12 @@ setup(
         Extension(
             f"ottla.native.{name}",
             [f"src/ottla/native/{name}.c"],
-            depends=["src/ottla/native/crc32c.h"],
             extra_compile_args=["-O2", "-Wall", "-Wextra"],
             py_limited_api=True,
+            depends=["src/ottla/native/crc32c.h"],
             optional=True,
         )
-        for name in ("followed", "keys", "lane", "records")
+        for name in ("batches", "columns", "followed", "keys", "lane", "records")
     ],
     # One build serves Python 3.11 and all that follow.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

@@ -18,7 +18,7 @@ HOMES: Final = ("protocol/", "records/")
 OTHERS: Final = {
     "cli/input_format.py": "numbers in the form that the user names",
     "cli/number_forms.py": "numbers in the form that the user names",
-    "client/producing/partitioners.py": "murmur2 over a key's bytes, as Java's",
+    "client/producing/partitioners.py": "a key's UTF-16 units, as Java hashes a string",
     "client/serializers.py": "numbers as values of records, by the user's choice",
     "coordination/codec.py": "the tree's journal: docs/formats/coordination-journal.md",
     "coordination/journal.py": "the tree's journal: docs/formats/coordination-journal.md",

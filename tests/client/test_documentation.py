@@ -1,4 +1,4 @@
-"""The examples in docs/client.md run as they stand, but for the address."""
+"""The examples in docs/client.md and docs/arrow.md run as they stand, but for the address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ __all__ = ["bootstrap"]  # of a broker on which a new group does not wait for mo
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 TEXT = (REPOSITORY / "docs" / "client.md").read_text()
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+ARROW = (REPOSITORY / "docs" / "arrow.md").read_text()
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", TEXT + ARROW, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
@@ -86,6 +87,7 @@ def test_every_method_that_is_named_is_there() -> None:
 def test_both_faces_have_the_same_methods_with_the_same_arguments(name: str) -> None:
     plain, awaited = getattr(sync, name), {"Producer": Producer, "Consumer": Consumer, "Admin": Admin}[name]
     inner = {"try_send", "checked", "try_enter", "enter", "read_ahead", "next_ahead"}
+    inner |= {"check_places_rows", "now_ms", "led_partitions", "enter_batch"}
     for method, function in inspect.getmembers(awaited, inspect.isfunction):
         if method.startswith("_") or method in inner:
             continue

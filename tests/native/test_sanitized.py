@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 import ottla.native
 import pytest
 
-built, tests, *names = sys.argv[1:]
+built, tests, names, *options = sys.argv[1:]
+names = names.split(",")
 for name in names:
     spec = spec_from_file_location("ottla.native." + name, f"{built}/{name}.abi3.so")
     module = module_from_spec(spec)
@@ -30,9 +32,9 @@ for name in names:
     setattr(ottla.native, name, module)
     spec.loader.exec_module(module)
 asked = [f"{tests}/test_{name}.py" for name in names]
-sys.exit(pytest.main([*asked, "-p", "no:cacheprovider", "-p", "no:xdist"]))
+sys.exit(pytest.main([*asked, "-p", "no:cacheprovider", "-p", "no:xdist", *options]))
 """
-NAMES = ("followed", "keys", "lane", "records")
+NAMES = ("batches", "columns", "followed", "keys", "lane", "records")
 
 
 def libraries(compiler: str) -> list[str]:
@@ -45,24 +47,37 @@ def libraries(compiler: str) -> list[str]:
 
 @pytest.mark.timeout(600)  # all is several times slower there
 def test_no_step_outside_of_its_memory(tmp_path: Path) -> None:
+    run_sanitized(NAMES, tmp_path, 540)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(4 * 3600)
+def test_a_million_damaged_logs(tmp_path: Path) -> None:
+    """How many there are can be said with OTTLA_DAMAGED_LOGS."""
+    run_sanitized(["columns"], tmp_path, 4 * 3600, "-m", "slow", "-o", "timeout=0")
+
+
+def run_sanitized(names: Sequence[str], tmp_path: Path, timeout: int, *options: str) -> None:
+    """The tests of these modules of compiled code, with these options for pytest."""
     compiler, headers = shutil.which("cc"), sysconfig.get_paths()["include"]
     if compiler is None or not Path(headers, "Python.h").exists():
         pytest.skip("there is no C compiler, or Python's headers are missing")
     preloaded = " ".join(libraries(compiler))
-    options = ["-shared", "-fPIC", "-g", "-O1", f"-fsanitize={','.join(SANITIZERS)}", "-fno-sanitize-recover=all"]
-    for name in NAMES:
+    switches = ["-shared", "-fPIC", "-g", "-O1", f"-fsanitize={','.join(SANITIZERS)}", "-fno-sanitize-recover=all"]
+    for name in names:
         target = str(tmp_path / f"{name}.abi3.so")
-        subprocess.run([compiler, *options, f"-I{headers}", str(SOURCES / f"{name}.c"), "-o", target], check=True)
+        subprocess.run([compiler, *switches, f"-I{headers}", str(SOURCES / f"{name}.c"), "-o", target], check=True)
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "OTTLA_PURE"))},
         "LD_PRELOAD": preloaded,
         # The interpreter itself keeps some memory to the end; its own pools would hide what is out of bounds.
         "ASAN_OPTIONS": "detect_leaks=0",
         "PYTHONMALLOC": "malloc",
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
-    command = [sys.executable, "-c", RUN, str(tmp_path), str(TESTS), *NAMES]
-    ran = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=540)
+    command = [sys.executable, "-c", RUN, str(tmp_path), str(TESTS), ",".join(names), *options]
+    ran = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=timeout)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
     assert "passed" in ran.stdout
     assert "skipped" not in ran.stdout

@@ -70,6 +70,17 @@ class RecordMetadata(NamedTuple):
     timestamp: int
 
 
+class WrittenRows(NamedTuple):
+    """Where an acknowledged batch of a table's rows is."""
+
+    topic: str
+    partition: int
+    #: Of its first record; -1 with acks=0, or where the broker only remembers that it has the batch already.
+    offset: int
+    #: Of its records.
+    rows: int
+
+
 class ConsumerRecord(NamedTuple):
     """A record as it was read. A tuple, because half a million of them a second are made."""
 

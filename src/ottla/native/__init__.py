@@ -37,6 +37,16 @@ def compiled_followed() -> ModuleType | None:
     return _compiled("followed")
 
 
+def compiled_batches() -> ModuleType | None:
+    """The module that makes record batches of columns, or None where nothing is compiled."""
+    return _compiled("batches")
+
+
+def compiled_columns() -> ModuleType | None:
+    """The module that makes columns of records, or None where nothing is compiled."""
+    return _compiled("columns")
+
+
 def compiled_keys() -> ModuleType | None:
     """The module that reads and notes keys for the log cleaner, or None where nothing is compiled."""
     return _compiled("keys")

@@ -128,6 +128,6 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit_followed(void)
 {
-    choose_crc32c();
+    crc32c_prepare();
     return PyModuleDef_Init(&definition);
 }

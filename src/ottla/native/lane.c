@@ -798,7 +798,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit_lane(void)
 {
-    choose_crc32c();
+    crc32c_prepare();
     PyObject *module = PyModule_Create(&definition);
     PyObject *run = PyType_FromSpec(&run_spec);
     lane_type = (PyTypeObject *)PyType_FromSpec(&lane_spec);

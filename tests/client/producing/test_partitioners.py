@@ -9,10 +9,10 @@ from ottla.client.producing.partitioners import (
     ANY,
     integer_key_partitioner,
     java_string_hash,
-    murmur2,
     murmur2_partitioner,
     partitioner_for,
 )
+from ottla.records.keyhash import murmur2
 
 #: key (hex of UTF-8), Utils.murmur2 as unsigned, toPositive % 12, String.hashCode, JasonPartitioner of 4 and of 7.
 GOLDEN = [

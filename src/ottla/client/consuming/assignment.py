@@ -7,17 +7,20 @@ seek makes a new `generation`: answers to what was asked before it are dropped.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.client.errors import CorruptRecords, KafkaError, SerializationFailed
 from ottla.client.records import ConsumerRecord
 from ottla.client.serializers import Deserializer
 from ottla.model import NO_BROKER, NO_EPOCH, TopicPartition
+from ottla.records.aborted import AbortedTransactions
 from ottla.records.batch import BatchHeader, Readable, parse_header
-from ottla.records.control import ControlType, parse_control
 from ottla.records.errors import RecordError
-from ottla.records.record import decode_batch, decode_placed
+from ottla.records.record import decode_placed
+
+if TYPE_CHECKING:
+    from ottla.arrow.decoding import Rows
 
 #: Answers of one partition that are kept: one to give out, one to have ready when that is empty.
 CHUNKS_MAX: Final = 2
@@ -26,26 +29,16 @@ CHUNKS_MAX: Final = 2
 class Chunk:
     """Whole batches as an answer brought them, decoded one at a time."""
 
-    __slots__ = ("aborted", "aborted_now", "buf", "end", "pos", "size")
+    __slots__ = ("aborted", "buf", "end", "pos", "size")
 
-    def __init__(self, buf: Readable, end: int, aborted: Sequence[tuple[int, int]] | None) -> None:
+    def __init__(self, buf: Readable, end: int, aborted: Iterable[tuple[int, int]] | None) -> None:
         self.buf = buf
         self.pos = 0
         #: Behind the last whole batch.
         self.end = end
         self.size = len(buf)
-        #: (first offset, producer id) of transactions to leave out, by offset; None: nothing is left out.
-        self.aborted = None if aborted is None else deque(sorted(aborted))
-        #: Producers in the midst of an aborted transaction.
-        self.aborted_now: set[int] = set()
-
-    def hides(self, header: BatchHeader) -> bool:
-        """Whether a reader of committed records does not see this batch; call it for every batch in turn."""
-        if self.aborted is None:
-            return False
-        while self.aborted and self.aborted[0][0] <= header.last_offset:
-            self.aborted_now.add(self.aborted.popleft()[1])
-        return header.is_transactional and header.producer_id in self.aborted_now
+        #: Transactions to leave out; None: nothing is left out.
+        self.aborted = None if aborted is None else AbortedTransactions(aborted)
 
 
 class AssignedPartition:
@@ -55,6 +48,7 @@ class AssignedPartition:
         "_batch",
         "_index",
         "_records",
+        "_rows",
         "chunks",
         "error",
         "failures",
@@ -70,6 +64,7 @@ class AssignedPartition:
         "read_replica",
         "read_replica_until_ms",
         "reset",
+        "rows_epoch",
         "tp",
     )
 
@@ -89,6 +84,9 @@ class AssignedPartition:
         self._batch: BatchHeader | None = None
         self._records: list[ConsumerRecord] = []
         self._index = 0
+        #: Arrow batches that are decoded and not given out, and the leader epoch of the last.
+        self._rows: deque[Rows] = deque()
+        self.rows_epoch = int(NO_EPOCH)
         #: To be raised when everything before it has been given out.
         self.error: KafkaError | None = None
         self.failures = 0
@@ -121,6 +119,7 @@ class AssignedPartition:
 
     def drop_buffered(self) -> None:
         self.chunks.clear()
+        self._rows.clear()
         self._batch = None
         self._records = []
         self._index = 0
@@ -129,7 +128,7 @@ class AssignedPartition:
 
     @property
     def has_records(self) -> bool:
-        return bool(self.chunks) or self._batch is not None
+        return bool(self.chunks) or self._batch is not None or bool(self._rows)
 
     @property
     def buffered_bytes(self) -> int:
@@ -144,6 +143,8 @@ class AssignedPartition:
         value_deserializer: Deserializer | None,
     ) -> list[ConsumerRecord]:
         """Up to `limit` next records of one batch. Empty when nothing is buffered; raises what is wrong with it."""
+        if self._rows:
+            self._ask_again()
         while self._batch is None:
             if not self.chunks:
                 return []
@@ -193,11 +194,7 @@ class AssignedPartition:
                 header = parse_header(chunk.buf, chunk.pos)
                 records = self._visible(chunk, header, check_crcs)
             except RecordError as error:
-                raise CorruptRecords(
-                    f"{self.tp}: the batch at offset {self.position} is damaged: {error}; seek past it to go on",
-                    self.tp,
-                    self.position,
-                ) from error
+                raise self._damaged(error) from error
             chunk.pos += header.size
             if records:
                 self._batch, self._records, self._index = header, records, 0
@@ -211,10 +208,11 @@ class AssignedPartition:
         assert position is not None
         if header.last_offset < position:
             return []
-        hidden = chunk.hides(header)
+        aborted = chunk.aborted
+        hidden = aborted is not None and aborted.hides(header)
         if header.is_control:
-            if chunk.aborted is not None:
-                self._note_marker(chunk, header, check_crcs)
+            if aborted is not None:
+                aborted.note_marker(header, chunk.buf, chunk.pos, check_crcs=check_crcs)
             return []
         if hidden:
             return []
@@ -223,8 +221,50 @@ class AssignedPartition:
             return [record for record in records if record.offset >= position]
         return records
 
-    @staticmethod
-    def _note_marker(chunk: Chunk, header: BatchHeader, check_crcs: bool) -> None:
-        for record in decode_batch(chunk.buf, chunk.pos, check_crcs=check_crcs):
-            if parse_control(record.key, record.value).type is ControlType.ABORT:
-                chunk.aborted_now.discard(header.producer_id)
+    # As Arrow
+
+    def take_arrow(self, columns: tuple[str, ...], rows_max: int, *, check_crcs: bool) -> Any:
+        """The next Arrow batch; None when nothing is buffered. Raises what is wrong with what is there."""
+        if self._batch is not None:
+            self._ask_again()
+        while not self._rows:
+            if not self.chunks:
+                return None
+            self._decode_next(columns, rows_max, check_crcs)
+        found = self._rows.popleft()
+        self.position = found.next_offset
+        return found.batch
+
+    def _decode_next(self, columns: tuple[str, ...], rows_max: int, check_crcs: bool) -> None:
+        """Decodes as much of the first chunk as makes an Arrow batch; drops the chunk when it has no more."""
+        from ottla.arrow.decoding import Decoder
+        from ottla.arrow.survey import ReadBounds
+
+        chunk = self.chunks[0]
+        assert self.position is not None
+        bounds = ReadBounds(first=self.position, rows_max=rows_max, check_crcs=check_crcs)
+        try:
+            found = Decoder(*self.tp, columns, bounds).step(chunk.buf, chunk.pos, chunk.end, chunk.aborted)
+        except RecordError as error:
+            raise self._damaged(error) from error
+        chunk.pos = found.pos
+        if found.ended or chunk.pos >= chunk.end:
+            self.chunks.popleft()
+        if found.rows:
+            self._rows.extend(found.rows)
+            self.rows_epoch = found.leader_epoch
+        elif found.next_offset is not None:
+            self.position = max(self.position, found.next_offset)
+
+    def _ask_again(self) -> None:
+        """What was decoded for another way of reading is dropped, and fetched once more."""
+        assert self.position is not None
+        self.seek(self.position)
+
+    def _damaged(self, error: RecordError) -> CorruptRecords:
+        assert self.position is not None
+        return CorruptRecords(
+            f"{self.tp}: the batch at offset {self.position} is damaged: {error}; seek past it to go on",
+            self.tp,
+            self.position,
+        )

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self, TypeVar
 
 from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.arguments import (
@@ -47,6 +47,12 @@ from ottla.model import TopicPartition
 
 #: An offset to commit: a number, or (offset, metadata, leader epoch), of which only the first must be there.
 Committable = int | tuple[int] | tuple[int, str] | tuple[int, str, int]
+
+
+#: Rows of an Arrow batch where nothing is said: a fetch of 1 MiB has 10,000 of 100 bytes.
+ARROW_ROWS_MAX: Final = 65_536
+
+Taken = TypeVar("Taken")
 
 
 class Consumer:
@@ -304,6 +310,39 @@ class Consumer:
     async def poll(self, *, max_records: int | None = None, timeout_ms: int | None = None) -> list[ConsumerRecord]:
         """Up to `max.poll.records` records, as soon as there are any; empty when the time is up (None: never)."""
         limit = self.settings.max_poll_records if max_records is None else checked_count(max_records, "max_records")
+        return await self._polled(lambda: self._reading.take(limit), timeout_ms) or []
+
+    async def poll_arrow(
+        self, *, columns: Iterable[str] | None = None, max_rows: int = ARROW_ROWS_MAX, timeout_ms: int | None = None
+    ) -> Any:
+        """The next records of one partition as a `pyarrow.RecordBatch`; None when the time is up (None: never).
+
+        Columns are those of `ottla.arrow.COLUMNS`, without headers if none are named. Keys and values are bytes.
+        """
+        from ottla.arrow.schema import checked_columns
+
+        rows_max = checked_count(max_rows, "max_rows")
+        chosen = checked_columns(columns)
+        if self._reading.deserializes:
+            raise BadArgument("Arrow has keys and values as they are: leave the deserializers out")
+        return await self._polled(lambda: self._reading.take_arrow(chosen, rows_max), timeout_ms)
+
+    async def arrow(
+        self, *, columns: Iterable[str] | None = None, max_rows: int = ARROW_ROWS_MAX, timeout_ms: int | None = None
+    ) -> AsyncIterator[Any]:
+        """Arrow batches, for ever, or until nothing has come for `timeout_ms`.
+
+        `position`, and with it what is committed, lies behind the batch that was given out last.
+        """
+        chosen = None if columns is None else list(columns)
+        while True:
+            batch = await self.poll_arrow(columns=chosen, max_rows=max_rows, timeout_ms=timeout_ms)
+            if batch is None:
+                return
+            yield batch
+
+    async def _polled(self, take: Callable[[], Taken | None], timeout_ms: int | None) -> Taken | None:
+        """What `take` gives, as soon as that is anything; None when the time is up."""
         deadline = self._deadline(checked_timeout_ms(timeout_ms))
         group = self._group
         if not self._reading.assigned and (group is None or not group.subscribed):
@@ -315,13 +354,12 @@ class Consumer:
                 if group is not None:
                     await group.attend()
                     self._check_open()  # a listener may have closed it
-                records = self._reading.take(limit)
-                if records:
-                    self._wake()
-                    return records
+                taken = take()
                 self._wake()
+                if taken:
+                    return taken
                 if not await self._wait_for_news(deadline):
-                    return []
+                    return None
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """All records, for ever. `position` counts what was given out here, not what was polled for it."""

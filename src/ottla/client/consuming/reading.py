@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 from ottla.client.admin.group_results import CommittedOffset
 from ottla.client.consuming.assignment import AssignedPartition
@@ -142,6 +142,40 @@ class RecordReading:
         if not taken and fault is not None:
             raise fault
         return taken
+
+    def take_arrow(self, columns: tuple[str, ...], rows_max: int) -> Any:
+        """An Arrow batch of the partition whose turn it is, None where there is none; an error as `take` raises it."""
+        self._give_back_ahead()
+        fault: KafkaError | None = None
+        for tp, one in list(self.assigned.items()):
+            if one.paused or tp in self.held:
+                continue
+            try:
+                batch = one.take_arrow(columns, rows_max, check_crcs=self._check_crcs) if one.has_records else None
+            except KafkaError as error:
+                fault = fault or error
+                continue
+            if batch is not None:
+                self._epochs[tp] = one.rows_epoch
+                self.assigned[tp] = self.assigned.pop(tp)
+                return batch
+            if one.error is not None and not one.has_records:
+                fault = fault or _raised(one)
+        if fault is not None:
+            raise fault
+        return None
+
+    def _give_back_ahead(self) -> None:
+        """What iteration has taken and not given out is read again."""
+        for tp in {TopicPartition(record[0], record[1]) for record in self.ahead}:
+            position = self.position(tp)
+            if tp in self.assigned and position is not None:
+                self.assigned[tp].seek(position)
+        self.ahead.clear()
+
+    @property
+    def deserializes(self) -> bool:
+        return self._key_deserializer is not None or self._value_deserializer is not None
 
 
 def _raised(one: AssignedPartition) -> KafkaError:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from ottla.client.producing.batches import Delivery, ProducerBatch
+from ottla.client.producing.batches import Delivery, EncodedRecords, ProducerBatch
 from ottla.client.producing.sequences import PartitionSequences
 from ottla.records.batch import HEADER_SIZE
-from ottla.records.builder import Headers
+from ottla.records.builder import BatchBuilder, Headers
 from ottla.records.record import decode_batch
 
 #: What a record costs in memory beside its bytes: its delivery and its place in lists.
@@ -104,7 +104,7 @@ class Accumulator:
         if batch is None:
             batch = self._new_batch(queue, now_ms)
             news = True
-        builder = batch.builder
+        builder: BatchBuilder = batch.builder  # type: ignore[assignment]  # a finished batch is never open
         before = builder.size
         delivery = Delivery(batch, builder.count, timestamp)
         try:
@@ -124,13 +124,28 @@ class Accumulator:
 
     def _new_batch(self, queue: PartitionQueue, now_ms: int) -> ProducerBatch:
         queue.newest_ordinal += 1
-        batch = queue.open = ProducerBatch(queue, (queue.newest_ordinal,), now_ms + self._delivery_timeout_ms)
+        deadline_ms = now_ms + self._delivery_timeout_ms
+        batch = queue.open = ProducerBatch(queue, (queue.newest_ordinal,), deadline_ms, BatchBuilder())
         queue.waiting.append(batch)
         self.live[batch] = None
         if self._linger_ms and not self.pressed:
             self._lingering[batch] = now_ms + self._linger_ms
         else:
             self.ready[queue] = None
+        return batch
+
+    def enter(self, queue: PartitionQueue, encoded: EncodedRecords, now_ms: int) -> ProducerBatch:
+        """A batch that was finished elsewhere goes behind all that is there, at once."""
+        if queue.open is not None:
+            self.shut(queue.open)
+        queue.newest_ordinal += 1
+        batch = ProducerBatch(queue, (queue.newest_ordinal,), now_ms + self._delivery_timeout_ms, encoded)
+        batch.closed = True
+        batch.memory = encoded.size + RECORD_OVERHEAD
+        self.memory_used += batch.memory
+        queue.waiting.append(batch)
+        self.live[batch] = None
+        self.ready[queue] = None
         return batch
 
     def shut(self, batch: ProducerBatch) -> None:
@@ -191,13 +206,14 @@ class Accumulator:
         overhead = batch.memory // len(records)
         sequence = batch.sequence
         for which, (start, end) in enumerate(((0, middle), (middle, len(records)))):
-            part = ProducerBatch(batch.queue, (*batch.ordinal, which), batch.deadline_ms)
+            builder = BatchBuilder()
+            part = ProducerBatch(batch.queue, (*batch.ordinal, which), batch.deadline_ms, builder)
             part.closed = True
             part.attempts = batch.attempts
             part.last_fault = batch.last_fault
             part.sequence, part.identity = sequence, batch.identity
             for record in records[start:end]:
-                part.builder.append(record.timestamp, record.key, record.value, record.headers)
+                builder.append(record.timestamp, record.key, record.value, record.headers)
             part.deliveries = batch.deliveries[start:end]
             for index, delivery in enumerate(part.deliveries):
                 delivery.batch, delivery.index = part, index

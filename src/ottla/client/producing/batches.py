@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ottla.client.errors import KafkaError
 from ottla.client.records import UNKNOWN_OFFSET, RecordMetadata
@@ -19,6 +19,25 @@ if TYPE_CHECKING:
 Called = TypeVar("Called")
 
 _LOG = logger("client")
+
+
+class EncodedRecords(Protocol):
+    """Records that a batch can be built of again and again: a `BatchBuilder`, or a batch made of Arrow columns."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+    def build(
+        self,
+        *,
+        compression: int = ...,
+        level: int | None = ...,
+        producer_id: int = ...,
+        producer_epoch: int = ...,
+        base_sequence: int = ...,
+    ) -> bytes: ...
 
 
 class ProducerBatch:
@@ -45,11 +64,13 @@ class ProducerBatch:
         "sequence",
     )
 
-    def __init__(self, queue: PartitionQueue, ordinal: tuple[int, ...], deadline_ms: int) -> None:
+    def __init__(
+        self, queue: PartitionQueue, ordinal: tuple[int, ...], deadline_ms: int, records: EncodedRecords
+    ) -> None:
         self.queue = queue
         #: The place in its partition; the parts of a split batch have their whole's with one number more.
         self.ordinal = ordinal
-        self.builder = BatchBuilder()
+        self.builder = records
         self.deliveries: list[Delivery] = []
         self.callbacks: list[tuple[Delivery, Callable[[Delivery], object]]] = []
         #: What it takes of `buffer.memory`.
@@ -122,7 +143,7 @@ class Delivery:
         """Of a record that never came into a batch: it has one of its own, which is over."""
         from ottla.client.producing.accumulator import PartitionQueue
 
-        batch = ProducerBatch(PartitionQueue(topic, -1 if partition is None else partition), (0,), 0)
+        batch = ProducerBatch(PartitionQueue(topic, -1 if partition is None else partition), (0,), 0, BatchBuilder())
         batch.finish(UNKNOWN_OFFSET, NO_TIMESTAMP, error)
         return cls(batch, 0, NO_TIMESTAMP)
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final
 
 from ottla.client.errors import SettingsError
+from ottla.records.keyhash import murmur2
 
 Partitioner = Callable[[str, bytes | None, int], int]
 
@@ -25,33 +25,10 @@ Partitioner = Callable[[str, bytes | None, int], int]
 ANY: Final = -1
 
 _MASK: Final = 0xFFFF_FFFF
-_M: Final = 0x5BD1_E995
-_SEED: Final = 0x9747_B28C
-#: Keys come again and again; a hash costs a microsecond and a half in Python, a remembered one a tenth.
-_REMEMBERED: Final = 16_384
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
 #: Of an int in Java. Python refuses to read thousands.
 _INT_DIGITS_MAX: Final = 10
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def murmur2(data: bytes) -> int:
-    """Kafka's 32-bit murmur2, as an unsigned number."""
-    length = len(data)
-    h = _SEED ^ length
-    words = length >> 2
-    for k in struct.unpack_from(f"<{words}I", data):
-        k = k * _M & _MASK  # noqa: PLW2901 - the algorithm's own names
-        k ^= k >> 24  # noqa: PLW2901
-        h = h * _M & _MASK ^ k * _M & _MASK
-    tail = data[words << 2 :]
-    if tail:
-        h ^= int.from_bytes(tail, "little")
-        h = h * _M & _MASK
-    h ^= h >> 13
-    h = h * _M & _MASK
-    return h ^ h >> 15
 
 
 def murmur2_partitioner(_topic: str, key: bytes | None, partition_count: int) -> int:

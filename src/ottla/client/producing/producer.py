@@ -28,6 +28,7 @@ from ottla.client.arguments import (
     checked_topic,
 )
 from ottla.client.errors import (
+    BadArgument,
     BufferExhausted,
     ClientClosed,
     ClientFault,
@@ -38,10 +39,10 @@ from ottla.client.errors import (
     UnknownTopicOrPartition,
 )
 from ottla.client.producing.accumulator import RECORD_OVERHEAD, Accumulator, PartitionQueue
-from ottla.client.producing.batches import Delivery
-from ottla.client.producing.partitioners import partitioner_for, sticky_partitioner
+from ottla.client.producing.batches import Delivery, EncodedRecords, ProducerBatch
+from ottla.client.producing.partitioners import murmur2_partitioner, partitioner_for, sticky_partitioner
 from ottla.client.producing.sender import Sender
-from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, checked_records, numbered
+from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, WrittenRows, checked_records, numbered
 from ottla.client.serializers import serialized, serializer_for
 from ottla.client.settings import IDEMPOTENT_IN_FLIGHT_MAX, ProducerSettings, parse_settings
 from ottla.client.wire.cluster import Cluster
@@ -223,6 +224,16 @@ class Producer:
         """Sends a record and waits until it is acknowledged."""
         return await (await self.send(topic, value, key, partition=partition, timestamp=timestamp, headers=headers))
 
+    async def send_arrow(self, rows: Any, topic: str | None = None) -> list[WrittenRows]:
+        """Writes a table's rows and waits until they are acknowledged; gives where each batch of them is.
+
+        `rows` is an Arrow table, a frame of Polars or the like (docs/arrow.md). Without a topic there must be a column
+        of that name. Where one row cannot be a record, those before it may have been written.
+        """
+        from ottla.client.producing.arrow import send_table
+
+        return await send_table(self, rows, topic)
+
     async def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""
         return len((await self._route(topic, None)).topic.partitions)
@@ -290,6 +301,45 @@ class Producer:
         if self._waiting or not self._queues.has_room(cost):
             await self._wait_for_room(cost)
         return self._append(route, value, key, partition, timestamp, headers, cost)
+
+    def check_places_rows(self) -> None:
+        """Raises where this producer's settings ask for more of a record than is done with rows."""
+        if self._key_serializer is not None or self._value_serializer is not None:
+            raise BadArgument("Arrow has keys and values as they are: leave the serializers out")
+        if self._partitioner is not murmur2_partitioner:
+            raise BadArgument(
+                "rows are placed by murmur2 of their keys, or by the column 'partition': leave out the partitioner"
+            )
+
+    def now_ms(self) -> int:
+        return self._world.clock.wall_ms()
+
+    async def led_partitions(self, topic: str) -> tuple[int, list[int]]:
+        """How many partitions a topic has, and those that rows may go to that name none, in a random order."""
+        found = (await self._route(topic, None)).topic
+        led = list(found.led or range(len(found.partitions)))
+        below = self._world.entropy.below
+        return len(found.partitions), [led.pop(below(len(led))) for _ in range(len(led))]
+
+    async def enter_batch(self, topic: str, partition: int, records: EncodedRecords) -> ProducerBatch:
+        """Puts a finished batch behind its partition's others, when there is room for it."""
+        route = await self._route(topic, partition)
+        if self._waiting or not self._queues.has_room(records.size):
+            await self._wait_for_room(records.size)
+        sender = self._sender
+        assert sender is not None
+        if sender.fault is not None:
+            raise sender.fault
+        queue = route.queues.get(partition)
+        if queue is None:
+            queue = route.queues[partition] = self._queues.queue(topic, partition)
+        route.used = True
+        batch = self._queues.enter(queue, records, self._world.clock.monotonic_ms())
+        sender.turns_owed += 1
+        sender.wake()
+        if sender.turns_owed > _TURNS_OWED_MAX:
+            await asyncio.sleep(0)
+        return batch
 
     def _key(self, key: Any) -> bytes | None:
         return serialized(key, self._key_serializer, "key")

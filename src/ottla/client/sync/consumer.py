@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ottla.client.admin.group_results import CommittedOffset
-from ottla.client.consuming.consumer import Committable
+from ottla.client.consuming.consumer import ARROW_ROWS_MAX, Committable
 from ottla.client.consuming.consumer import Consumer as AsyncConsumer
 from ottla.client.consuming.group.commits import OnCommitted
 from ottla.client.consuming.group.membership import GroupMetadata
@@ -132,6 +132,23 @@ class Consumer:
 
     def poll(self, *, max_records: int | None = None, timeout_ms: int | None = None) -> list[ConsumerRecord]:
         return self._calls.run(lambda: self._inner.poll(max_records=max_records, timeout_ms=timeout_ms))
+
+    def poll_arrow(
+        self, *, columns: Iterable[str] | None = None, max_rows: int = ARROW_ROWS_MAX, timeout_ms: int | None = None
+    ) -> Any:
+        return self._calls.run(
+            lambda: self._inner.poll_arrow(columns=columns, max_rows=max_rows, timeout_ms=timeout_ms)
+        )
+
+    def arrow(
+        self, *, columns: Iterable[str] | None = None, max_rows: int = ARROW_ROWS_MAX, timeout_ms: int | None = None
+    ) -> Iterator[Any]:
+        chosen = None if columns is None else list(columns)
+        while True:
+            batch = self.poll_arrow(columns=chosen, max_rows=max_rows, timeout_ms=timeout_ms)
+            if batch is None:
+                return
+            yield batch
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """All records, for ever."""

@@ -13,7 +13,7 @@ from ottla.client.arguments import NO_HEADERS, GivenHeaders, check_call
 from ottla.client.errors import ClientClosed, ClientFault, KafkaError
 from ottla.client.producing import batches
 from ottla.client.producing.producer import Producer as AsyncProducer
-from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, checked_records, numbered
+from ottla.client.records import ProducerRecord, RawRecord, RecordMetadata, WrittenRows, checked_records, numbered
 from ottla.client.sync.described import described_by
 from ottla.client.sync.loop_thread import LoopThread
 from ottla.client.wire.world import ClientPorts
@@ -163,6 +163,13 @@ class Producer:
         timeout: float | None = None,
     ) -> RecordMetadata:
         return self.send(topic, value, key, partition=partition, timestamp=timestamp, headers=headers).result(timeout)
+
+    def send_arrow(self, rows: Any, topic: str | None = None) -> list[WrittenRows]:
+        return self._thread.run(lambda: self._send_arrow(rows, topic))
+
+    async def _send_arrow(self, rows: Any, topic: str | None) -> list[WrittenRows]:
+        await self.handed_over()  # what was sent before comes first
+        return await self._inner.send_arrow(rows, topic)
 
     def partitions_for(self, topic: str) -> int:
         return self._thread.run(lambda: self._inner.partitions_for(topic))
