@@ -42,6 +42,7 @@ def test_logs_are_equal_after_kills(tmp_path: Path, where: str, kinds: tuple[str
             controllers = {cluster.controller()}
             with load.to(cluster.bootstrap):
                 until(cluster.is_whole, "all are in sync")
+                load.goes_on()
                 for _ in range(4):
                     number = cluster.controller()
                     cluster.brokers[number].kill()
