@@ -178,9 +178,9 @@ def test_a_registration_that_this_broker_does_not_know_is_not_asked_for(broker_e
 
 def test_a_dead_broker_is_not_asked_for() -> None:
     world = RequestsWorld()
-    world.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), brokers=[]))
 
     async def work() -> None:
+        world.metadata.apply(MetadataUpdate(controller_epoch=Epoch(1), brokers=[]))
         world.join()
         await asyncio.sleep(1)
 
@@ -275,3 +275,43 @@ def test_changes_that_are_alike_are_one_line_of_the_log(log_lines: list[str]) ->
     (line,) = [line for line in log_lines if "in-sync replicas have changed" in line]
     assert "joined=[3]" in line
     assert "partitions=50" in line
+
+
+def brokers_of(*ids: int) -> MetadataUpdate:
+    brokers = [BrokerEndpoints(BrokerId(each), (), None, 70 + each) for each in ids]
+    return MetadataUpdate(controller_epoch=Epoch(1), brokers=brokers)
+
+
+def test_a_follower_that_asked_before_it_was_known_joins_when_it_is() -> None:
+    """It has everything, so it does not ask for its partition again until there is more."""
+    world = RequestsWorld(partitions=3)
+
+    async def work() -> None:
+        world.metadata.apply(brokers_of(US, OTHER))
+        for number in range(3):
+            world.join(number)
+        await asyncio.sleep(1)
+        assert world.controller.requests == []
+        world.metadata.apply(brokers_of(*ALL))
+        await asyncio.sleep(1)
+
+    world.run(work())
+    assert all(world.members(number) == set(ALL) for number in range(3))
+
+
+def test_a_follower_that_was_refused_is_asked_for_again_without_a_fetch() -> None:
+    """As while the controller has not seen its registration yet."""
+    world = RequestsWorld()
+    refusals = [ErrorCode.INELIGIBLE_REPLICA] * 2
+
+    def answer(change: IsrChange) -> IsrResult | None:
+        return IsrResult(change.tp, refusals.pop(), None) if refusals else world.controller.done(change)
+
+    async def work() -> None:
+        world.controller.answer = answer
+        world.join()
+        await asyncio.sleep(3)
+
+    world.run(work())
+    assert len(world.controller.requests) == 3
+    assert world.members() == set(ALL)

@@ -15,10 +15,10 @@ from typing import Final
 
 from ottla import logs
 from ottla.controller.interface import Controller, IsrChange, IsrResult
-from ottla.metadata import MetadataCache
-from ottla.model import BrokerId, Epoch
+from ottla.metadata import MetadataCache, MetadataUpdate
+from ottla.model import BrokerId, Epoch, ErrorCode
 from ottla.ports import Clock
-from ottla.replication.isr_changes import IsrAsk, IsrChanges
+from ottla.replication.isr_changes import REFUSED_PAUSE_MS, IsrAsk, IsrChanges
 from ottla.replication.replicas import Replicas
 from ottla.steps import Steps, in_turns, is_stray
 
@@ -42,12 +42,20 @@ class IsrRequests:
         self._metadata = metadata
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        #: Set where those who were refused are looked at again.
+        self._look_later: asyncio.TimerHandle | None = None
         self._closed = False
         self._changes.on_ask = self._soon
         self._changes.is_eligible = self._is_eligible
+        metadata.listen(self._heard)
 
     def close(self) -> None:
         self._closed = True
+        if self._looking is not None:
+            self._looking.cancel()
+        if self._look_later is not None:
+            self._look_later.cancel()
         if self._task is not None:
             self._task.cancel()
 
@@ -58,6 +66,30 @@ class IsrRequests:
         """
         broker = self._metadata.brokers.get(BrokerId(replica))
         return broker is not None and (-1 in {broker_epoch, broker.epoch} or broker_epoch == broker.epoch)
+
+    # A follower that has all that there is does not name its partition again until there is more: where it could not
+    # join at that fetch, nobody would ask for it before the next look at all followers, half of their time later.
+
+    def _heard(self, update: MetadataUpdate) -> None:
+        if update.brokers is not None:
+            self._look()
+
+    def _look(self) -> None:
+        self._look_later = None
+        if self._closed:
+            return
+        if self._looking is not None:
+            self._look_later = asyncio.get_running_loop().call_later(_AGAIN_MS / 1000, self._look)
+            return
+        steps = in_turns(self._changes.looking_again(self._clock.monotonic_ms), self._clock.monotonic_ms)
+        self._looking = asyncio.get_running_loop().create_task(steps, name="a look at who may join in-sync sets")
+        self._looking.add_done_callback(self._looked)
+
+    def _looked(self, task: asyncio.Task[None]) -> None:
+        self._looking = None
+        if not task.cancelled() and task.exception() is not None:
+            error = "".join(traceback.format_exception(task.exception()))
+            log_event.error("followers that may join in-sync sets could not be looked at", error=error)
 
     def _soon(self) -> None:
         if self._task is None and not self._closed:
@@ -109,6 +141,9 @@ class IsrRequests:
                     self._changes.unknown(ask)
                 else:
                     self._changes.answered(ask, result.error, result.state, self._clock.monotonic_ms())
+                    if result.error is not ErrorCode.NONE and self._look_later is None:
+                        pause_s = (REFUSED_PAUSE_MS + _AGAIN_MS) / 1000
+                        self._look_later = asyncio.get_running_loop().call_later(pause_s, self._look)
                 yield
         finally:
             # A fault of ours in one of them is no answer to the others.

@@ -94,11 +94,14 @@ async def _asked(
     import asyncio
 
     from ottla.client.admin.history import seen_partition
-    from ottla.client.errors import KafkaError
+    from ottla.client.errors import KafkaError, UnsupportedVersion
 
     async def ask(broker: int) -> tuple[SeenPartition | None, str | None]:
         async with asyncio.timeout(_ANSWER_MS_MAX / 1000):
-            seen = await seen_partition(client.cluster, broker, topic, partition, _ANSWER_MS_MAX)
+            try:
+                seen = await seen_partition(client.cluster, broker, topic, partition, _ANSWER_MS_MAX)
+            except UnsupportedVersion:
+                seen = None  # Kafka's in ZooKeeper mode have no such API, and are none the worse for it
             directories = (await client.describe_log_dirs([broker], {topic: [partition]}))[broker]
         failed = next((path for path, one in sorted(directories.items()) if one.error is not None), None)
         return seen, failed

@@ -188,7 +188,7 @@ class ControllerCore:
                 continue
             data, stat = found
             try:
-                topic.states[tp.partition] = VersionedState(decode_state(path, data), stat.version, stat.mzxid)
+                topic.states[tp.partition] = VersionedState(decode_state(path, data), stat.version)
             except DamagedZnode as damaged:
                 log.error("a node of the tree cannot be read, and is left alone", fault=str(damaged))
             else:

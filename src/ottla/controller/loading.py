@@ -148,7 +148,8 @@ async def load_parts(
         state = decoded.get(data) or _decoded(decode_state, path, data, on_damage)
         if state is not None:
             decoded[data] = state
-            by_name[name].states[partition] = VersionedState(state, stat.version, stat.mzxid)
+            by_name[name].states[partition] = VersionedState(state, stat.version)
+            by_name[name].written[partition] = stat.mzxid
         else:
             by_name[name].damaged.add(partition)
             if name in known and partition in known[name].states:

@@ -39,7 +39,7 @@ _BEHIND: Final = frozenset(
     }
 )
 #: A follower that the controller did not take is not asked for again before. It is on its way out, or newly registered.
-_REFUSED_PAUSE_MS: Final = 500
+REFUSED_PAUSE_MS: Final = 500
 #: Kafka's `replica.lag.time.max.ms`.
 LAG_MS_MAX: Final = 30_000
 #: Leaders that are looked at in one step; each takes a microsecond.
@@ -169,6 +169,14 @@ class IsrChanges:
             self._changed(leader.tp)
         self._look_again(leader, now_ms)
 
+    def looking_again(self, now_ms: Callable[[], int]) -> Steps[None]:
+        """At all that may join by now: a broker has become known, or the time after a refusal is over."""
+        for piece in pieces(list(self._leaders.values()), _LOOKED_AT):
+            for leader in piece:
+                if len(leader.isr.maximal) < len(leader.isr.replicas) and leader.active:
+                    self._look_again(leader, now_ms())
+            yield
+
     def _look_again(self, leader: Leader, now_ms: int) -> None:
         """Lets those in who could not be at their last fetch: the controller did not know them yet, or another change
         was under way. With all that there is, a follower does not name its partition again until there is more.
@@ -244,7 +252,7 @@ class IsrChanges:
         log_event.warning_limited("the controller refused an in-sync set", partition=ask.tp, error=error.name)
         for replica in ask.isr - isr.members:
             if replica in isr.followers:
-                isr.followers[replica].refused_until_ms = now_ms + _REFUSED_PAUSE_MS
+                isr.followers[replica].refused_until_ms = now_ms + REFUSED_PAUSE_MS
                 isr.followers[replica].joins = False
         isr.refused()
         self._advance(ask.leader)

@@ -22,8 +22,6 @@ class VersionedState(NamedTuple):
     state: LeaderAndIsr
     #: Of the znode: conditional writes name it, and brokers know it as the partition's epoch.
     version: int
-    #: The transaction that wrote it, as it was read from the tree; -1 of what this controller has written since.
-    zxid: int = -1
 
 
 @dataclass(slots=True)
@@ -39,6 +37,8 @@ class TopicContext:
     configs: dict[str, str] = field(default_factory=dict)
     #: Partitions whose state is in the tree, and cannot be read: it is left alone.
     damaged: set[int] = field(default_factory=set)
+    #: When each state was written that was read, by transactions of the tree: not of those that were written since.
+    written: dict[int, int] = field(default_factory=dict)
     #: Of the topic's znode, which its assignment is written under the condition of.
     version: int = 0
 

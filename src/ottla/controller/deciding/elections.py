@@ -83,24 +83,6 @@ def allows_unclean(context: ClusterContext, topic: TopicContext, broker_id: Brok
     return static_default
 
 
-def without_unseen_bounces(
-    context: ClusterContext, known: VersionedState, live: tuple[BrokerId, ...]
-) -> tuple[BrokerId, ...]:
-    """Those of `live` that have been there ever since the state was written.
-
-    A member of the ISR whose registration is younger than the state that names it was gone in between, with nobody to
-    write that down: the controller had died too. It may be an empty machine under an old number, and is no member until
-    it has caught up. Where that is so of all that live, all of them stay: nobody knows more than another.
-    """
-    if known.zxid < 0:
-        return live  # this controller has written it, and sees bounces itself
-    brokers = context.brokers
-    bounced = {broker for broker in known.state.isr if broker in live and brokers[broker].epoch > known.zxid}
-    if not bounced or not any(broker in live for broker in known.state.isr if broker not in bounced):
-        return live
-    return tuple([broker for broker in live if broker not in bounced])
-
-
 class AfterChange:
     """The strategy for whatever has happened to brokers and their directories."""
 
@@ -113,7 +95,6 @@ class AfterChange:
     def __call__(self, context: ClusterContext, topic: TopicContext, partition: int, state: LeaderAndIsr) -> Choice:
         replicas = topic.replicas[partition]
         live = context.live_replicas(topic.name, partition, {*replicas, *state.isr})
-        live = without_unseen_bounces(context, topic.states[partition], live)
         leader = state.leader
         leaving = (leader,) if leader in context.shutting_down else ()
         if leaving and not context.is_served(topic.name, partition, leader):
